@@ -1,0 +1,39 @@
+# `make demo` and `make test` need git, make, python3 (3.11 or newer) and python3-venv; nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench evidence clean
+
+demo: .venv/user
+	$(BIN)/evenrank demo
+
+test: .venv/dev lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks
+
+evidence: .venv/dev
+	$(BIN)/python -m benchmarks.evidence
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("evenrank needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+
+.venv/user: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	touch $@
+
+.venv/dev: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[dev]'
+	touch $@ .venv/user
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
