@@ -1,0 +1,311 @@
+"""The byte kernel: finds the entries of a lexicon in UTF-8 text, 64 bytes at a step.
+
+Two halves. `_runs` reads a document in chunks of 64 bytes; each chunk becomes a bit mask of token bytes,
+and the edges in the mask are the tokens' starts and ends, so that the branch predictor is asked once per
+token and not once per letter. A token's first eight bytes, lower-cased by one OR, are hashed; the few
+tokens whose hash is that of an entry are handed on, with those that hold characters beyond ASCII.
+`_look_up` then folds them and compares them with the entries byte by byte.
+
+Everything here is a free function on arrays; :mod:`evenrank.words.matcher` builds the arrays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenrank.words.codepoints import compiled, next_piece, next_word
+from evenrank.words.simd import byte_at, high_mask, load8, lowest_bit, pieces_mask, words_mask
+
+_ONE, _ZERO = np.uint64(1), np.uint64(0)
+_CASE = np.uint64(0x2020202020202020)
+_MIX_KEY, _MIX_LENGTH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
+
+PADDING = 64  # bytes that may be read beyond the end of a text
+TOKEN_END = 0xFF  # never a byte of UTF-8
+LONG = 31  # prefixes of this length and more share a bit
+
+# Columns of `slots` and `prefixes`, open-addressing hash tables of folded tokens; size 0 is a free slot.
+KEY, SIZE, OFFSET, ENTRY, FIRST_PHRASE, LAST_PHRASE = range(6)
+# Columns of `phrases`: the further tokens of a phrase in `pool`, their number, a prefix at the end?
+P_OFFSET, P_SIZE, P_TOKENS, P_OPEN, P_ENTRY = range(5)
+# What `state` holds between calls.
+TOUCHED, HITS, PHRASE_END, CARRY, OPEN_AT, OPEN_HIGH = range(6)
+
+
+class Table(NamedTuple):
+    """A compiled lexicon."""
+
+    words: bool  # tokenizer `words`, else `whitespace`
+    bits: np.ndarray  # uint64[1024]: one bit for each 16-bit hash of a slot's token
+    slots: np.ndarray  # int64[·, 6]: words, and first tokens of phrases
+    phrases: np.ndarray  # int64[·, 5]: those of one first token together, the longest first
+    corners: np.ndarray  # uint32[32768]: by the first three letters, the lengths of prefixes to try
+    prefixes: np.ndarray  # int64[·, 4]: one row if there is no prefix
+    pool: np.ndarray  # uint8: all folded tokens
+    kind: np.ndarray  # uint8, by code point: see tokenizer.Unicode
+    fold: np.ndarray  # uint32, by code point
+    pairs: np.ndarray  # int64[·, 2]: letter << 21 | mark, and what they make
+
+
+class Scratch(NamedTuple):
+    """Working memory of one thread."""
+
+    runs: np.ndarray  # int64[·, 3]: candidate tokens of a document: start, end, beyond ASCII?
+    token: np.ndarray  # uint8: one folded token, as much of it as any entry has
+    ahead: np.ndarray  # uint8: the folded tokens behind one that may begin a phrase
+    marks: np.ndarray  # int64[·, 2]: where each of those ends in `ahead`, and in the document
+    seen: np.ndarray  # int64[entries, 2]: hits in this document; and the entries that have any
+    state: np.ndarray  # int64[6]
+    spans: np.ndarray  # int64[·, 4]: row, entry, start, end of each hit; no rows when not wanted
+
+
+@compiled
+def hash_key(key, size):
+    mixed = (np.uint64(key) ^ (np.uint64(size) * _MIX_LENGTH)) * _MIX_KEY
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@compiled
+def _corner(key):
+    """Five bits of each of the first three bytes."""
+    key = np.uint64(key)
+    five = np.uint64(31)
+    second = ((key >> np.uint64(8)) & five) << np.uint64(5)
+    third = ((key >> np.uint64(16)) & five) << np.uint64(10)
+    return (key & five) | second | third
+
+
+@compiled
+def _runs(words, bits, corners, prefixed, start, end, position, runs, state):
+    """Collect the candidate tokens of the text at start:end from a position on.
+
+    Returns the tokens counted, the candidates found, and the position reached, which is before the end
+    only if `runs` is full. Tokens beyond ASCII are left for `_look_up` to count.
+    """
+    tokens, found = 0, 0
+    limit = len(runs) - 64
+    carry = np.uint64(state[CARRY])  # was the byte before this chunk a token byte …
+    open_at = state[OPEN_AT]  # … then its run began here …
+    open_high = state[OPEN_HIGH] != 0  # … and does it hold characters beyond ASCII
+    while (position < end or carry != _ZERO) and found < limit:
+        mask = words_mask(position) if words else pieces_mask(position)
+        high = high_mask(position)
+        if end - position < 64:
+            inside = (_ONE << np.uint64(end - position)) - _ONE
+            mask &= inside
+            high &= inside
+        shifted = (mask << _ONE) | carry
+        starts, ends = mask & ~shifted, shifted & ~mask
+        opened = carry != _ZERO
+        while ends != _ZERO:
+            begin, stop = np.int64(0) if opened else lowest_bit(starts), lowest_bit(ends)
+            first, last = open_at if opened else position + begin, position + stop
+            size = last - first
+            beyond = (open_high and opened) or (
+                high != _ZERO
+                and (high >> np.uint64(begin)) & ((_ONE << np.uint64(stop - begin)) - _ONE) != _ZERO
+            )
+            starts = starts if opened else starts & (starts - _ONE)
+            ends &= ends - _ONE
+            opened = False
+            if beyond:
+                runs[found, 0], runs[found, 1], runs[found, 2] = first, last, 1
+                found += 1
+                continue
+            if size == 1 and words:
+                before = first > start and byte_at(first - 1) == 0x27
+                if before or (last < end and byte_at(last) == 0x27):
+                    continue  # one letter beside an apostrophe
+            tokens += 1
+            spare = np.uint64(64 - 8 * min(size, 8))
+            key = ((load8(first) | _CASE) << spare) >> spare
+            mark = hash_key(key, size) >> np.uint64(48)
+            candidate = (bits[mark >> np.uint64(6)] >> (mark & np.uint64(63))) & _ONE != _ZERO
+            if prefixed and not candidate:
+                shorter = (np.uint64(2) << np.uint64(min(size, LONG))) - _ONE
+                candidate = np.uint64(corners[_corner(key)]) & shorter != _ZERO
+            if candidate:
+                runs[found, 0], runs[found, 1], runs[found, 2] = first, last, 0
+                found += 1
+        carry = mask >> np.uint64(63)
+        if starts != _ZERO:
+            begin = lowest_bit(starts)
+            open_at = position + begin
+            open_high = (high >> np.uint64(begin)) != _ZERO
+        else:
+            open_high = carry != _ZERO and (open_high or high != _ZERO)
+        position += 64
+    state[CARRY], state[OPEN_AT], state[OPEN_HIGH] = np.int64(carry), open_at, np.int64(open_high)
+    return tokens, found, position if carry != _ZERO else min(position, end)
+
+
+@compiled
+def _next_token(table, start, position, stop, end, token):
+    if table.words:
+        return next_word(table.kind, table.fold, table.pairs, start, position, stop, end, token)
+    return next_piece(table.fold, position, stop, token)
+
+
+@compiled
+def _packed(token, size):
+    key = _ZERO
+    for i in range(min(size, 8)):
+        key |= np.uint64(token[i]) << np.uint64(8 * i)
+    return np.int64(key)
+
+
+@compiled
+def _same(token, size, pool, offset):
+    for i in range(size):  # noqa: SIM110 (numba has no generators to spare)
+        if token[i] != pool[offset + i]:
+            return False
+    return True
+
+
+@compiled
+def _slot(slots, pool, key, token, size):
+    """The row of a folded token in a hash table, or -1; a hit is compared byte by byte."""
+    last = np.int64(len(slots) - 1)
+    slot = np.int64(hash_key(key, size)) & last
+    while slots[slot, SIZE] != 0:
+        if (
+            slots[slot, KEY] == key
+            and slots[slot, SIZE] == size
+            and _same(token, size, pool, slots[slot, OFFSET])
+        ):
+            return slot
+        slot = (slot + 1) & last
+    return np.int64(-1)
+
+
+@compiled
+def _prefix(prefixes, corners, pool, key, token, size):
+    """The entry of the longest prefix of a folded token, or -1."""
+    lengths = corners[_corner(key)]
+    for length in range(min(size, len(token)), 0, -1):
+        if (lengths >> min(length, LONG)) & 1:
+            part = key if length >= 8 else key & ((np.int64(1) << (8 * length)) - 1)
+            slot = _slot(prefixes, pool, part, token, length)
+            if slot >= 0:
+                return prefixes[slot, ENTRY]
+    return np.int64(-1)
+
+
+@compiled
+def _phrase(table, start, position, end, slot, scratch):
+    """The longest phrase that goes on behind a token: (entry, where it ends), or (-1, …)."""
+    first, last = table.slots[slot, FIRST_PHRASE], table.slots[slot, LAST_PHRASE]
+    token, ahead, marks = scratch.token, scratch.ahead, scratch.marks
+    found, length = 0, 0
+    while found < table.phrases[first, P_TOKENS]:  # the phrase with the most tokens stands first
+        at, position, size = _next_token(table, start, position, end, end, token)
+        if at < 0:
+            break
+        size = min(size, len(token))  # cut or not, longer than any token of an entry
+        for i in range(size):
+            ahead[length + i] = token[i]
+        ahead[length + size] = TOKEN_END
+        length += size + 1
+        marks[found, 0], marks[found, 1] = length, position
+        found += 1
+    for phrase in range(first, last):
+        tokens, size = table.phrases[phrase, P_TOKENS], table.phrases[phrase, P_SIZE]
+        if tokens > found:
+            continue
+        length = marks[tokens - 1, 0]
+        fits = size <= length if table.phrases[phrase, P_OPEN] else size == length
+        if fits and _same(ahead, size, table.pool, table.phrases[phrase, P_OFFSET]):
+            return table.phrases[phrase, P_ENTRY], marks[tokens - 1, 1]
+    return np.int64(-1), position
+
+
+@compiled
+def _lower(first, last, token):
+    """Fold a token of ASCII bytes; returns its size."""
+    for i in range(min(last - first, len(token))):
+        byte = byte_at(first + i)
+        token[i] = byte | 0x20 if 0x41 <= byte <= 0x5A else byte
+    return last - first
+
+
+@compiled
+def _look_up(table, start, end, found, row, scratch):
+    """Find the entries in the first `found` runs and note them; returns the tokens not yet counted."""
+    slots, pool, prefixes, corners = table.slots, table.pool, table.prefixes, table.corners
+    words, kinds, fold, pairs = table.words, table.kind, table.fold, table.pairs
+    runs, token, seen, spans, state = scratch.runs, scratch.token, scratch.seen, scratch.spans, scratch.state
+    tokens = 0
+    for run in range(found):
+        position, last, beyond = runs[run, 0], runs[run, 1], runs[run, 2]
+        while position < last:
+            if not beyond:
+                at, position, size = position, last, _lower(position, last, token)
+            else:
+                if words:
+                    at, position, size = next_word(kinds, fold, pairs, start, position, last, end, token)
+                else:
+                    at, position, size = next_piece(fold, position, last, token)
+                if at < 0:
+                    break
+                tokens += 1
+            if at < state[PHRASE_END]:
+                continue
+            key = _packed(token, size)
+            entry, stop, slot = np.int64(-1), position, np.int64(-1)
+            if size < len(token):
+                slot = _slot(slots, pool, key, token, size)
+            if slot >= 0:
+                entry = slots[slot, ENTRY]
+                if slots[slot, LAST_PHRASE] > slots[slot, FIRST_PHRASE]:
+                    phrase, phrase_end = _phrase(table, start, position, end, slot, scratch)
+                    if phrase >= 0:
+                        entry, stop = phrase, phrase_end
+                        state[PHRASE_END] = stop
+            elif len(prefixes) > 1:
+                entry = _prefix(prefixes, corners, pool, key, token, size)
+            if entry < 0:
+                continue
+            if seen[entry, 0] == 0:
+                seen[state[TOUCHED], 1] = entry
+                state[TOUCHED] += 1
+            seen[entry, 0] += 1
+            hit = state[HITS]
+            if hit < len(spans):
+                spans[hit, 0], spans[hit, 1], spans[hit, 2], spans[hit, 3] = (
+                    row,
+                    entry,
+                    at - start,
+                    stop - start,
+                )
+            state[HITS] = hit + 1
+    return tokens
+
+
+@compiled
+def count(table, groups, group_starts, starts, ends, scratch, tokens, counts, logwords):
+    """Fill tokens[n], counts[n, groups] and logwords[n, groups] for the n texts at starts:ends.
+
+    Starts and ends are addresses in memory, and PADDING bytes behind each end must be readable. The
+    groups of entry e are groups[group_starts[e]:group_starts[e + 1]].
+    """
+    state, seen, runs = scratch.state, scratch.seen, scratch.runs
+    words, bits, corners = table.words, table.bits, table.corners
+    prefixed = len(table.prefixes) > 1
+    for row in range(len(starts)):
+        start, end = starts[row], ends[row]
+        position = start
+        state[TOUCHED] = state[PHRASE_END] = state[CARRY] = 0
+        while position < end or state[CARRY]:
+            here, found, position = _runs(words, bits, corners, prefixed, start, end, position, runs, state)
+            tokens[row] += here
+            if found:
+                tokens[row] += _look_up(table, start, end, found, row, scratch)
+        for i in range(state[TOUCHED]):
+            entry = seen[i, 1]
+            times = seen[entry, 0]
+            seen[entry, 0] = 0
+            for j in range(group_starts[entry], group_starts[entry + 1]):
+                counts[row, groups[j]] += times
+                logwords[row, groups[j]] += np.log1p(times)

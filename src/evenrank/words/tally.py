@@ -1,0 +1,260 @@
+"""The tally: how often the words of each group occur in each document. Everything else builds on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import evenrank
+from evenrank.errors import InputError
+from evenrank.formats.files import reading, writing
+from evenrank.tables import Docs
+from evenrank.tables import docs as as_docs
+from evenrank.words import cache
+from evenrank.words.counting import Progress, count_documents, unique
+from evenrank.words.lexicon import Lexicon
+from evenrank.words.matcher import Matcher, Source
+from evenrank.words.tokenizer import Tokenizer
+
+_KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
+_ROW_GROUP = 1 << 18
+_LOGWORDS = "_logwords"
+
+
+class Tally:
+    """A collection coloured by a lexicon: a Polars frame that knows where it comes from.
+
+    The frame has one row per document: ``doc_id``, ``tokens``, for each group a count (``female``) and
+    for each group the sum over its words of ln(1 + count of the word) (``female_logwords``). Whatever
+    a Polars frame can do, a tally can: ``tally["female"]``, ``tally.filter(…)``, ``len(tally)``.
+
+    Attributes
+    ----------
+    frame
+        The Polars frame.
+    groups
+        The groups, in the order of the lexicon.
+    provenance
+        Version, lexicon, tokenizer and fingerprint of the input; empty if unknown.
+    """
+
+    def __init__(self, frame: pl.DataFrame, provenance: Mapping[str, Any] | None = None) -> None:
+        self.frame = frame
+        self.provenance = dict(provenance or {})
+        self.groups = _groups(frame.columns)
+
+    @classmethod
+    def of(cls, source: Tally | pl.DataFrame | str | os.PathLike[str]) -> Tally:
+        """A tally from a tally, a Parquet file that :meth:`write` made, or a frame with its columns."""
+        if isinstance(source, Tally):
+            return source
+        if isinstance(source, pl.DataFrame):
+            return cls(source)
+        if isinstance(source, (str, os.PathLike)):
+            return cls.read(source)
+        raise InputError(f"a tally is a Tally, a Parquet file or a Polars frame, not {type(source).__name__}")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Tally:
+        """Read a tally from its Parquet file."""
+        with reading(path):
+            table = pq.read_table(path)
+        metadata = (table.schema.metadata or {}).get(_KEY)
+        if metadata is None:
+            raise InputError(
+                "this Parquet file is no tally; make one with: evenrank tally DOCS -o T.parquet", path=path
+            )
+        try:
+            return cls(pl.DataFrame(pl.from_arrow(table)), json.loads(metadata))
+        except InputError as error:
+            raise InputError(error.message, path=path) from error
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
+        write_tally(path, iter([self.frame.to_arrow()]), _schema(self.groups), self.provenance)
+
+    @property
+    def lexicon(self) -> Lexicon | None:
+        """The lexicon that coloured the documents, if known."""
+        stored = self.provenance.get("lexicon")
+        return None if stored is None else Lexicon.from_dict({k: v for k, v in stored.items() if k != "hash"})
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer that cut the documents into tokens, if known."""
+        return self.provenance.get("tokenizer")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "frame":
+            raise AttributeError(name)
+        return getattr(self.frame, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.frame[key]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"Tally of {len(self):,} documents, groups {', '.join(self.groups)}\n{self.frame}"
+
+
+def tally(
+    docs: Any,
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    progress: Progress | None = None,
+    cached: bool = True,
+) -> Tally:
+    """Count the words of each group in every document.
+
+    Parameters
+    ----------
+    docs
+        Anything that holds documents: a path, a frame, a dict, an iterator, an ``irds:`` id.
+    lexicon
+        A name, a file, a mapping from group to words, or a :class:`Lexicon`.
+    tokenizer
+        ``words``, or ``whitespace`` to repeat published numbers.
+    progress
+        Called with (bytes read, bytes in all) as the work goes on.
+    cached
+        Keep the tally of a large file (from 64 MB) in the cache folder, so that the same input is not
+        read twice and a killed run goes on where it stopped.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> tally({"d1": "She met her brother."})["female"].to_list()
+    [2]
+    """
+    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
+    if cached and cache.is_worth_it(source):
+        return Tally.read(_cached_file(source, matcher, progress))
+    batches = list(unique(count_documents(source, matcher, progress=progress), source))
+    table = pa.Table.from_batches(batches, _schema(matcher.groups))
+    return Tally(pl.DataFrame(pl.from_arrow(table)), provenance(source, matcher, len(table)))
+
+
+def tally_to_file(
+    docs: Any,
+    path: str | os.PathLike[str],
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    progress: Progress | None = None,
+    cached: bool = True,
+) -> dict[str, Any]:
+    """Like :func:`tally`, straight into a Parquet file, in memory that does not grow with the input.
+
+    Returns the provenance that the file carries.
+    """
+    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
+    if cached and cache.is_worth_it(source):
+        stored = _cached_file(source, matcher, progress)
+        cache.copy(stored, path)
+        return dict(json.loads(pq.read_schema(stored).metadata[_KEY]))
+    facts = provenance(source, matcher)
+    rows = count_documents(source, matcher, progress=progress)
+    return write_tally(path, unique(rows, source), _schema(matcher.groups), facts)
+
+
+def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path:
+    facts = provenance(source, matcher)
+    schema = _schema(matcher.groups)
+    folder = cache.folder(facts)
+    finished = folder.with_suffix(".parquet")
+    if not finished.exists():
+        rows = cache.resumable(source, matcher, folder, schema, progress)
+        finished.parent.mkdir(parents=True, exist_ok=True)
+        write_tally(finished, unique(rows, source), schema, facts)
+    cache.forget(folder)
+    return finished
+
+
+def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
+    """What a reader needs to make the same tally again."""
+    facts: dict[str, Any] = {
+        "evenrank": evenrank.__version__,
+        "lexicon": {**matcher.lexicon.to_dict(), "hash": matcher.lexicon.hash},
+        "tokenizer": matcher.tokenizer,
+        "unicode": matcher.unicode_version,
+        "input": {"name": source.name, "fingerprint": source.fingerprint()},
+    }
+    return facts if documents is None else {**facts, "documents": documents}
+
+
+def write_tally(
+    path: str | os.PathLike[str],
+    rows: Iterator[pa.Table | pa.RecordBatch],
+    schema: pa.Schema,
+    facts: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Stream rows into a Parquet file that appears when it is complete; row groups have a fixed size."""
+    count = 0
+    with (
+        writing(path) as file,
+        pq.ParquetWriter(
+            file, schema, compression="zstd", use_dictionary=schema.names[1:], write_statistics=False
+        ) as writer,
+    ):
+        for table in _row_groups(rows, schema):
+            writer.write_table(table, row_group_size=_ROW_GROUP)
+            count += len(table)
+        complete = {**facts, "documents": count}
+        writer.add_key_value_metadata({_KEY.decode(): json.dumps(complete, ensure_ascii=False)})
+    return complete
+
+
+def _row_groups(rows: Iterator[pa.Table | pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same rows in tables of exactly _ROW_GROUP rows, whatever the pieces they came in."""
+    waiting: list[pa.Table] = []
+    size = 0
+    for piece in rows:
+        table = piece if isinstance(piece, pa.Table) else pa.Table.from_batches([piece])
+        waiting.append(table.cast(schema) if table.schema != schema else table)
+        size += len(table)
+        while size >= _ROW_GROUP:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, _ROW_GROUP)
+            waiting, size = [whole.slice(_ROW_GROUP)], size - _ROW_GROUP
+    if size:
+        yield pa.concat_tables(waiting)
+
+
+def _schema(groups: Iterable[str]) -> pa.Schema:
+    groups = tuple(groups)
+    return pa.schema(
+        [
+            ("doc_id", pa.string()),
+            ("tokens", pa.int64()),
+            *((group, pa.int64()) for group in groups),
+            *((group + _LOGWORDS, pa.float64()) for group in groups),
+        ]
+    )
+
+
+def _groups(columns: Iterable[str]) -> tuple[str, ...]:
+    """The groups of a tally: the columns that have a `_logwords` partner."""
+    columns = list(columns)
+    groups = tuple(name for name in columns if name + _LOGWORDS in columns)
+    if not groups or "doc_id" not in columns or "tokens" not in columns:
+        raise InputError(
+            "no tally: it has the columns doc_id, tokens, and for each group a count and <group>_logwords; "
+            f"found: {', '.join(columns)}"
+        )
+    return groups
