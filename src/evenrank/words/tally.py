@@ -64,15 +64,11 @@ class Tally:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Tally:
         """Read a tally from its Parquet file."""
+        facts = read_provenance(path)
         with reading(path):
             table = pq.read_table(path)
-        metadata = (table.schema.metadata or {}).get(_KEY)
-        if metadata is None:
-            raise InputError(
-                "this Parquet file is no tally; make one with: evenrank tally DOCS -o T.parquet", path=path
-            )
         try:
-            return cls(pl.DataFrame(pl.from_arrow(table)), json.loads(metadata))
+            return cls(pl.DataFrame(pl.from_arrow(table)), facts)
         except InputError as error:
             raise InputError(error.message, path=path) from error
 
@@ -167,7 +163,7 @@ def tally_to_file(
     if cached and cache.is_worth_it(source):
         stored = _cached_file(source, matcher, progress)
         cache.copy(stored, path)
-        return dict(json.loads(pq.read_schema(stored).metadata[_KEY]))
+        return read_provenance(stored)
     facts = provenance(source, matcher)
     rows = count_documents(source, matcher, progress=progress)
     return write_tally(path, unique(rows, source), _schema(matcher.groups), facts)
@@ -196,6 +192,17 @@ def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> 
         "input": {"name": source.name, "fingerprint": source.fingerprint()},
     }
     return facts if documents is None else {**facts, "documents": documents}
+
+
+def read_provenance(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The provenance in a tally's Parquet file."""
+    with reading(path):
+        metadata = pq.read_metadata(path).metadata or {}
+    try:
+        return dict(json.loads(metadata[_KEY]))
+    except (KeyError, ValueError) as error:
+        remedy = "make one with: evenrank tally DOCS -o T.parquet"
+        raise InputError(f"this Parquet file is no tally; {remedy}", path=path) from error
 
 
 def write_tally(

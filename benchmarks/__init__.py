@@ -1,0 +1,1 @@
+"""How fast, and against what: `python -m benchmarks` prints the table and writes results.json."""

@@ -1,0 +1,38 @@
+"""Real text to measure on: Wikipedia sentences from EVENRANK_TEST_DATA, else the demo passages."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import evenrank as er
+from evenrank import demo
+
+
+def shared() -> Path | None:
+    """The folder of test data, if there is one."""
+    folder = Path(os.environ.get("EVENRANK_TEST_DATA") or Path(__file__).parents[2] / "shared")
+    return folder if (folder / "data").is_dir() else None
+
+
+def passages(size: int) -> list[str]:
+    """Passages of some 350 characters, as in MS MARCO, `size` characters in all, repeating as needed."""
+    folder = shared()
+    if folder is None:
+        texts = er.load(demo.folder()).docs.frame()["text"].to_list()
+    else:
+        sentences = er.load(folder / "data" / "squad", split="test").docs.frame()["text"].to_list()
+        texts = [f"{first} {second}" for first, second in zip(sentences, sentences[1:], strict=False)]
+    total = sum(map(len, texts))
+    return (texts * (size // total + 1))[: size * len(texts) // total]
+
+
+def write_tsv(path: Path, size: int) -> None:
+    """A collection of `size` bytes as doc_id<TAB>text."""
+    texts = passages(min(size, 20_000_000))
+    with path.open("w") as file:
+        written = number = 0
+        while written < size:
+            lines = "".join(f"{number + i}\t{text}\n" for i, text in enumerate(texts))
+            file.write(lines)
+            written, number = written + len(lines), number + len(texts)

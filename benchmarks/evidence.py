@@ -1,0 +1,141 @@
+"""Every number the docs quote, computed on real data: `make evidence` writes docs/evidence/*.json.
+
+Needs the test data that EVENRANK_TEST_DATA names.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import evenrank as er
+from benchmarks.corpus import shared
+
+_FOLDER = Path(__file__).parents[1] / "docs" / "evidence"
+_COLLECTIONS = ("time", "grepbiasir", "squad")
+_SYSTEMS = ("bm25", "qld", "bm25.rm3")
+_VARIANTS = {"tc": "count", "tf": "tf", "bool": "boolean"}
+
+
+def _run(data: Path, collection: str, system: str) -> Path:
+    plain = data / "runs" / f"{collection}.{system}.run"
+    return plain if plain.exists() else plain.with_suffix(".run.gz")
+
+
+def authors_code(data: Path) -> dict[str, Any]:
+    """How far our values are from those of the authors' released code, at most."""
+    found: dict[str, Any] = {}
+    for collection in _COLLECTIONS:
+        oracle = json.loads((data / "oracles" / f"{collection}.json").read_text())
+        docs = er.load(data / "data" / collection, **_split(collection)).docs
+        tally = er.tally(docs, er.lexicon("rekabsaz2020"), tokenizer="whitespace")
+        wide = er.tally(docs, data / "data" / "wordlists" / "rekabsaz2021.csv", tokenizer="whitespace")
+        furthest = {"RaB": 0.0, "ARaB": 0.0, "FaiRR": 0.0, "NFaiRR": 0.0}
+        compared = 0
+        for system in _SYSTEMS:
+            expected = oracle["runs"][system]
+            run, background = _run(data, collection, system), _run(data, collection, "bm25")
+            for name, measure in (("RaB", er.RaB), ("ARaB", er.ARaB)):
+                for key, values in expected[name].items():
+                    variant, cutoff = key.split("@")
+                    asked = measure(magnitude=_VARIANTS[variant]) @ int(cutoff)
+                    got = er.measure(run, asked, tally=tally, confidence=None)[asked]
+                    pairs = [(got.value, values["mean_male_minus_female"])]
+                    pairs += [(got.parts[group], values[group]) for group in ("female", "male")]
+                    per_query = got.per_query()
+                    pairs += [(per_query[query], value) for query, value in values["queries"].items()]
+                    furthest[name] = max(furthest[name], *(abs(a - b) for a, b in pairs))
+                    compared += len(pairs)
+            for name, measure in (("FaiRR", er.FaiRR), ("NFaiRR", er.NFaiRR)):
+                for key, value in expected[name].items():
+                    asked = measure @ int(key.removeprefix("@"))
+                    got = er.measure(run, asked, tally=wide, background=background, confidence=None)[asked]
+                    furthest[name] = max(furthest[name], abs(got.value - value))
+                    compared += 1
+        found[collection] = {"values compared": compared, "largest difference": furthest}
+    return found
+
+
+def _split(collection: str) -> dict[str, str]:
+    return {"split": "test"} if collection == "squad" else {}
+
+
+def human_labels(data: Path) -> dict[str, Any]:
+    """Does the group with more words agree with the human label of a document? Grep-BiasIR, words tokenizer."""
+    path = data / "data" / "grepbiasir" / "docs.jsonl"
+    human = pl.read_ndjson(path).select("doc_id", "gender")
+    found: dict[str, Any] = {}
+    for name in ("rekabsaz2020", "fabris2020"):
+        counts = er.tally(path, name).frame.join(human, on="doc_id")
+        majority = (
+            pl.when(pl.col("female") + pl.col("male") == 0)
+            .then(pl.lit("no word"))
+            .when(pl.col("female") > pl.col("male"))
+            .then(pl.lit("female"))
+            .when(pl.col("male") > pl.col("female"))
+            .then(pl.lit("male"))
+            .otherwise(pl.lit("equal"))
+        )
+        table = (
+            counts.select("gender", majority=majority)
+            .group_by("gender", "majority")
+            .len()
+            .sort("gender", "majority")
+        )
+        confusion: dict[str, dict[str, int]] = {}
+        for gender, label, number in table.iter_rows():
+            confusion.setdefault(gender, {})[label] = number
+        with_word = {g: {k: n for k, n in confusion[g].items() if k != "no word"} for g in ("F", "M")}
+        right = with_word["F"].get("female", 0) + with_word["M"].get("male", 0)
+        total = sum(sum(row.values()) for row in with_word.values())
+        found[name] = {"agreement": right / total, "documents": total, "confusion": confusion}
+    return found
+
+
+def tokenizers(data: Path) -> dict[str, Any]:
+    """What the two tokenizers make of the same collection: words found, and ARaB@10 of BM25."""
+    found: dict[str, Any] = {}
+    for collection in _COLLECTIONS:
+        docs = er.load(data / "data" / collection, **_split(collection)).docs
+        row: dict[str, Any] = {}
+        for tokenizer in ("words", "whitespace"):
+            tally = er.tally(docs, tokenizer=tokenizer)
+            value = er.measure(_run(data, collection, "bm25"), er.ARaB @ 10, tally=tally)[er.ARaB @ 10]
+            row[tokenizer] = {
+                "female": int(tally["female"].sum()),
+                "male": int(tally["male"].sum()),
+                "ARaB@10": {"value": value.value, "low": value.low, "high": value.high},
+            }
+        found[collection] = row
+    return found
+
+
+_ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "authors-code": authors_code,
+    "human-labels": human_labels,
+    "tokenizers": tokenizers,
+}
+
+
+def main(names: list[str]) -> int:
+    data = shared()
+    if data is None:
+        print("make evidence needs the test data; set EVENRANK_TEST_DATA", file=sys.stderr)
+        return 2
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in names or _ALL:
+        content = {"command": f"python -m benchmarks.evidence {name}", "evenrank": er.__version__}
+        content["results"] = _ALL[name](data)  # type: ignore[assignment]
+        path = _FOLDER / f"{name}.json"
+        path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        print(f"{path.relative_to(_FOLDER.parents[1])}: {json.dumps(content['results'])[:300]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,111 @@
+"""The tally against the published Python, in memory and from file to file; its memory and its growth."""
+
+from __future__ import annotations
+
+import collections
+import math
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+import evenrank as er
+from benchmarks.corpus import passages, write_tsv
+from benchmarks.timing import Row, against, seconds
+from evenrank.words.tally import tally_to_file
+
+_SIZE = 24_000_000
+_LEXICON = er.lexicon("rekabsaz2020")
+_FEMALE, _MALE = (frozenset(words) for words in _LEXICON.groups.values())
+
+
+def published(text: str) -> tuple[float, float, int, int, int, int]:
+    """The algorithm of the released code of Rekabsaz & Schedl (2020), for one document."""
+    counts = collections.Counter(text.lower().split(" "))
+    female = male = 0
+    for word in counts:
+        if word in _FEMALE:
+            female += counts[word]
+        elif word in _MALE:
+            male += counts[word]
+    return math.log(female + 1), math.log(male + 1), female, male, int(female > 0), int(male > 0)
+
+
+def rows() -> Iterator[Row]:
+    yield _in_memory("whitespace")
+    yield _in_memory("words")
+    yield _file_to_file()
+    yield from _growth()
+
+
+def _in_memory(tokenizer: str) -> Row:
+    texts = passages(_SIZE)
+    frame = pl.DataFrame({"doc_id": [str(i) for i in range(len(texts))], "text": texts})
+    return against(
+        f"tally in memory, tokenizer {tokenizer}",
+        "published Python (Counter per document, two set look-ups)",
+        30,
+        lambda: {i: published(text) for i, text in enumerate(texts)},
+        lambda: er.tally(frame, _LEXICON, tokenizer=tokenizer),
+        documents=len(texts),
+        characters=sum(map(len, texts)),
+    )
+
+
+def _file_to_file() -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        docs, result = Path(folder) / "docs.tsv", Path(folder) / "tally.parquet"
+        write_tsv(docs, _SIZE)
+
+        def peer() -> None:
+            found = {}
+            with docs.open() as lines:
+                for line in lines:
+                    doc_id, text = line.rstrip("\n").split("\t")
+                    found[doc_id] = published(text)
+            with (Path(folder) / "peer.pickle").open("wb") as out:
+                pickle.dump(found, out)
+
+        return against(
+            "tally from TSV to Parquet",
+            "published Python, line by line, pickled",
+            20,
+            peer,
+            lambda: tally_to_file(docs, result, _LEXICON, tokenizer="whitespace", cached=False),
+            bytes=docs.stat().st_size,
+        )
+
+
+_CHILD = """
+import resource, sys
+from evenrank.words.tally import tally_to_file
+tally_to_file(sys.argv[1], sys.argv[2], cached=sys.argv[3] == "cached")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def _growth() -> Iterator[Row]:
+    """Peak memory in a process of its own, at 300 MB and at ten times that; time at 1× and 8×."""
+    with tempfile.TemporaryDirectory() as folder:
+        docs, result = Path(folder) / "docs.tsv", Path(folder) / "tally.parquet"
+        memory, times = {}, {}
+        for size in (300_000_000, 375_000_000, 3_000_000_000):
+            write_tsv(docs, size)
+            if size != 375_000_000:
+                command = [sys.executable, "-c", _CHILD, str(docs), str(result), "cached"]
+                environment = {**os.environ, "EVENRANK_CACHE": str(Path(folder) / f"cache-{size}")}
+                memory[size] = float(subprocess.check_output(command, env=environment, text=True))
+            if size != 300_000_000:
+                times[size] = min(
+                    seconds(lambda: tally_to_file(docs, result, cached=False)) for _ in range(3)
+                )
+    small, large = memory.values()
+    yield Row("peak memory of a 3 GB tally", "–", 1024, round(large), "MB", {"at 300 MB": round(small)})
+    short, long = times.values()
+    details = {"375 MB": round(short, 2), "3 GB": round(long, 2), "MB/s": round(3000 / long)}
+    yield Row("time when the input grows 8×", "–", 8.5, round(long / short, 2), "× as long", details)

@@ -1,0 +1,44 @@
+"""All commands, gathered. Their modules import nothing heavy until a command runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import evenrank
+from evenrank.cli import annotate, collection, demo, measure
+
+app = typer.Typer(
+    name="evenrank",
+    help="Measure gender bias, or bias toward any group, in search results.",
+    epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 our fault. "
+    "--debug, with any command, shows the traceback of an error.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenrank {evenrank.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("demo")(demo.demo_command)
+app.command("measure")(measure.measure_command)
+app.command("tally")(collection.tally_command)
+app.command("lexicons")(collection.lexicons_command)
+app.command("pool")(annotate.pool_command)
+app.command("vote")(annotate.vote_command)

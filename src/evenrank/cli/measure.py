@@ -1,0 +1,172 @@
+"""`evenrank measure`: values of measures for runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenrank.cli.common import Format, Tokenizer, deliver, note, parse_runs, progress_bar
+
+if TYPE_CHECKING:
+    from evenrank.measures.measurements import Measurements
+    from evenrank.measures.parse import Condition
+
+
+class Missing(StrEnum):
+    error = "error"
+    zero = "zero"
+    skip = "skip"
+
+
+class Ties(StrEnum):
+    order = "order"
+    expected = "expected"
+
+
+class Order(StrEnum):
+    score = "score"
+    rank = "rank"
+
+
+class Only(StrEnum):
+    neutral = "neutral"
+    female = "female"
+    male = "male"
+    other = "other"
+    all = "all"
+
+
+def measure_command(
+    measures: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MEASURE...",
+            help="As in ARaB@10, NFaiRR@20, RaB(magnitude='boolean')@5, nDCG@10. Existing files among them are runs.",
+            show_default=False,
+        ),
+    ],
+    run: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]PATH", help="A run, TREC format. Repeat it for several."),
+    ] = None,
+    docs: Annotated[
+        str | None,
+        typer.Option(metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID; or give --tally."),
+    ] = None,
+    tally: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
+    ] = None,
+    lexicon: Annotated[
+        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
+    ] = None,
+    tokenizer: Annotated[
+        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
+    ] = None,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    ] = None,
+    queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")] = None,
+    qrels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Relevance judgments, for effectiveness.")
+    ] = None,
+    background: Annotated[
+        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.  [default: the first run]")
+    ] = None,
+    genders: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
+    ] = None,
+    only: Annotated[
+        Only | None,
+        typer.Option(help="Queries to measure.  [default: neutral for bias, with --genders; else all]"),
+    ] = None,
+    missing: Annotated[
+        Missing,
+        typer.Option(help="Documents the collection lacks: stop, count as word-free, or close the gap."),
+    ] = Missing.error,
+    ties: Annotated[
+        Ties, typer.Option(help="Equal scores: by id, descending, or the exact mean over all orders.")
+    ] = Ties.order,
+    order: Annotated[Order, typer.Option(help="Sort a run by its scores, or trust its ranks.")] = Order.score,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Show the value of every query.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the words, documents and queries behind RaB and ARaB.")
+    ] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 1 if it holds for a run: 'abs(ARaB@10)>0.1'. May be repeated.",
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
+    resamples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples behind the intervals; 0 for none.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> int:
+    """Measure bias and effectiveness of runs, with bootstrap intervals over queries.
+
+    RaB and ARaB: positive toward the second group (male), negative toward the first (female), 0 is
+    balance. NFaiRR: from 0 to 1, higher is fairer.
+
+        evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
+    """
+    from evenrank.cli.collection import split_names
+    from evenrank.cli.rendering import render
+    from evenrank.measures.evaluate import measure
+    from evenrank.measures.parse import parse_condition
+    from evenrank.tables import docs as open_docs
+
+    files = [text for text in measures if Path(text).is_file()]
+    runs = parse_runs([*files, *(run or [])])
+    conditions = [parse_condition(text) for text in fail_if or []]
+    wanted = [text for text in measures if text not in files]
+    with progress_bar("counting") as progress:
+        measured = measure(
+            runs,
+            [*wanted, *(condition.measure for condition in conditions)],
+            tally=tally,
+            docs=None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field),
+            lexicon=lexicon,
+            tokenizer=None if tokenizer is None else tokenizer.value,
+            queries=queries,
+            qrels=qrels,
+            background=background,
+            genders=genders,
+            only=None if only is None else only.value,
+            missing=missing.value,
+            ties=ties.value,
+            order=order.value,
+            confidence=confidence if resamples else None,
+            resamples=resamples or 1,
+            seed=seed,
+            explain=explain,
+            progress=progress,
+        )
+    deliver(render(measured, form, per_query=per_query, confidence=confidence), output)
+    if form is not Format.json:
+        for caution in measured.cautions:
+            note(f"caution: {caution}")
+    return _judge(measured, conditions)
+
+
+def _judge(measured: Measurements, conditions: list[Condition]) -> int:
+    """1 if a condition holds for a run, and say which; else 0."""
+    failed = 0
+    for condition in conditions:
+        for run in measured.runs:
+            value = measured[run, condition.measure].value
+            if value is not None and condition.holds(value):
+                note(f"failed: {condition} for {run}, where {condition.measure} is {value:+.4f}")
+                failed = 1
+    return failed

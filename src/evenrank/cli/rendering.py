@@ -1,0 +1,212 @@
+"""Measurements as a table in the terminal, JSON, CSV or LaTeX."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+import polars as pl
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from evenrank.cli.common import Format
+from evenrank.measures.measurements import Measurement, Measurements
+from evenrank.measures.summary import Summary
+
+GROUP_COLOURS = {"female": "medium_purple1", "male": "dark_orange"}
+_ATTRIBUTED = 8  # rows shown of each list of contributions
+
+
+def render(measured: Measurements, form: Format, *, per_query: bool = False, confidence: float = 0.95) -> str:
+    """The results as text in the form asked for."""
+    if form is Format.json:
+        content = measured.to_dict(per_query=per_query)
+        return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    if form is Format.csv:
+        return (measured.per_query() if per_query else measured.frame()).write_csv()
+    if form is Format.latex:
+        return _latex(measured)
+    width = _width()
+    console = Console(file=io.StringIO(), width=width, force_terminal=sys.stdout.isatty(), highlight=False)
+    console.print(table(measured, width=width, confidence=confidence))
+    for m in measured:
+        if m.attribution is not None:
+            console.print(explanation(m))
+    if per_query:
+        console.print(_frame(measured.per_query()))
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def _width() -> int:
+    """As wide as the terminal; wide enough for any table where the output is a file or a pipe."""
+    return Console().width if sys.stdout.isatty() else 160
+
+
+class _Column(NamedTuple):
+    """A column of the table: what stands in it for a measurement and one of its summaries."""
+
+    name: str
+    cell: Callable[[Measurement, Summary], str]
+    style: str = ""
+
+
+def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> RenderableType:
+    """One line for each measure and run, those of one measure together, and remarks beneath.
+
+    In less than 110 columns only the value, its interval and its parts are shown.
+    """
+    rows = sorted(measured, key=lambda m: _place(measured, m))
+    columns = [_Column("value", lambda m, s: _number(s.value, m))]
+    if any(m.low is not None for m in rows):
+        columns.append(_Column(f"{confidence:.0%} interval", lambda m, s: _bounds(s, m)))
+    for group in dict.fromkeys(name for m in rows for name in m.parts):
+        cell = partial(_part, group)
+        columns.append(_Column(group, cell, GROUP_COLOURS.get(group, "")))
+    columns += _wide_columns(rows) if width >= 110 else []
+    labelled = any(m.only is not None for m in rows)
+    heading = "queries" if not labelled else "on queries"
+
+    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column("measure", no_wrap=True)
+    grid.add_column("run", overflow="fold")
+    for column in columns:
+        grid.add_column(column.name, justify="right", style=column.style, no_wrap=True)
+    grid.add_column(heading, justify="right", no_wrap=True)
+    before = None
+    for m in rows:
+        name = str(m.measure)
+        if before not in (None, name):
+            grid.add_row()
+        about = "" if m.only is None else f" {m.only}"
+        cells = [column.cell(m, m.summary) for column in columns]
+        grid.add_row(name if name != before else "", m.run, *cells, f"{m.queries:,}{about}")
+        for label, subset in m.subsets.items():
+            cells = [column.cell(m, subset) for column in columns]
+            grid.add_row("", "", *cells, f"{subset.queries:,} {label}", style="dim")
+        before = name
+    return Group(grid, *(Text(text, style="dim") for text in _remarks(rows)))
+
+
+def _wide_columns(rows: list[Measurement]) -> list[_Column]:
+    """What there is room for in a wide terminal; only columns with something in them."""
+
+    def offered(key: str, m: Measurement, s: Summary) -> str:
+        return _signed(m.background.get(key, {}).get("value")) if s is m.summary else ""
+
+    columns = []
+    if any(m.summary.abs is not None for m in rows):
+        columns.append(_Column("mean |·|", lambda m, s: "" if s.abs is None else f"{s.abs:.3f}"))
+    for key, name in (("collection", "collection"), ("qrels", "relevant")):
+        if any(key in m.background for m in rows):
+            columns.append(_Column(name, partial(offered, key), "dim"))
+    if any(m.ties for m in rows):
+        columns.append(
+            _Column("tied", lambda m, s: f"{m.ties:.0%}" if m.ties is not None and s is m.summary else "")
+        )
+    return columns
+
+
+def _part(group: str, m: Measurement, summary: Summary) -> str:
+    return "" if group not in summary.parts else f"{summary.parts[group]:.3f}"
+
+
+def _place(measured: Measurements, m: Measurement) -> tuple[int, int]:
+    order = [str(other.measure) for other in measured.runs[m.run]]
+    return order.index(str(m.measure)), list(measured.runs).index(m.run)
+
+
+def _remarks(rows: Iterable[Measurement]) -> list[str]:
+    """Left-out queries and notes, each once, with the runs and measures they concern."""
+    concerned: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for m in rows:
+        texts = [f"{count:,} queries left out, {reason}" for reason, count in m.left_out.items()]
+        if m.subsets:  # their values are in the table
+            texts = [text for text in texts if "labelled" not in text]
+        for text in [*texts, *m.notes]:
+            runs, measures = concerned.setdefault(text, ({}, {}))
+            runs[m.run], measures[str(m.measure)] = None, None
+    return [f"{', '.join(m)} of {', '.join(r)}: {text}" for text, (r, m) in concerned.items()]
+
+
+def explanation(m: Measurement) -> RenderableType:
+    """The largest contributions to a value, by word, document and query, side by side."""
+    lists = m.attribution.to_dict(_ATTRIBUTED)
+    grid = Table(
+        box=None,
+        header_style="bold",
+        title=f"{m.measure} of {m.run}: what makes up {_number(m.value, m)}",
+        title_justify="left",
+        title_style="bold",
+        padding=(0, 2, 0, 0),
+    )
+    shown = {"words": "word", "documents": "doc_id", "queries": "query_id"}
+    for kind in lists:
+        grid.add_column(kind)
+        grid.add_column("", justify="right")
+    for place in range(max((len(rows) for rows in lists.values()), default=0)):
+        cells: list[RenderableType] = []
+        for kind, rows in lists.items():
+            row = rows[place] if place < len(rows) else None
+            style = GROUP_COLOURS.get(row.get("group", ""), "") if row else ""
+            cells.append(Text(str(row[shown[kind]]) if row else "", style=style))
+            cells.append(Text(f"{row['contribution']:+.3f}" if row else "", style=style))
+        grid.add_row(*cells)
+    return Padding(grid, (1, 0, 0, 0))
+
+
+def _frame(frame: pl.DataFrame) -> RenderableType:
+    grid = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in frame.columns:
+        grid.add_column(name, justify="right" if frame[name].dtype == pl.Float64 else "left")
+    for row in frame.iter_rows():
+        grid.add_row(*(_plain(cell) if isinstance(cell, float) else Text(str(cell or "")) for cell in row))
+    return Padding(grid, (1, 0, 0, 0))
+
+
+def _number(value: float | None, m: Measurement) -> str:
+    return _signed(value) if m.summary.abs is not None else _plain(value)
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.3f}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _bounds(summary: Summary, m: Measurement) -> str:
+    if summary.low is None or summary.high is None:
+        return ""
+    return f"[{_number(summary.low, m)}, {_number(summary.high, m)}]"
+
+
+def _latex(measured: Measurements) -> str:
+    """A table for a paper (package booktabs): runs down, measures across, intervals beneath."""
+    names = list(dict.fromkeys(str(m.measure) for m in measured))
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * len(names)}}}",
+        r"\toprule",
+        " & ".join(["Run", *map(_escaped, names)]) + r" \\",
+        r"\midrule",
+    ]
+    for run, row in measured.runs.items():
+        by_name = {str(m.measure): m for m in row}
+        values = [_number(by_name[name].value, by_name[name]) for name in names]
+        bounds = [_bounds(by_name[name].summary, by_name[name]) for name in names]
+        lines.append(" & ".join([_escaped(run), *(f"${value}$" for value in values)]) + r" \\")
+        if any(bounds):
+            small = [rf"{{\scriptsize ${bound}$}}" if bound else "" for bound in bounds]
+            lines.append(" & ".join(["", *small]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _escaped(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)

@@ -1,0 +1,168 @@
+"""The commands as a user types them, in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenrank import demo
+
+DEMO = demo.folder()
+
+
+COMMAND = [sys.executable, "-c", "import sys; from evenrank.cli import main; sys.exit(main())"]
+
+
+def evenrank(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr or done.stdout
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def refused(*arguments: object) -> str:
+    """The one line that bad input gets."""
+    lines = evenrank(*arguments, code=2).stderr.strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def measured(*arguments: object) -> list[dict]:
+    return json.loads(evenrank("measure", *arguments, "--format", "json").stdout)["runs"]
+
+
+def test_help_is_quick_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from evenrank.cli.app import app; "
+        "heavy = {'numba', 'polars', 'pyarrow', 'scipy', 'numpy', 'torch', 'gensim'}; "
+        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    for _ in range(5):
+        evenrank("--help")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    assert used / 5 < 0.4  # 0.2 s on a quiet machine; CPU time, because the tests share theirs
+
+
+def test_every_command_has_a_help_text() -> None:
+    for command in ("demo", "measure", "tally", "lexicons", "pool", "vote"):
+        assert "Usage" in evenrank(command, "--help").stdout
+    assert evenrank("--version").stdout.startswith("evenrank ")
+
+
+def test_demo_tells_the_story(tmp_path: Path) -> None:
+    shown = evenrank("demo", "-o", tmp_path / "d").stdout
+    assert "ARaB@10" in shown and "nDCG@10" in shown and "lean most" in shown
+    assert (tmp_path / "d" / "docs.tsv").exists()
+
+
+def test_measure_prints_the_documented_json() -> None:
+    runs = measured(
+        "ARaB@10",
+        "nDCG@10",
+        DEMO / "bm25.run",
+        "--run",
+        f"other={DEMO / 'dense.run'}",
+        "--docs",
+        DEMO / "docs.tsv",
+        "--qrels",
+        DEMO / "qrels.txt",
+        "--per-query",
+    )
+    assert [run["run"] for run in runs] == ["bm25", "other"]
+    bias, effectiveness = runs[0]["measures"]
+    assert bias["measure"] == "ARaB@10"
+    assert set(bias) >= {"value", "low", "high", "queries", "left_out", "parts", "abs", "per_query"}
+    assert bias["value"] == pytest.approx(bias["parts"]["male"] - bias["parts"]["female"])
+    assert bias["low"] < bias["value"] < bias["high"]
+    assert bias["queries"] == len(bias["per_query"]) == 60
+    assert sum(bias["per_query"].values()) / 60 == pytest.approx(bias["value"])
+    assert effectiveness["measure"] == "nDCG@10"
+
+
+def test_a_tally_gives_the_values_that_the_documents_give(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    evenrank("tally", DEMO / "docs.tsv", "-o", path)
+    common = ("ARaB@10", "NFaiRR@10", DEMO / "bm25.run")
+    assert measured(*common, "--tally", path) == measured(*common, "--docs", DEMO / "docs.tsv")
+
+
+def test_labels_restrict_bias_to_neutral_queries_and_show_the_others_apart() -> None:
+    arguments = ("ARaB@10", DEMO / "bm25.run", "--docs", DEMO / "docs.tsv", "--genders", DEMO / "genders.tsv")
+    (neutral,) = measured(*arguments)[0]["measures"]
+    assert (neutral["only"], neutral["queries"]) == ("neutral", 48)
+    assert neutral["subsets"]["female"]["queries"] == 6
+    (female,) = measured(*arguments, "--only", "female")[0]["measures"]
+    assert female["value"] == pytest.approx(neutral["subsets"]["female"]["value"])
+
+
+def test_a_failed_condition_is_exit_code_1_and_says_so() -> None:
+    arguments = ("measure", "ARaB@10", DEMO / "bm25.run", "--docs", DEMO / "docs.tsv", "--fail-if")
+    assert "failed" in evenrank(*arguments, "abs(ARaB@10)>0.0001", code=1).stderr
+    evenrank(*arguments, "abs(ARaB@10)>100")
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "latex", "json"])
+def test_results_go_to_stdout_or_to_a_file(form: str, tmp_path: Path) -> None:
+    arguments = (
+        "measure",
+        "ARaB@10",
+        DEMO / "bm25.run",
+        "--docs",
+        DEMO / "docs.tsv",
+        "--format",
+        form,
+        "--explain",
+    )
+    shown = evenrank(*arguments).stdout
+    evenrank(*arguments, "-o", tmp_path / "out")
+    assert (tmp_path / "out").read_text() == shown
+    assert "bm25" in shown
+
+
+def test_bad_input_gets_one_line_that_names_the_remedy(tmp_path: Path) -> None:
+    docs, run = ("--docs", DEMO / "docs.tsv"), ("--run", DEMO / "bm25.run")
+    assert "did you mean 'ARaB'" in refused("measure", "ARAb@10", *run, *docs)
+    assert "cut-off" in refused("measure", "ARaB", *run, *docs)
+    assert "no such file" in refused("measure", "ARaB@10", "--run", tmp_path / "none.run", *docs)
+    assert "--docs" in refused("measure", "ARaB@10", *run) or "docs" in refused("measure", "ARaB@10", *run)
+    assert "two runs" in refused("measure", "ARaB@10", *run, *run, *docs)
+    assert "qrels" in refused("measure", "nDCG@10", *run, *docs)
+    assert "lexicon" in refused("measure", "ARaB@10", *run, *docs, "--lexicon", "rekabsatz")
+    broken = tmp_path / "broken.run"
+    broken.write_text("q1 Q0 d1 1 2.5 x\nq1 Q0 d2 2 many x\n")
+    assert "broken.run:2:" in refused("measure", "ARaB@10", "--run", broken, *docs)
+    strange = tmp_path / "strange.run"
+    strange.write_text("q1 Q0 nowhere 1 2.5 x\n")
+    assert "nowhere" in refused("measure", "ARaB@10", "--run", strange, *docs)
+    evenrank("measure", "ARaB@10", "--run", strange, *docs, "--missing", "zero")
+    assert "no such file" in refused("tally", tmp_path / "none.tsv", "-o", tmp_path / "t.parquet")
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_a_tally_made_with_another_lexicon_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    evenrank("tally", DEMO / "docs.tsv", "-o", path, "--lexicon", "fabris2020")
+    arguments = ("measure", "ARaB@10", "--run", DEMO / "bm25.run", "--tally", path)
+    assert "fabris2020" in refused(*arguments, "--lexicon", "rekabsaz2020")
+    assert "words" in refused(*arguments, "--tokenizer", "whitespace")
+    evenrank(*arguments, "--lexicon", "fabris2020")
+
+
+def test_lexicons_are_listed_and_shown() -> None:
+    listed = evenrank("lexicons").stdout
+    for name in ("rekabsaz2020", "fabris2020", "spanish", "french", "german", "italian"):
+        assert name in listed
+    assert "stepdaughter" in evenrank("lexicons", "rekabsaz2020").stdout
+    assert json.loads(evenrank("lexicons", "rekabsaz2020", "--format", "json").stdout)["groups"]["male"]
+
+
+def test_debug_shows_the_traceback() -> None:
+    command = [*COMMAND, "measure", "Nothing@3", "--run", str(DEMO / "bm25.run"), "--debug"]
+    assert "Traceback" in subprocess.run(command, capture_output=True, text=True, check=False).stderr

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import gzip
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evenrank as er
+from evenrank import demo, tables
+from evenrank.errors import InputError
+from evenrank.words import cache, counting
+from evenrank.words.tally import Tally, tally_to_file
+
+TEXTS = {"d1": "She met her brother.", "d2": "He left; his sister, her mother and his son did not.", "d3": ""}
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A collection of several parts, by making parts and blocks small."""
+    monkeypatch.setattr(cache, "_LARGE", 1)
+    monkeypatch.setattr(cache, "_PART", 2)
+    monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "large.tsv"
+    text = "she told him that his sister was there " * 40
+    path.write_text("".join(f"d{i}\t{i} {text}\n" for i in range(10_000)))
+    return path
+
+
+def test_a_tally_counts_tokens_groups_and_log_words() -> None:
+    tally = er.tally(TEXTS)
+    assert tally.columns == ["doc_id", "tokens", "female", "male", "female_logwords", "male_logwords"]
+    assert tally["tokens"].to_list() == [4, 11, 0]
+    assert tally["female"].to_list() == [2, 3, 0]
+    assert tally["male"].to_list() == [1, 4, 0]
+    log = pytest.approx([0.693147, 0.693147 * 2 + 1.098612, 0.0], abs=1e-6)
+    assert tally["male_logwords"].to_list() == log
+
+
+def test_every_format_gives_the_same_tally(tmp_path: Path) -> None:
+    rows = [{"doc_id": k, "text": v} for k, v in TEXTS.items()]
+    frame = pl.DataFrame(rows)
+    lines = "".join(f"{k}\t{v}\n" for k, v in TEXTS.items())
+    (tmp_path / "docs.tsv").write_text(lines)
+    (tmp_path / "docs.tsv.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    frame.write_parquet(tmp_path / "docs.parquet")
+    expected = er.tally(TEXTS).frame
+    sources = [tmp_path / f"docs.{suffix}" for suffix in ("tsv", "tsv.gz", "jsonl", "parquet")]
+    for source in [*sources, frame, frame.to_pandas(), frame.to_arrow(), iter(TEXTS.items())]:
+        assert er.tally(source).frame.equals(expected)
+
+
+def test_a_tally_file_carries_its_provenance_and_is_the_same_every_time(tmp_path: Path) -> None:
+    docs = demo.folder() / "docs.tsv"
+    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
+    made = tally_to_file(docs, one, "fabris2020", tokenizer="whitespace")
+    tally = er.tally(docs, "fabris2020", tokenizer="whitespace")
+    tally.write(two)
+    assert one.read_bytes() == two.read_bytes()
+    read = Tally.read(one)
+    assert read.frame.equals(tally.frame)
+    assert read.provenance == tally.provenance == made
+    assert read.lexicon == er.lexicon("fabris2020")
+    assert read.tokenizer == "whitespace"
+    assert made["documents"] == len(tally)
+    assert made["evenrank"] == er.__version__
+
+
+def test_a_tally_is_a_frame_for_whoever_wants_one() -> None:
+    tally = er.tally(TEXTS)
+    assert pl.DataFrame(tally).equals(tally.frame)
+    assert pa.table(tally).num_rows == len(tally) == 3
+    assert tally.filter(pl.col("male") > 0).height == 2
+    assert Tally.of(tally.frame).groups == ("female", "male")
+
+
+def test_any_groups_can_be_counted() -> None:
+    tally = er.tally({"d": "a b b c"}, {"x": ["a"], "y": ["b"], "z": ["c", "d"]})
+    assert tally.groups == ("x", "y", "z")
+    assert tally.select("x", "y", "z").row(0) == (1, 2, 1)
+
+
+def test_a_document_id_that_occurs_twice_is_refused_with_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "docs.tsv"
+    path.write_text("a\tone\nb\ttwo\na\tthree\n")
+    with pytest.raises(InputError, match=r"docs\.tsv:3: .*'?a'?"):
+        er.tally(path)
+    with pytest.raises(InputError):
+        tally_to_file(path, tmp_path / "t.parquet")
+    assert not (tmp_path / "t.parquet").exists()
+
+
+def test_what_is_no_tally_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(InputError, match="no tally"):
+        Tally.read(path)
+    with pytest.raises(InputError, match="no tally"):
+        Tally.of(pl.DataFrame({"a": [1]}))
+    path.write_bytes(b"PAR1 not really")
+    with pytest.raises(InputError, match=r"other\.parquet"):
+        Tally.read(path)
+
+
+def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "t.parquet"
+    target.write_bytes(b"old")
+    counted = []
+    real = counting.count_batch
+
+    def dying(batch: pa.RecordBatch, matcher: object) -> pa.RecordBatch:
+        counted.append(batch.num_rows)
+        if len(counted) == 6:
+            raise KeyboardInterrupt
+        return real(batch, matcher)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(counting, "count_batch", dying)
+    with pytest.raises(KeyboardInterrupt):
+        tally_to_file(large, target)
+    assert target.read_bytes() == b"old"
+    assert list((tmp_path / "cache" / "tally").rglob("*.parquet")), "finished parts are kept"
+    counted.clear()
+    counted.extend([0] * 6)
+    tally_to_file(large, target)
+    resumed = len(counted) - 6
+    whole = er.tally(large, cached=False)
+    assert 0 < resumed < sum(1 for _ in tables.docs(large).blocks())
+    assert Tally.read(target).frame.equals(whole.frame)
+
+
+def test_the_cache_answers_the_second_time_and_forgets_nothing_that_matters(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = er.tally(large)
+
+    def never(*_: object) -> pa.RecordBatch:
+        raise AssertionError("counted again")
+
+    monkeypatch.setattr(counting, "count_batch", never)
+    assert er.tally(large).frame.equals(first.frame)
+    with pytest.raises(AssertionError, match="counted again"):
+        er.tally(large, "fabris2020")  # another lexicon is another tally
+    large.write_text(large.read_text().replace("sister", "brother"))
+    with pytest.raises(AssertionError, match="counted again"):
+        er.tally(large)
+
+
+def test_the_cached_and_the_direct_file_are_the_same_bytes(large: Path, tmp_path: Path) -> None:
+    tally_to_file(large, tmp_path / "cached.parquet")
+    tally_to_file(large, tmp_path / "direct.parquet", cached=False)
+    assert (tmp_path / "cached.parquet").read_bytes() == (tmp_path / "direct.parquet").read_bytes()
+
+
+def test_concurrent_tallies_give_the_same_numbers() -> None:
+    docs = demo.folder() / "docs.tsv"
+    expected = er.tally(docs).frame
+    with ThreadPoolExecutor(8) as pool:
+        assert all(t.frame.equals(expected) for t in pool.map(lambda _: er.tally(docs), range(16)))
+
+
+@pytest.mark.parametrize("collection", ["time", "grepbiasir", "squad"])
+def test_counts_equal_those_of_the_authors_code(collection: str, shared: Path) -> None:
+    oracle = json.loads((shared / "oracles" / f"{collection}.json").read_text())["docs"]
+    docs = next((shared / "data" / collection).glob("docs.*"))
+    tally = er.tally(docs, tokenizer="whitespace")
+    found = {row["doc_id"]: row for row in tally.iter_rows(named=True)}
+    for doc_id, expected in oracle.items():
+        assert (found[doc_id]["female"], found[doc_id]["male"]) == (expected["female"], expected["male"])
+
+
+def test_the_majority_of_words_agrees_with_human_labels(shared: Path) -> None:
+    path = shared / "data" / "grepbiasir" / "docs.jsonl"
+    labels = pl.read_ndjson(path).select("doc_id", human=pl.col("gender"))
+    rows = er.tally(path).frame.join(labels, on="doc_id").filter(pl.col("female") + pl.col("male") > 0)
+    labelled = rows.filter(pl.col("human").is_in(["F", "M"]))
+    sign = (labelled["male"] - labelled["female"]).sign()
+    expected = labelled["human"].replace_strict({"F": -1, "M": 1}, return_dtype=pl.Int64)
+    assert (sign == expected).mean() >= 0.90
