@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import evenrank as er
@@ -22,7 +23,7 @@ def passages(size: int) -> list[str]:
         texts = er.load(demo.folder()).docs.frame()["text"].to_list()
     else:
         sentences = er.load(folder / "data" / "squad", split="test").docs.frame()["text"].to_list()
-        texts = [f"{first} {second}" for first, second in zip(sentences, sentences[1:], strict=False)]
+        texts = [f"{first} {second}" for first, second in pairwise(sentences)]
     total = sum(map(len, texts))
     return (texts * (size // total + 1))[: size * len(texts) // total]
 

@@ -66,7 +66,7 @@ def _split(collection: str) -> dict[str, str]:
 
 
 def human_labels(data: Path) -> dict[str, Any]:
-    """Does the group with more words agree with the human label of a document? Grep-BiasIR, words tokenizer."""
+    """Does the group with more words agree with the human label of a document (Grep-BiasIR)?"""
     path = data / "data" / "grepbiasir" / "docs.jsonl"
     human = pl.read_ndjson(path).select("doc_id", "gender")
     found: dict[str, Any] = {}

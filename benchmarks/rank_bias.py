@@ -64,7 +64,7 @@ def _row(queries: int, depth: int) -> Row:
 
 
 def _published(ranked: dict[str, list[str]], values: dict[str, tuple]) -> dict[str, float]:
-    """The algorithm of the released code: for each query the pairs of its documents, then means of prefixes."""
+    """The algorithm of the released code: the pairs of a query's documents, then means of prefixes."""
     found: dict[str, list[float]] = {}
     for docs in ranked.values():
         for variant, name in enumerate(_MAGNITUDES):

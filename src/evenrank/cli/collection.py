@@ -43,9 +43,8 @@ def tally_command(
         made = tally_to_file(
             source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache
         )
-    note(
-        f"{made['documents']:,} documents, lexicon {made['lexicon']['name']}, tokenizer {made['tokenizer']}: {output}"
-    )
+    how = f"lexicon {made['lexicon']['name']}, tokenizer {made['tokenizer']}"
+    note(f"{made['documents']:,} documents, {how}: {output}")
 
 
 def split_names(text: str) -> tuple[str, ...]:

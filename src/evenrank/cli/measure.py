@@ -44,7 +44,7 @@ def measure_command(
         list[str],
         typer.Argument(
             metavar="MEASURE...",
-            help="As in ARaB@10, NFaiRR@20, RaB(magnitude='boolean')@5, nDCG@10. Existing files among them are runs.",
+            help="As in ARaB@10, RaB(magnitude='boolean')@5, nDCG@10. Existing files among them are runs.",
             show_default=False,
         ),
     ],

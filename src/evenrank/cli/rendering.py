@@ -40,7 +40,7 @@ def render(measured: Measurements, form: Format, *, per_query: bool = False, con
             console.print(explanation(m))
     if per_query:
         console.print(_frame(measured.per_query()))
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+    return console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def _width() -> int:

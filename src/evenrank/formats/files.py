@@ -1,0 +1,288 @@
+"""Files as streams of whole lines: plain, gzip or zstd; and files written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+from evenrank.errors import InputError
+
+Bytes = npt.NDArray[np.uint8]
+
+BLOCK = 1 << 21
+PADDING = 128
+"""Bytes that may be read, and written, after the end of a raw block: the kernels go 64 at a time."""
+LONGEST = (1 << 31) - (1 << 24)
+"""Arrow strings have 32-bit offsets, so no line and no block may be longer."""
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = b"\x2a\x4d\x18"  # after one byte, in the frames that parallel zstd writers put first
+_BOM = b"\xef\xbb\xbf"
+_FOREIGN = {
+    b"BZh91AY&SY": "bzip2",
+    b"\xfd7zX": "xz",
+    b"PK\x03\x04": "a zip archive",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+
+
+class RawBlock(NamedTuple):
+    """Whole lines of a file. ``data`` holds ``size`` bytes, the last of them a newline, and padding."""
+
+    data: Bytes
+    size: int
+    start: int  # where the block begins in the uncompressed file (after the byte order mark)
+    stored: int  # how many bytes of the file as stored were read for it
+
+    def tobytes(self) -> bytes:
+        return self.data[: self.size].tobytes()
+
+
+class _Stream(Protocol):
+    def readinto(self, buffer: Any, /) -> int | None: ...
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Turn what the operating system, zlib, zstd or Arrow say about a file into one clear line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError as error:
+        raise InputError("no such file", path=path) from error
+    except IsADirectoryError as error:
+        raise InputError("this is a folder; name a file", path=path) from error
+    except (OSError, EOFError, MemoryError, UnicodeError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or one_line(error)
+        raise InputError(f"cannot be read: {reason}", path=path) from error
+
+
+def one_line(error: BaseException) -> str:
+    """What another library says, fit for a one-line message."""
+    words = " ".join(str(error).split())
+    return "".join(c if c.isprintable() else "?" for c in words)[:300] or type(error).__name__
+
+
+def format_suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix that tells the format: ``.tsv`` for ``docs.tsv.gz``."""
+    path = Path(path)
+    if path.suffix.lower() in _COMPRESSED:
+        path = path.with_suffix("")
+    return path.suffix.lower()
+
+
+def allocate(size: int) -> Bytes:
+    """Uninitialised bytes from Arrow's pool, which hands out warm pages where numpy's would fault."""
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+
+
+def magic(path: str | os.PathLike[str], length: int = 4) -> bytes:
+    """The first bytes of a file, as stored."""
+    with reading(path), open(path, "rb") as file:  # noqa: PTH123 (Path.open is slower, and path may be a str)
+        return file.read(length)
+
+
+def _uncompressed(file: BufferedReader, path: str | os.PathLike[str]) -> _Stream:
+    head = file.peek(10)
+    if head.startswith(_GZIP):
+        return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "gzip")
+    if head.startswith(_ZSTD) or head[1:4] == _SKIPPABLE:
+        return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+    for start, what in _FOREIGN.items():
+        if head.startswith(start):
+            raise InputError(f"this is {what}; give UTF-8 text, plain or as gzip or zstd", path=path)
+    return file
+
+
+def _fill(stream: _Stream, buffer: Bytes) -> int:
+    """Read until the buffer is full or the stream ends; how many bytes there are."""
+    view, filled = memoryview(buffer.data), 0
+    while filled < len(buffer):
+        count = stream.readinto(view[filled:])
+        if not count:
+            break
+        filled += count
+    return filled
+
+
+def _last_newline(data: Bytes, end: int) -> int:
+    """One past the last newline before ``end``, 0 if there is none."""
+    window, stop = 1 << 12, end
+    while stop > 0:
+        begin = max(0, stop - window)
+        found = data[begin:stop].tobytes().rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        stop, window = begin, window * 4
+    return 0
+
+
+def _without_blank_end(data: Bytes, end: int) -> int:
+    """One past the last line before ``end`` that is not blank; 0 if all are."""
+    window, stop = 1 << 8, end
+    while stop > 0:
+        begin = max(0, stop - window)
+        kept = len(data[begin:stop].tobytes().rstrip(b"\r\n"))
+        if kept:
+            content = begin + kept
+            return content + data[content:end].tobytes().index(b"\n") + 1
+        stop, window = begin, window * 4
+    return 0
+
+
+def raw_blocks(path: str | os.PathLike[str], *, block: int = BLOCK) -> Iterator[RawBlock]:
+    """The file in pieces of about ``block`` bytes, cut at line ends; a longer line makes a longer piece.
+
+    The last line gets a newline if it has none. Blank lines at the end of the file are left out;
+    blank lines elsewhere stay, so that whoever parses the block can name them.
+    """
+    with reading(path), open(path, "rb") as file:  # noqa: PTH123
+        stream = _uncompressed(file, path)
+        mark = np.empty(3, np.uint8)
+        carry: Bytes = mark[: _fill(stream, mark)]
+        if carry.tobytes() == _BOM:
+            carry = carry[:0]
+        start, told, ended = 0, 0, False
+        while not ended:
+            if len(carry) > LONGEST // 2:
+                raise InputError("a line is longer than 1 GB", path=path, line=line_at(path, start))
+            capacity = len(carry) + max(block, len(carry))
+            data = allocate(capacity + PADDING)
+            data[: len(carry)] = carry
+            end = len(carry) + _fill(stream, data[len(carry) : capacity])
+            ended = end < capacity
+            if ended and end and data[end - 1] != 10:
+                data[end] = 10
+                end += 1
+            size = _without_blank_end(data, _last_newline(data, end))
+            carry = data[size:end]
+            if size:
+                position = file.tell() if file.seekable() else start + size
+                yield RawBlock(data, size, start, position - told)
+                start, told = start + size, position
+
+
+def line_at(path: str | os.PathLike[str], offset: int) -> int:
+    """The number of the line that holds the byte at ``offset`` of the uncompressed file, from 1.
+
+    Reads the file up to there: only for error messages.
+    """
+    lines = 1
+    if offset:
+        for raw in raw_blocks(path):
+            lines += int(np.count_nonzero(raw.data[: min(raw.size, offset - raw.start)] == 10))
+            if raw.start + raw.size >= offset:
+                break
+    return lines
+
+
+def whole(path: str | os.PathLike[str]) -> RawBlock:
+    """A file that fits in memory, as one block."""
+    parts = list(raw_blocks(path))
+    if not parts:
+        raise InputError("the file is empty", path=path)
+    size = sum(part.size for part in parts)
+    if len(parts) == 1:
+        return parts[0]
+    if size > LONGEST:
+        raise InputError("the file is larger than 2 GB", path=path)
+    data = allocate(size + PADDING)
+    for part in parts:
+        data[part.start : part.start + part.size] = part.data[: part.size]
+    return RawBlock(data, size, 0, sum(part.stored for part in parts))
+
+
+def check_utf8(raw: RawBlock, path: str | os.PathLike[str], *, line: int | None = None) -> None:
+    """Refuse a block with bytes that are not UTF-8; ``line`` is the block's first line, if known."""
+    if (bad := _invalid_utf8(raw.data, raw.size)) is not None:
+        line = line_at(path, raw.start) if line is None else line
+        line += int(np.count_nonzero(raw.data[:bad] == 10))
+        raise InputError("bytes that are not UTF-8", path=path, line=line)
+
+
+def _invalid_utf8(data: Bytes, size: int) -> int | None:
+    """Where the first byte stands that is not UTF-8, if there is one."""
+    offsets = np.array([0, size], np.int32)
+    whole = pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        whole.validate(full=True)
+    except pa.ArrowInvalid:
+        try:
+            data[:size].tobytes().decode()
+        except UnicodeDecodeError as error:
+            return error.start
+    return None
+
+
+def require_regular(path: str | os.PathLike[str]) -> int:
+    """The size of a file that has to be read more than once, so cannot be a pipe."""
+    with reading(path):
+        if Path(path).is_dir():
+            raise IsADirectoryError
+        size = os.stat(path).st_size  # noqa: PTH116
+    if not Path(path).is_file():
+        raise InputError("this is not a regular file; write it to one first", path=path)
+    return size
+
+
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """XXH3-128 of the file as stored: equal for equal files, wherever they lie."""
+    digest = xxhash.xxh3_128()
+    with reading(path), open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        buffer = bytearray(BLOCK)
+        while count := file.readinto(buffer):
+            digest.update(memoryview(buffer)[:count])
+    return digest.hexdigest()
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that appears under its name only when it is complete.
+
+    ``.gz`` and ``.zst`` are compressed, without a time stamp: the same content gives the same bytes.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file():  # /dev/stdout must not be replaced
+            with target.open("wb") as file, _compressing(file, path) as out:
+                yield out
+            return
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with temporary.open("xb") as file, _compressing(file, path) as out:
+                yield out
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
+
+
+@contextmanager
+def _compressing(file: IO[bytes], path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    kind = _COMPRESSED.get(Path(path).suffix.lower())
+    if kind == "gzip":
+        with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
+            yield out  # type: ignore[misc]
+    elif kind == "zstd":
+        import zstandard
+
+        with zstandard.ZstdCompressor(level=6).stream_writer(file, closefd=False) as out:
+            yield out
+    else:
+        yield file

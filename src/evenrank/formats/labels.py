@@ -1,0 +1,78 @@
+"""Known genders of queries: ``query_id<TAB>label``, with or without the text between, or a CSV."""
+
+from __future__ import annotations
+
+import csv
+import os
+
+import polars as pl
+
+from evenrank.errors import InputError
+from evenrank.formats import files
+from evenrank.formats.columns import GENDER, QUERY_ID, QUERY_TEXT, header, pick, refuse_repeats
+
+_GENDERS = {
+    "f": "female",
+    "female": "female",
+    "m": "male",
+    "male": "male",
+    "n": "neutral",
+    "neutral": "neutral",
+    "non-gendered": "neutral",
+    "nongendered": "neutral",
+}
+
+
+def normal_gender(label: str) -> str:
+    """``female``, ``male``, ``neutral``, or ``other`` for any other label."""
+    return _GENDERS.get(label.strip().lower(), "other")
+
+
+def read(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """``query_id`` and ``gender`` from a file of tab- or comma-separated columns."""
+    raw = files.whole(path)
+    files.check_utf8(raw, path)
+    lines = raw.tobytes().decode().split("\n")[:-1]
+    first = lines[0].removesuffix("\r")
+    separator = "\t" if "\t" in first else ","
+    names = header(first.encode(), {*QUERY_ID, *QUERY_TEXT, *GENDER}, separator)
+    if names:
+        columns = len(names)
+        id_at = names.index(pick(names, QUERY_ID, path=path, line=1))
+        label_at = names.index(pick(names, GENDER, path=path, line=1))
+    else:
+        columns = len(_cells(first, separator, path, 1))
+        if columns not in (2, 3):
+            raise InputError(
+                f"{columns} columns; expected query_id<TAB>label or query_id<TAB>text<TAB>label",
+                path=path,
+                line=1,
+            )
+        id_at, label_at = 0, columns - 1
+    ids, genders = [], []
+    for number, line in enumerate(lines[1:] if names else lines, start=2 if names else 1):
+        cells = _cells(line.removesuffix("\r"), separator, path, number)
+        if len(cells) != columns:
+            raise InputError(f"{len(cells)} columns instead of {columns}", path=path, line=number)
+        if not cells[id_at] or not cells[label_at].strip():
+            raise InputError("the query_id or the label is empty", path=path, line=number)
+        ids.append(cells[id_at])
+        genders.append(normal_gender(cells[label_at]))
+    if not ids:
+        raise InputError("the file has no rows", path=path)
+    frame = pl.DataFrame(
+        {"query_id": ids, "gender": genders}, schema={"query_id": pl.String, "gender": pl.String}
+    )
+    refuse_repeats(frame, ["query_id"], path=path, line=2 if names else 1)
+    return frame
+
+
+def _cells(line: str, separator: str, path: str | os.PathLike[str], number: int) -> list[str]:
+    if not line:
+        raise InputError("blank line", path=path, line=number)
+    if separator == "\t":
+        return line.split("\t")
+    try:
+        return next(csv.reader([line], strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise InputError(f"not a line of CSV: {error}", path=path, line=number) from None
