@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,6 +33,8 @@ class Docs:
         The file it is read from, if it is one.
     size
         Bytes of input, for progress bars: the sizes of the blocks add up to it. None if unknown.
+    frozen
+        True for a table in memory that cannot change, so that its fingerprint may be taken later.
     """
 
     def __init__(
@@ -42,24 +45,32 @@ class Docs:
         path: str | os.PathLike[str] | None = None,
         size: int | None = None,
         first_line: int | None = None,
+        columns: Sequence[str] = (),
+        frozen: bool = False,
     ) -> None:
         self.name = name
         self.path = None if path is None else Path(path)
         self.size = size
         self._blocks = blocks
         self._first_line = first_line
+        self._columns = tuple(columns)
+        self.frozen = frozen
 
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
 
     def blocks(self) -> Iterator[Block]:
-        """Pieces of the collection, in order, to be parsed by whoever calls ``block.read()``."""
+        """Pieces of the collection, in order, to be parsed by whoever calls ``block.read()``.
+
+        Texts may come in any of Arrow's layouts for strings.
+        """
         return self._blocks()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
         for block in self._blocks():
-            yield block.read()
+            batch = block.read()
+            yield batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
 
     def texts(self, ids: Iterable[str]) -> dict[str, str]:
         """The texts of these documents, in one pass that ends when all are found.
@@ -99,6 +110,11 @@ class Docs:
                     content.update(memoryview(data)[ends[0] : ends[-1]])
         return xxhash.xxh3_128(b"".join(part.digest() for part in parts)).hexdigest()
 
+    def describe(self) -> dict[str, Any]:
+        """Name, fingerprint, and the columns that were read, for the provenance of what is made of it."""
+        described: dict[str, Any] = {"name": self.name, "fingerprint": self.fingerprint()}
+        return described | ({"columns": list(self._columns)} if self._columns else {})
+
     def place(self, row: int) -> str:
         """Where the row-th document (from 0) stands, in words: ``on line 7``."""
         return f"in row {row + 1}" if self._first_line is None else f"on line {self._first_line + row}"
@@ -119,17 +135,18 @@ def read_docs(
     ids = (id_field,) if id_field else DOC_ID
     if files.magic(path) == parquet.MAGIC:
         id_column, columns = parquet.columns(path, ids=ids, fields=fields)
-        return make(partial(parquet.blocks, path, id_column, columns))
+        return make(partial(parquet.blocks, path, id_column, columns), columns=(id_column, *columns))
     first, more = _first_line(path)
     if is_json(path, first):
         keys = jsonl.keys(first, ids=ids, fields=fields, path=path)
-        return make(partial(jsonl.blocks, path, keys), first_line=1)
+        return make(partial(jsonl.blocks, path, keys), first_line=1, columns=(id_field or "", *fields))
     layout = tsv.layout(first, ids=ids, fields=fields, path=path)
     if layout.header and not more:
         raise InputError("the file has a header and no documents", path=path)
     if id_field and not layout.header:
         raise InputError(f"no header names the field {id_field}", path=path, line=1)
-    return make(partial(tsv.blocks, path, layout), first_line=2 if layout.header else 1)
+    columns = (id_field or "", *fields) if layout.header else ()
+    return make(partial(tsv.blocks, path, layout), first_line=2 if layout.header else 1, columns=columns)
 
 
 def _first_line(path: str | os.PathLike[str]) -> tuple[bytes, bool]:

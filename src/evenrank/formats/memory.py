@@ -16,7 +16,7 @@ import pyarrow as pa
 from evenrank.errors import InputError
 from evenrank.formats.blocks import ROWS, SCHEMA, Block
 from evenrank.formats.collection import Docs
-from evenrank.formats.columns import BODY, DOC_ID, TITLE, listing, pick, pick_fields, show
+from evenrank.formats.columns import BODY, DOC_ID, TITLE, id_array, listing, pick, pick_fields, show
 from evenrank.formats.parquet import as_documents
 
 Rows = list[Any]
@@ -37,14 +37,28 @@ def docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, na
     columns = pick_fields(found, fields)
     chosen = frame[[id_column, *columns]] if is_pandas(frame) else frame.select([id_column, *columns])
 
+    viewed = isinstance(chosen, pl.DataFrame) and chosen.dtypes == [pl.String, pl.String]
+
     def read(start: int) -> pa.RecordBatch:
+        if viewed:
+            return _viewed(chosen.slice(start, ROWS), id_column, columns[0], start)
         return as_documents(_arrow(chosen, start), id_column, columns, start)
 
     def blocks() -> Iterator[Block]:
         for start in range(0, len(chosen), ROWS):
             yield Block(partial(read, start), 0)
 
-    return Docs(name, blocks)
+    return Docs(name, blocks, frozen=isinstance(frame, (pl.DataFrame, pa.Table)))
+
+
+def _viewed(part: pl.DataFrame, id_column: str, column: str, start: int) -> pa.RecordBatch:
+    """Ids, and texts as Polars has them: views, known to be UTF-8, which nobody needs to copy."""
+    ids = id_array(part[id_column].to_arrow(compat_level=pl.CompatLevel.oldest()), id_column, row=start)
+    if part[column].null_count():
+        bad = start + part[column].is_null().arg_max() + 1  # type: ignore[operator]
+        raise InputError(f"row {bad}: {column} is missing")
+    texts = part[column].to_arrow(compat_level=pl.CompatLevel.newest())
+    return pa.RecordBatch.from_arrays([ids, texts], ["doc_id", "text"])
 
 
 def _arrow(frame: Any, start: int) -> pa.RecordBatch:

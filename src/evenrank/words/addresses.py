@@ -38,10 +38,8 @@ def addresses(array: pa.Array, padding: int) -> Texts:
         return Texts(np.zeros(0, np.int64), np.zeros(0, np.int64), [])
     if pa.types.is_string_view(array.type) and array.null_count:
         array = array.cast(pa.large_string())  # the view of a null may say anything
-    if pa.types.is_string_view(array.type):
-        starts, ends, limits = _of_views(array)
-    else:
-        starts, ends, limits = _of_offsets(array)
+    views = pa.types.is_string_view(array.type)
+    starts, ends, limits = _of_views(array) if views else _of_offsets(array)
     if array.null_count:
         ends = np.where(array.is_valid().to_numpy(zero_copy_only=False), ends, starts)
     owners: list[Any] = [array]
@@ -55,15 +53,17 @@ def addresses(array: pa.Array, padding: int) -> Texts:
     return Texts(starts, ends, owners)
 
 
-def _of_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray | int]:
+def _of_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Texts one behind the other: the layouts `string` and `large_string`."""
     _, offsets, data = array.buffers()
     kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
     bounds = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     if data is None:
-        return np.zeros(len(array), np.int64), np.zeros(len(array), np.int64), 0
+        empty = np.zeros(len(array), np.int64)
+        return empty, empty.copy(), empty
     bounds += data.address
-    return bounds[:-1].copy(), bounds[1:].copy(), data.address + data.size
+    limit = np.array(data.address + data.size, np.int64)
+    return bounds[:-1].copy(), bounds[1:].copy(), limit
 
 
 def _of_views(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,13 @@ class Tally:
         Version, lexicon, tokenizer and fingerprint of the input; empty if unknown.
     """
 
-    def __init__(self, frame: pl.DataFrame, provenance: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        frame: pl.DataFrame,
+        provenance: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
         self.frame = frame
-        self.provenance = dict(provenance or {})
+        self._provenance = provenance or {}
         self.groups = _groups(frame.columns)
 
     @classmethod
@@ -76,6 +81,12 @@ class Tally:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
         write_tally(path, iter([self.frame.to_arrow()]), _schema(self.groups), self.provenance)
 
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        facts = self._provenance() if callable(self._provenance) else self._provenance
+        self._provenance = facts  # and let go of the documents
+        return dict(facts)
+
     @property
     def lexicon(self) -> Lexicon | None:
         """The lexicon that coloured the documents, if known."""
@@ -88,7 +99,7 @@ class Tally:
         return self.provenance.get("tokenizer")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "frame":
+        if name.startswith("_") or name == "frame":
             raise AttributeError(name)
         return getattr(self.frame, name)
 
@@ -143,7 +154,8 @@ def tally(
         return Tally.read(_cached_file(source, matcher, progress))
     batches = list(unique(count_documents(source, matcher, progress=progress), source))
     table = pa.Table.from_batches(batches, _schema(matcher.groups))
-    return Tally(pl.DataFrame(pl.from_arrow(table)), provenance(source, matcher, len(table)))
+    describe = partial(provenance, source, matcher, len(table))
+    return Tally(pl.DataFrame(pl.from_arrow(table)), describe if source.frozen else describe())
 
 
 def tally_to_file(
@@ -189,7 +201,7 @@ def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> 
         "lexicon": {**matcher.lexicon.to_dict(), "hash": matcher.lexicon.hash},
         "tokenizer": matcher.tokenizer,
         "unicode": matcher.unicode_version,
-        "input": {"name": source.name, "fingerprint": source.fingerprint()},
+        "input": source.describe(),
     }
     return facts if documents is None else {**facts, "documents": documents}
 
