@@ -61,6 +61,20 @@ class Scratch(NamedTuple):
     spans: np.ndarray  # int64[·, 4]: row, entry, start, end of each hit; no rows when not wanted
 
 
+def scratch(*, entries: int, longest: int, ahead: int = 0, spans: np.ndarray | None = None) -> Scratch:
+    """Working memory for a table of so many entries, whose longest token and longest phrase are known."""
+    room = longest + 4  # a token cut to this is longer than any entry's
+    return Scratch(
+        runs=np.empty((1024, 3), np.int64),
+        token=np.zeros(room, np.uint8),
+        ahead=np.zeros(ahead * (room + 1) + 1, np.uint8),
+        marks=np.zeros((ahead + 1, 2), np.int64),
+        seen=np.zeros((entries, 2), np.int64),
+        state=np.zeros(6, np.int64),
+        spans=np.zeros((0, 4), np.int64) if spans is None else spans,
+    )
+
+
 @compiled
 def hash_key(key, size):
     mixed = (np.uint64(key) ^ (np.uint64(size) * _MIX_LENGTH)) * _MIX_KEY
@@ -284,24 +298,31 @@ def _look_up(table, start, end, found, row, scratch):
 
 
 @compiled
+def _scan(table, start, end, row, scratch):
+    """Find all entries in one text, into scratch.seen; returns its number of tokens."""
+    state, runs = scratch.state, scratch.runs
+    words, bits, corners = table.words, table.bits, table.corners
+    prefixed = len(table.prefixes) > 1
+    tokens, position = 0, start
+    state[TOUCHED] = state[PHRASE_END] = state[CARRY] = 0
+    while position < end or state[CARRY]:
+        here, found, position = _runs(words, bits, corners, prefixed, start, end, position, runs, state)
+        tokens += here
+        if found:
+            tokens += _look_up(table, start, end, found, row, scratch)
+    return tokens
+
+
+@compiled
 def count(table, groups, group_starts, starts, ends, scratch, tokens, counts, logwords):
     """Fill tokens[n], counts[n, groups] and logwords[n, groups] for the n texts at starts:ends.
 
     Starts and ends are addresses in memory, and PADDING bytes behind each end must be readable. The
     groups of entry e are groups[group_starts[e]:group_starts[e + 1]].
     """
-    state, seen, runs = scratch.state, scratch.seen, scratch.runs
-    words, bits, corners = table.words, table.bits, table.corners
-    prefixed = len(table.prefixes) > 1
+    state, seen = scratch.state, scratch.seen
     for row in range(len(starts)):
-        start, end = starts[row], ends[row]
-        position = start
-        state[TOUCHED] = state[PHRASE_END] = state[CARRY] = 0
-        while position < end or state[CARRY]:
-            here, found, position = _runs(words, bits, corners, prefixed, start, end, position, runs, state)
-            tokens[row] += here
-            if found:
-                tokens[row] += _look_up(table, start, end, found, row, scratch)
+        tokens[row] = _scan(table, starts[row], ends[row], row, scratch)
         for i in range(state[TOUCHED]):
             entry = seen[i, 1]
             times = seen[entry, 0]
@@ -309,3 +330,34 @@ def count(table, groups, group_starts, starts, ends, scratch, tokens, counts, lo
             for j in range(group_starts[entry], group_starts[entry + 1]):
                 counts[row, groups[j]] += times
                 logwords[row, groups[j]] += np.log1p(times)
+
+
+@compiled
+def collect(table, starts, ends, scratch, bounds, entries, times):
+    """The entries found in each of n texts, and how often: those of text i are bounds[i]:bounds[i + 1]."""
+    state, seen, found = scratch.state, scratch.seen, 0
+    for row in range(len(starts)):
+        _scan(table, starts[row], ends[row], row, scratch)
+        for i in range(state[TOUCHED]):
+            entry = seen[i, 1]
+            entries[found + i] = entry
+            times[found + i] = seen[entry, 0]
+            seen[entry, 0] = 0
+        found += state[TOUCHED]
+        bounds[row + 1] = found
+
+
+@compiled
+def fill_slots(slots, pool, offsets):
+    """Put token i, pool[offsets[i]:offsets[i + 1]], into an empty hash table with entry i."""
+    last = np.int64(len(slots) - 1)
+    for i in range(len(offsets) - 1):
+        size = offsets[i + 1] - offsets[i]
+        key = _ZERO
+        for j in range(min(size, 8)):
+            key |= np.uint64(pool[offsets[i] + j]) << np.uint64(8 * j)
+        slot = np.int64(hash_key(key, size)) & last
+        while slots[slot, SIZE] != 0:
+            slot = (slot + 1) & last
+        slots[slot, KEY], slots[slot, SIZE], slots[slot, OFFSET] = np.int64(key), size, offsets[i]
+        slots[slot, ENTRY] = i

@@ -121,16 +121,11 @@ class Matcher:
     ) -> int:
         """Run the kernel over a string array; returns the number of hits."""
         texts = addresses(array, kernel.PADDING)
-        room = self._longest + 4  # a token cut to this is longer than any entry's
-        ahead = int(self._table.phrases[:, kernel.P_TOKENS].max(initial=0))
-        scratch = kernel.Scratch(
-            runs=np.empty((1024, 3), np.int64),
-            token=np.zeros(room, np.uint8),
-            ahead=np.zeros(ahead * (room + 1) + 1, np.uint8),
-            marks=np.zeros((ahead + 1, 2), np.int64),
-            seen=np.zeros((len(self._entries), 2), np.int64),
-            state=np.zeros(6, np.int64),
-            spans=np.zeros((0, 4), np.int64) if spans is None else spans,
+        scratch = kernel.scratch(
+            entries=len(self._entries),
+            longest=self._longest,
+            ahead=int(self._table.phrases[:, kernel.P_TOKENS].max(initial=0)),
+            spans=spans,
         )
         kernel.count(
             self._table,

@@ -1,0 +1,156 @@
+"""What makes up a bias: exact shares of words, documents and queries in RaB and ARaB.
+
+Both measures are linear in the documents' magnitudes: the value of a run is a sum over its ranked documents,
+and nothing is estimated. Within a document a group's magnitude is shared among the words found in it.
+`count` and `length` are sums over occurrences and `tf-words` is a sum over words, ln(1 + c) each: there the
+shares are the terms of the sum. `tf` and `boolean` look at the group's total only, and each word gets its
+part in proportion to how often it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenrank.errors import InputError
+from evenrank.measures.lists import RankedLists
+from evenrank.measures.rank_bias import _RankBias
+
+if TYPE_CHECKING:
+    from evenrank.words.matcher import Matcher
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """Contributions that add up to the value, in each frame anew, the largest first.
+
+    `words` has the columns group, word, contribution and is None without documents to look the words up
+    in; `documents` has doc_id, queries (in how many lists it weighs), contribution; `queries` has
+    query_id, contribution.
+    """
+
+    value: float
+    words: pl.DataFrame | None
+    documents: pl.DataFrame
+    queries: pl.DataFrame
+
+    def to_dict(self, top: int = 20) -> dict[str, Any]:
+        """The largest contributions, as JSON knows them."""
+        frames = {"words": self.words, "documents": self.documents, "queries": self.queries}
+        return {name: frame.head(top).to_dicts() for name, frame in frames.items() if frame is not None}
+
+
+def attribution_of(
+    measure: _RankBias,
+    lists: RankedLists,
+    chosen: NDArray[np.bool_],
+    *,
+    docs: Any = None,
+    matcher: Matcher | None = None,
+) -> Attribution:
+    """Contributions to a measure's mean over the chosen lists.
+
+    Words are found with `matcher`, which must be the one the tally was made with, in the texts of `docs`;
+    only documents that carry weight and hold a word of the two groups are read.
+    """
+    of, against = measure.pair(lists.groups)
+    weighing = lists.weigh(measure.weights, measure["cutoff"])
+    owner = np.repeat(np.arange(len(lists.lengths)), lists.lengths)[weighing.entries]
+    weight = np.where(chosen[owner], weighing.weights, 0.0) / chosen.sum()
+    used = np.flatnonzero(weight)
+    entries, weight, owner = weighing.entries[used], weight[used], owner[used]
+    difference = lists.magnitude(measure["magnitude"], of) - lists.magnitude(measure["magnitude"], against)
+    frame = pl.DataFrame(
+        {
+            "doc_id": lists.doc_ids.gather(entries),
+            "query_id": lists.query_ids.gather(owner),
+            "entry": entries,
+            "weight": weight,
+            "contribution": weight * difference[entries],
+        }
+    )
+    by_document = frame.group_by("doc_id", maintain_order=True).agg(
+        queries=pl.len().cast(pl.Int64),
+        contribution=pl.col("contribution").sum(),
+        entry=pl.col("entry").first(),
+        weight=pl.col("weight").sum(),
+    )
+    words = None
+    if docs is not None and matcher is not None:
+        words = _words(measure, lists, by_document, docs, matcher, {of: 1.0, against: -1.0})
+    return Attribution(
+        value=float(frame["contribution"].sum()),
+        words=words,
+        documents=_largest_first(by_document.select("doc_id", "queries", "contribution"), ["doc_id"]),
+        queries=_largest_first(
+            frame.group_by("query_id", maintain_order=True).agg(pl.col("contribution").sum()), ["query_id"]
+        ),
+    )
+
+
+def _words(
+    measure: _RankBias,
+    lists: RankedLists,
+    documents: pl.DataFrame,
+    docs: Any,
+    matcher: Matcher,
+    signs: dict[str, float],
+) -> pl.DataFrame:
+    entries = documents["entry"].to_numpy()
+    counts = {group: lists.column(group)[entries] for group in signs}
+    holding = np.flatnonzero(sum(counts.values()) > 0)
+    documents, entries = documents[holding], entries[holding]
+    ids = documents["doc_id"].to_list()
+    texts = docs.texts(ids)
+    hits = matcher.find([texts[doc_id] for doc_id in ids])
+    found = (
+        hits.filter(pl.col("group").is_in(list(signs)))
+        .group_by("row", "group", "word", maintain_order=True)
+        .agg(count=pl.len().cast(pl.Int64))
+        .with_columns(total=pl.col("count").sum().over("row", "group"))
+    )
+    for group in signs:
+        totals = np.zeros(len(ids), np.int64)
+        of_group = found.filter(pl.col("group") == group)
+        totals[of_group["row"].to_numpy()] = of_group["total"].to_numpy()
+        differs = np.flatnonzero(totals != counts[group][holding])
+        if len(differs):
+            raise InputError(
+                f"document {ids[differs[0]]} holds other words than the tally says; "
+                "the tally was made from other documents, or with another lexicon or tokenizer"
+            )
+    row = found["row"].to_numpy()
+    share = _share(measure["magnitude"], found, lists.column("tokens")[entries][row])
+    sign = (
+        found["group"].replace_strict(list(signs), list(signs.values()), return_dtype=pl.Float64).to_numpy()
+    )
+    contribution = documents["weight"].to_numpy()[row] * sign * share
+    return _largest_first(
+        found.select("group", "word")
+        .with_columns(contribution=contribution)
+        .group_by("group", "word", maintain_order=True)
+        .agg(pl.col("contribution").sum()),
+        ["group", "word"],
+    )
+
+
+def _share(magnitude: str, found: pl.DataFrame, tokens: NDArray[Any]) -> NDArray[np.float64]:
+    """What each word adds to its group's magnitude in a document."""
+    count, total = found["count"].to_numpy(), found["total"].to_numpy()
+    if magnitude == "count":
+        return count.astype(np.float64)
+    if magnitude == "length":
+        return count / tokens
+    if magnitude == "tf-words":
+        return np.log1p(count)
+    return count / total * (np.log1p(total) if magnitude == "tf" else 1.0)
+
+
+def _largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    size = pl.col("contribution").abs()
+    return frame.sort(size, *keys, descending=[True] + [False] * len(keys))

@@ -1,0 +1,100 @@
+"""Effectiveness of a run, through ir_measures and the evaluation tools behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import ir_measures
+import numpy as np
+import polars as pl
+from ir_measures.measures import Measure
+from numpy.typing import NDArray
+
+from evenrank.errors import InputError
+from evenrank.measures.lists import Floats
+from evenrank.measures.measurements import Measurement
+from evenrank.measures.sources import Sources
+from evenrank.measures.subsets import left_out
+from evenrank.measures.summary import Bootstrap, Options, Summary
+
+
+def measure_effectiveness(
+    name: str, run: pl.DataFrame, measures: Sequence[Measure], sources: Sources, options: Options
+) -> list[Measurement]:
+    """Each effectiveness measure of a normalised run, over the judged queries, 0 where nothing was returned.
+
+    Gender labels restrict it only when a subset was asked for by name.
+    """
+    if sources.qrels is None:
+        raise InputError(f"{measures[0]} needs relevance judgments; give qrels")
+    only = options.only or "all"
+    ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
+    judged, values = effectiveness(run, sources.qrels, measures)
+    chosen = np.array([only == "all" or (sources.labels or {}).get(query) == only for query in judged], bool)
+    expected = [] if sources.queries is None else sources.queries["query_id"].to_list()
+    unmeasured = left_out(
+        dict.fromkeys([*expected, *judged, *ranked]),
+        set(judged),
+        labels=sources.labels,
+        only=only,
+        otherwise="not judged",
+    )
+    silent = len({query for query, one in zip(judged, chosen, strict=True) if one}.difference(ranked))
+    notes = [f"judged queries with nothing returned, counted as 0: {silent:,}"] if silent else []
+    if options.ties == "expected":
+        notes.append("not linear in the documents: tied ones stand in trec_eval's order")
+    results = []
+    for measure in measures:
+        found = values[measure]
+        undefined = int((chosen & np.isnan(found)).sum())
+        defined = chosen & ~np.isnan(found)
+        results.append(
+            Measurement(
+                run=name,
+                measure=measure,
+                summary=_summary(measure, found, chosen, options),
+                left_out=unmeasured | ({"undefined": undefined} if undefined else {}),
+                query_ids=pl.Series(judged, dtype=pl.String).filter(pl.Series(defined)),
+                values=found[defined],
+                only=options.only,
+                notes=tuple(notes),
+            )
+        )
+    return results
+
+
+def _summary(measure: Measure, values: Floats, chosen: NDArray[np.bool_], options: Options) -> Summary:
+    if isinstance(measure.aggregator(), ir_measures.MeanAgg):
+        return Summary.over(values, {}, chosen, signed=False, bootstrap=options.bootstrap)
+    # NumQ, NumRet and their like are sums over queries: no mean, no interval around one.
+    counted = Summary.over(values, {}, chosen, signed=False, bootstrap=Bootstrap(confidence=None))
+    return replace(counted, value=float(np.nansum(values[chosen])) if counted.queries else None)
+
+
+def effectiveness(
+    run: pl.DataFrame, qrels: pl.DataFrame, measures: Sequence[Measure]
+) -> tuple[list[str], dict[Measure, Floats]]:
+    """The judged queries, in the order of the qrels, and each measure's values for them."""
+    judged = qrels["query_id"].unique(maintain_order=True)
+    # Queries go by number: some of the tools behind ir_measures (gdeval) know no other ids.
+    number = pl.DataFrame({"query_id": judged, "number": pl.int_range(len(judged), eager=True)})
+    # Minus the rank as score: every tool then ranks as we do, to the last tie.
+    ranked = run.join(number, on="query_id", maintain_order="left").with_columns(score=-pl.col("rank"))
+    relevance = _nested(qrels.join(number, on="query_id", maintain_order="left"), "relevance")
+    values = {measure: np.zeros(len(judged)) for measure in measures}
+    try:
+        for metric in ir_measures.iter_calc(list(values), relevance, _nested(ranked, "score")):
+            values[metric.measure][int(metric.query_id)] = metric.value
+    except ValueError as error:  # how ir_measures says that no installed tool computes a measure
+        if not str(error).startswith("Unsupported measures"):
+            raise
+        raise InputError(" ".join(str(error).split())) from None
+    return judged.to_list(), values
+
+
+def _nested(table: pl.DataFrame, value: str) -> dict[str, dict[str, float]]:
+    nested: dict[str, dict[str, float]] = {}
+    for query, document, number in table.select("number", "doc_id", value).iter_rows():
+        nested.setdefault(str(query), {})[document] = number
+    return nested

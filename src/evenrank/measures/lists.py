@@ -1,0 +1,241 @@
+"""Ranked lists as arrays: the top of a run, end to end, beside what the tally says of its documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenrank.errors import InputError
+from evenrank.measures.lookup import find_rows
+from evenrank.measures.magnitude import magnitude
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+# weights(n, t): what each of n ranked documents weighs at the cut-off t.
+Weights = Callable[[int, int], Floats]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """Weights of some entries of the lists, ready for dot products list by list.
+
+    Where all lists have the same length (`width`) and so the same weights, `same` holds them once.
+    """
+
+    entries: Ints
+    weights: Floats
+    starts: Ints
+    same: Floats | None = None
+    width: int = 0
+
+    def total(self, values: Floats) -> Floats:
+        """Σ weight · value over each list."""
+        if self.same is not None:
+            return values.reshape(-1, self.width)[:, : len(self.same)] @ self.same
+        return np.add.reduceat(values[self.entries] * self.weights, self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """The ranked lists of a run; entry arrays hold the lists one after the other, none of them empty.
+
+    `rows` is each entry's row in the tally, −1 for a document that the tally does not hold and that
+    counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding ties.
+    """
+
+    query_ids: pl.Series
+    lengths: Ints
+    doc_ids: pl.Series
+    rows: Ints
+    tally: pl.DataFrame
+    groups: tuple[str, ...]
+    scores: Floats
+    scored_lengths: Ints
+    expected_ties: bool = False
+    emptied: tuple[str, ...] = ()
+    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def starts(self) -> Ints:
+        return _starts(self.lengths)
+
+    @cached_property
+    def positions(self) -> Ints:
+        return _positions(self.lengths)
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """`make()`, computed once for a key: measures that share a magnitude or weights share the work."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: T = self._cache[key]
+        return value
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column of the tally, for every entry."""
+
+        def gather() -> NDArray[Any]:
+            values = self.tally[name].to_numpy()
+            if len(values) == 0:
+                return np.zeros(len(self.rows), values.dtype)
+            found: NDArray[Any] = values[self.rows]
+            if (self.rows < 0).any():
+                found[self.rows < 0] = 0
+            return found
+
+        return self.cached(("column", name), gather)
+
+    def counts(self) -> NDArray[Any]:
+        """Occurrences of each group's words, entries × groups."""
+        return self.cached("counts", lambda: np.column_stack([self.column(group) for group in self.groups]))
+
+    def magnitude(self, name: str, group: str) -> Floats:
+        """Magnitude of a group for every entry."""
+        return self.cached(("magnitude", name, group), lambda: magnitude_of(name, group, self.column))
+
+    def weigh(self, weights: Weights, cutoff: int) -> Weighing:
+        """Weights of the entries for a cut-off.
+
+        With expected ties every document of a tie gets the mean of the weights of the tie's positions:
+        over all orders of tied documents it stands equally often at each of them, so that a linear
+        measure comes out as its exact mean over these orders.
+        """
+        return self.cached(("weights", weights, cutoff), lambda: self._weigh(weights, cutoff))
+
+    def _weigh(self, weights: Weights, cutoff: int) -> Weighing:
+        entries, counted = self.top(cutoff)
+        each = _laid_out(weights, counted)
+        if not self.expected_ties:
+            alike = len(counted) > 0 and bool((self.lengths == self.lengths[0]).all())
+            same = each[: counted[0]] if alike else None
+            return Weighing(entries, each, _starts(counted), same, int(self.lengths[0]) if alike else 0)
+        spread = np.zeros(len(self.rows))
+        spread[entries] = each
+        sizes = np.diff(self._tie_starts, append=len(self.rows))
+        means = np.add.reduceat(spread, self._tie_starts) / sizes
+        return Weighing(np.arange(len(self.rows)), np.repeat(means, sizes), self.starts)
+
+    @cached_property
+    def _tie_starts(self) -> Ints:
+        """First entry of each run of equal scores within a list."""
+        position = _positions(self.scored_lengths)
+        kept = self.scores[position <= np.repeat(self.lengths, self.scored_lengths)]
+        first = np.ones(len(kept), dtype=bool)
+        first[1:] = kept[1:] != kept[:-1]
+        first[self.starts] = True
+        return np.flatnonzero(first)
+
+    def tied_across(self, cutoff: int) -> NDArray[np.bool_]:
+        """For each list, whether the documents at `cutoff` and just below it have the same score."""
+        return self.cached(("tied", cutoff), lambda: self._tied_across(cutoff))
+
+    def _tied_across(self, cutoff: int) -> NDArray[np.bool_]:
+        tied = np.zeros(len(self.lengths), dtype=bool)
+        longer = self.scored_lengths > cutoff
+        below = _starts(self.scored_lengths)[longer] + cutoff
+        tied[longer] = self.scores[below] == self.scores[below - 1]
+        return tied
+
+    def top(self, depth: int) -> tuple[Ints, Ints]:
+        """Entries at ranks up to `depth`, and how many each list has of them."""
+        return self.cached(
+            ("top", depth),
+            lambda: (np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)),
+        )
+
+
+def magnitude_of(name: str, group: str, column: Callable[[str], NDArray[Any]]) -> Floats:
+    """Magnitude of a group from the tally's columns, reading no more of them than it needs."""
+    return magnitude(
+        name,
+        column(group),
+        logwords=column(f"{group}_logwords") if name == "tf-words" else None,
+        tokens=column("tokens") if name == "length" else None,
+    )
+
+
+def ranked_lists(
+    run: pl.DataFrame,
+    tally: pl.DataFrame,
+    groups: Sequence[str],
+    *,
+    depth: int,
+    missing: str = "error",
+    expected_ties: bool = False,
+    name: str = "the run",
+) -> RankedLists:
+    """The top `depth` of every list of a normalised run, each document found in the tally.
+
+    `missing` says what happens to documents that the tally does not hold: `error`, `zero` (they have
+    no words) or `skip` (the next document moves up). With expected ties a list goes on until the tie
+    at `depth` ends.
+    """
+    doc_ids, scores, rows = run["doc_id"], run["score"].to_numpy(), None
+    first = np.flatnonzero(run["rank"].to_numpy() == 1)
+    lengths = np.diff(first, append=run.height)
+    query_ids = run["query_id"].gather(first)
+    emptied: tuple[str, ...] = ()
+    if missing == "skip" and len(first):
+        rows = find_rows(doc_ids, tally["doc_id"])
+        held = rows >= 0
+        left = np.add.reduceat(held, first, dtype=np.int64)
+        emptied = tuple(query_ids.filter(pl.Series(left == 0)).to_list())
+        query_ids, lengths = query_ids.filter(pl.Series(left > 0)), left[left > 0]
+        rows, scores, doc_ids = rows[held], scores[held], doc_ids.filter(pl.Series(held))
+    starts, kept = _starts(lengths), np.minimum(lengths, depth)
+    if expected_ties and len(starts):
+        last = np.repeat(scores[starts + kept - 1], lengths)
+        kept = np.add.reduceat(scores >= last, starts, dtype=np.int64)
+    entries = np.repeat(starts, kept) + _positions(kept) - 1
+    doc_ids = doc_ids.gather(entries)
+    if rows is not None:
+        rows = rows[entries]
+    else:
+        rows = find_rows(doc_ids, tally["doc_id"])
+        if missing == "error" and (rows < 0).any():
+            _refuse_missing(doc_ids.filter(pl.Series(rows < 0)), name)
+    return RankedLists(
+        query_ids=query_ids,
+        lengths=kept,
+        doc_ids=doc_ids,
+        rows=rows,
+        tally=tally,
+        groups=tuple(groups),
+        scores=scores,
+        scored_lengths=lengths,
+        expected_ties=expected_ties,
+        emptied=emptied,
+    )
+
+
+def _starts(lengths: Ints) -> Ints:
+    return np.cumsum(lengths) - lengths
+
+
+def _positions(lengths: Ints) -> Ints:
+    return np.arange(1, lengths.sum() + 1) - np.repeat(_starts(lengths), lengths)
+
+
+def _laid_out(weights: Weights, lengths: Ints) -> Floats:
+    """Weights of every entry of lists of these lengths, computed once for each length that occurs."""
+    distinct, which = np.unique(lengths, return_inverse=True)
+    if len(distinct) == 1:
+        return np.tile(weights(int(distinct[0]), int(distinct[0])), len(lengths))
+    table = np.concatenate([weights(n, n) for n in distinct.tolist()])
+    return table[np.repeat(_starts(distinct)[which], lengths) + _positions(lengths) - 1]
+
+
+def _refuse_missing(doc_ids: pl.Series, name: str) -> None:
+    distinct = doc_ids.unique(maintain_order=True)
+    first = ", ".join(distinct.head(5).to_list())
+    more = ", …" if len(distinct) > 5 else ""
+    raise InputError(
+        f"{name}: {len(distinct):,} of its documents are not in the collection ({first}{more}); "
+        "check that run and collection belong together, or choose missing 'zero' or 'skip'"
+    )

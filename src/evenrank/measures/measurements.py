@@ -1,0 +1,230 @@
+"""What measuring gives: values with intervals, their spread over queries, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ir_measures.measures import Measure
+
+from evenrank.errors import InputError
+from evenrank.measures.lists import Floats
+from evenrank.measures.parse import parse
+from evenrank.measures.summary import Summary
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One measure of one run.
+
+    Attributes
+    ----------
+    summary
+        Value, interval, number of queries, parts (one for each group), mean of absolute values, standard
+        deviation over queries (`spread`) and quantiles.
+    left_out
+        How many queries have no value, by reason.
+    ties
+        Share of the measured queries with a tie across the cut-off: there the ids of documents, not the
+        ranker, decide what is measured. None where it does not apply.
+    background
+        The same difference over the whole collection and over the judged-relevant documents, and how
+        far the run is from each; computed when first asked for.
+    only, subsets
+        The label of the measured queries, and the same measure over queries with other labels.
+    """
+
+    run: str
+    measure: Measure
+    summary: Summary
+    left_out: dict[str, int]
+    query_ids: pl.Series
+    values: Floats
+    part_values: Mapping[str, Floats] = field(default_factory=dict)
+    ties: float | None = None
+    compare: Callable[[], dict[str, dict[str, Any]]] = dict
+    only: str | None = None
+    subsets: dict[str, Summary] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    attribution: Any = None
+
+    @cached_property
+    def background(self) -> dict[str, dict[str, Any]]:
+        return self.compare()
+
+    @property
+    def value(self) -> float | None:
+        return self.summary.value
+
+    @property
+    def low(self) -> float | None:
+        return self.summary.low
+
+    @property
+    def high(self) -> float | None:
+        return self.summary.high
+
+    @property
+    def queries(self) -> int:
+        return self.summary.queries
+
+    @property
+    def parts(self) -> dict[str, float]:
+        return self.summary.parts
+
+    def per_query(self) -> dict[str, float]:
+        """Value of each measured query."""
+        return dict(zip(self.query_ids.to_list(), self.values.tolist(), strict=True))
+
+    def beyond(self, bound: float) -> float | None:
+        """Share of the measured queries whose value is larger than `bound`, whatever its sign."""
+        return float((np.abs(self.values) > bound).mean()) if len(self.values) else None
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """As JSON knows it; optional entries are there only where they say something."""
+        signed = getattr(self.measure, "SIGNED", False)
+        row: dict[str, Any] = {
+            "measure": str(self.measure),
+            **self.summary.to_dict(),
+            "left_out": self.left_out,
+        }
+        if signed:
+            row["abs"] = self.summary.abs
+        row |= {"spread": self.summary.spread, "quantiles": self.summary.quantiles}
+        if self.ties is not None:
+            row["ties"] = self.ties
+        if self.background:
+            row["background"] = self.background
+        if self.only is not None:
+            row["only"] = self.only
+        if self.subsets:
+            row["subsets"] = {
+                label: subset.to_dict() | ({"abs": subset.abs} if signed else {})
+                for label, subset in self.subsets.items()
+            }
+        if self.notes:
+            row["notes"] = list(self.notes)
+        if self.attribution is not None:
+            row["attribution"] = self.attribution.to_dict()
+        if per_query:
+            row["per_query"] = self.per_query()
+        return row
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Measures of runs, in the order they were asked for.
+
+    `measurements["bm25", "ARaB@10"]` is one of them (`measurements["ARaB@10"]` where there is one run),
+    iteration goes over all.
+    """
+
+    runs: Mapping[str, tuple[Measurement, ...]]
+    cautions: tuple[str, ...] = ()
+    describe: Callable[[], dict[str, Any]] = dict
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """What the numbers were made from and how; fingerprints are computed when first asked for."""
+        return self.describe()
+
+    def __iter__(self) -> Iterator[Measurement]:
+        for measurements in self.runs.values():
+            yield from measurements
+
+    def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Measurement:
+        run, wanted = key if isinstance(key, tuple) else (None, key)
+        if run is None:
+            if len(self.runs) > 1:
+                raise InputError(f"there are several runs; name one: {', '.join(self.runs)}")
+            run = next(iter(self.runs))
+        if run not in self.runs:
+            raise InputError(f"there is no run {run!r}; one of {', '.join(self.runs)}")
+        measure = parse(wanted)
+        for measurement in self.runs[run]:
+            if measurement.measure == measure:
+                return measurement
+        raise InputError(
+            f"{measure} was not measured; {', '.join(str(m.measure) for m in self.runs[run])} were"
+        )
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Everything, as JSON knows it."""
+        return {
+            "runs": [
+                {"run": run, "measures": [m.to_dict(per_query) for m in measurements]}
+                for run, measurements in self.runs.items()
+            ],
+            "cautions": list(self.cautions),
+            "provenance": self.provenance,
+        }
+
+    def frame(self) -> pl.DataFrame:
+        """One row for each run and measure: value, interval, queries, and a column for each group's part."""
+        parts = dict.fromkeys(name for m in self for name in m.parts)
+        return pl.DataFrame(
+            [
+                {
+                    "run": m.run,
+                    "measure": str(m.measure),
+                    "value": m.value,
+                    "low": m.low,
+                    "high": m.high,
+                    "queries": m.queries,
+                    "left_out": sum(m.left_out.values()),
+                    "abs": m.summary.abs,
+                    "spread": m.summary.spread,
+                    "ties": m.ties,
+                    **{name: m.parts.get(name) for name in parts},
+                }
+                for m in self
+            ],
+            schema={
+                "run": pl.String,
+                "measure": pl.String,
+                "value": pl.Float64,
+                "low": pl.Float64,
+                "high": pl.Float64,
+                "queries": pl.Int64,
+                "left_out": pl.Int64,
+                "abs": pl.Float64,
+                "spread": pl.Float64,
+                "ties": pl.Float64,
+                **dict.fromkeys(parts, pl.Float64),
+            },
+        )
+
+    def per_query(self) -> pl.DataFrame:
+        """One row for each run, measure and measured query: the value, and a column for each group's part."""
+        parts = dict.fromkeys(name for m in self for name in m.part_values)
+        schema = {"run": pl.String, "measure": pl.String, "query_id": pl.String, "value": pl.Float64}
+        frames = [
+            pl.DataFrame(
+                {
+                    "run": [m.run] * len(m.values),
+                    "measure": [str(m.measure)] * len(m.values),
+                    "query_id": m.query_ids,
+                    "value": m.values,
+                    **{name: m.part_values.get(name, [None] * len(m.values)) for name in parts},
+                },
+                schema={**schema, **dict.fromkeys(parts, pl.Float64)},
+            )
+            for m in self
+        ]
+        return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+
+    def __str__(self) -> str:
+        rows = [f"{m.run}  {m.measure}  {_interval(m)}" for m in self]
+        return "\n".join([*rows, *self.cautions])
+
+
+def _interval(m: Measurement) -> str:
+    if m.value is None:
+        return "undefined"
+    form = "+.4f" if getattr(m.measure, "SIGNED", False) else ".4f"
+    bounds = "" if m.low is None or m.high is None else f" [{m.low:{form}}, {m.high:{form}}]"
+    return f"{m.value:{form}}{bounds}"

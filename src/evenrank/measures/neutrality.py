@@ -1,0 +1,195 @@
+"""Neutrality, FaiRR and NFaiRR: do neutral documents stand at the top?
+
+N. Rekabsaz, S. Kopeinik and M. Schedl, Societal Biases in Retrieved Contents: Measurement Framework and
+Adversarial Mitigation for BERT Rankers, SIGIR 2021. Published values use their list of 326 words;
+values with another lexicon cannot be compared with them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from ir_measures.measures import ParamInfo
+from numpy.typing import NDArray
+
+from evenrank.errors import InputError
+from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, choices, register
+from evenrank.measures.lists import Floats, Ints, RankedLists
+
+
+def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float] | None = None) -> Floats:
+    """How close a document comes to the wished-for shares of the groups: 1 neutral, 0 one-sided.
+
+    1 if the total count is at most `threshold`; else 1 − Σ_g |share_g − target_g| / (2 (1 − min target)),
+    where share_g is the group's part of the total count. The divisor is 1 for two groups at ½, the
+    published case, and keeps the value in [0, 1] for any number of groups and any targets.
+
+    Parameters
+    ----------
+    counts
+        Occurrences of each group's words, documents × groups.
+    threshold
+        Documents with no more gendered words than this are neutral whatever the words are.
+    target
+        The wished-for share of each group; equal shares unless given.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    groups = counts.shape[-1]
+    if groups < 2:
+        raise InputError("neutrality compares groups; it needs a lexicon with at least two")
+    shares = np.full(groups, 1 / groups) if target is None else np.asarray(target, dtype=np.float64)
+    total = counts.sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.abs(counts / total[..., None] - shares).sum(axis=-1)
+    value = 1 - distance / (2 * (1 - shares.min()))
+    return np.where(total <= threshold, 1.0, np.clip(value, 0.0, 1.0))
+
+
+def fairr_weights(n: int, t: int) -> Floats:
+    """What each of n ranked documents weighs in FaiRR_t: 1/log2(i + 1) for ranks i ≤ t, then 0."""
+    positions = np.arange(1, n + 1)
+    return np.where(positions <= t, 1 / np.log2(positions + 1), 0.0)
+
+
+class _FaiRR(BiasMeasure):
+    """Fairness of retrieval results: how much neutral content the top t documents give, top ranks most.
+
+    FaiRR_t = Σ_{i ≤ min(t, n)} neutrality(d_i) / log2(i + 1). From 0 (every document is one-sided) to
+    Σ_{i≤t} 1/log2(i + 1) (all neutral); higher is fairer. Not comparable between cut-offs: see NFaiRR.
+
+    Rekabsaz, Kopeinik and Schedl, SIGIR 2021.
+    """
+
+    __name__ = NAME = "FaiRR"
+    PRETTY_NAME = "Fairness of retrieval results"
+    SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
+        "threshold": Param(
+            dtype=int, default=1, minimum=0, desc="documents with at most this many group words are neutral"
+        ),
+        "target": Param(
+            dtype=(dict, tuple, list), default=None, desc="wished-for share of each group; equal by default"
+        ),
+    }
+
+    def __init__(self, **params: Any) -> None:
+        if isinstance(params.get("target"), list):
+            params["target"] = tuple(params["target"])
+        super().__init__(**params)
+        self._check_target()
+
+    def _check_target(self) -> None:
+        if self["target"] is None:
+            return
+        given = self["target"]
+        shares = list(given.values()) if isinstance(given, Mapping) else list(given)
+        numbers = all(isinstance(s, int | float) and not isinstance(s, bool) and s >= 0 for s in shares)
+        if len(shares) < 2 or not numbers or not math.isclose(sum(shares), 1, abs_tol=1e-9):
+            raise InputError(f"{self.NAME}: target is {given!r}, but must give shares that add up to 1")
+
+    def shares(self, groups: tuple[str, ...]) -> tuple[float, ...] | None:
+        """The target as one share for each group, in their order."""
+        target = self["target"]
+        if target is None:
+            return None
+        if isinstance(target, Mapping):
+            for group in target:
+                if group not in groups:
+                    raise InputError(f"{self}: the tally has no group {group!r}; {choices(group, groups)}")
+            target = tuple(target.get(group, math.nan) for group in groups)
+        if len(target) != len(groups) or any(math.isnan(share) for share in target):
+            raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
+        return tuple(map(float, target))
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        if len(groups) < 2:
+            raise InputError(f"{self} compares groups; it needs a lexicon with at least two")
+        self.shares(groups)
+
+    def neutrality(self, lists: RankedLists) -> Floats:
+        """Neutrality of every document of the lists."""
+        shares = self.shares(lists.groups)
+        return lists.cached(
+            ("neutrality", self["threshold"], shares),
+            lambda: neutrality(lists.counts(), self["threshold"], shares),
+        )
+
+    def per_query(self, context: Context) -> PerQuery:
+        weighing = context.lists.weigh(fairr_weights, self["cutoff"])
+        return PerQuery(weighing.total(self.neutrality(context.lists)))
+
+
+class _NFaiRR(_FaiRR):
+    """FaiRR divided by the best that the background documents allow: 1 is as fair as it can be.
+
+    NFaiRR_t(q) = FaiRR_t(q) / IFaiRR_t(q), where IFaiRR_t sums over the query's background documents,
+    the top `depth` (200, as in the released code) of one run, sorted by neutrality. In [0, 1] where the
+    background holds the ranked documents; higher is fairer. Undefined where no background document is
+    neutral at all. Values with different backgrounds cannot be compared.
+
+    Rekabsaz, Kopeinik and Schedl, SIGIR 2021.
+    """
+
+    __name__ = NAME = "NFaiRR"
+    PRETTY_NAME = "Normalised fairness of retrieval results"
+    SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
+    NEEDS: ClassVar[frozenset[str]] = frozenset({"tally", "background"})
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        **_FaiRR.SUPPORTED_PARAMS,
+        "depth": Param(dtype=int, default=200, minimum=1, desc="number of background documents of a query"),
+    }
+
+    def background_depth(self) -> int:
+        return int(self["depth"])
+
+    def per_query(self, context: Context) -> PerQuery:
+        fairr = super().per_query(context).values
+        ideal = self.ideal(context)
+        values = np.divide(fairr, ideal, out=np.full(len(fairr), np.nan), where=ideal > 0)
+        return PerQuery(values, undefined="no neutral document in the background")
+
+    def ideal(self, context: Context) -> Floats:
+        """IFaiRR of each of the context's lists."""
+        background = context.background
+        if background is None:
+            raise InputError(f"{self} needs a background run")
+        best = background.cached(
+            ("best", self["threshold"], self.shares(background.groups), self["depth"]),
+            lambda: self._best_first(background),
+        )
+        width = min(self["cutoff"], best.shape[1])
+        ideal = best[:, :width] @ fairr_weights(width, width)
+        return ideal[_rows_of(context.lists, background)]
+
+    def _best_first(self, background: RankedLists) -> Floats:
+        """Neutrality of each list's background documents, highest first, filled up with zeros."""
+        entries, lengths = background.top(self["depth"])
+        width = int(lengths.max(initial=0))
+        best = np.zeros((len(lengths), width))
+        best[np.arange(width) < lengths[:, None]] = self.neutrality(background)[entries]
+        return -np.sort(-best, axis=1)
+
+
+def _rows_of(lists: RankedLists, background: RankedLists) -> Ints:
+    """For each list, which list of the background belongs to the same query."""
+    if lists.query_ids.equals(background.query_ids):
+        return np.arange(len(lists.query_ids))
+    row = {query: i for i, query in enumerate(background.query_ids.to_list())}
+    absent = [query for query in lists.query_ids.to_list() if query not in row]
+    if absent:
+        more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
+        raise InputError(
+            f"query {absent[0]}{more} is missing from the background run; "
+            "give a background that ranks documents for every query"
+        )
+    return np.array([row[query] for query in lists.query_ids.to_list()], dtype=np.int64)
+
+
+FaiRR = _FaiRR()
+NFaiRR = _NFaiRR()
+register(FaiRR)
+register(NFaiRR)

@@ -1,0 +1,149 @@
+"""Measures and conditions as text: `ARaB(magnitude='boolean')@10`, `abs(ARaB@10)<=0.1`.
+
+Our own small parser on top of `ast`: ir_measures' uses syntax nodes that Python 3.14 removed, and cannot
+say what is wrong. Nothing is ever evaluated; values are literals.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import ir_measures
+from ir_measures.measures import Measure
+
+from evenrank.errors import InputError
+from evenrank.measures.base import check_params, choices, require_params
+
+_OPERATORS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_HOLDS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A bound on a measure's value; `absolute` bounds its size whatever its sign."""
+
+    measure: Measure
+    op: str
+    bound: float
+    absolute: bool = False
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a value keeps to the condition; an undefined value (None, NaN) keeps to none."""
+        if value is None or math.isnan(value):
+            return False
+        return _HOLDS[self.op](abs(value) if self.absolute else value, self.bound)
+
+    def __str__(self) -> str:
+        left = f"abs({self.measure})" if self.absolute else str(self.measure)
+        return f"{left}{self.op}{self.bound!r}"
+
+
+def parse(text: str | Measure) -> Measure:
+    """The measure that a text names: `nDCG@10`, `AP(rel=2)`, `NFaiRR(threshold=2)@20`.
+
+    Ours and those of ir_measures; `parse(str(m)) == m`. A measure is returned as it is, once checked.
+    """
+    if isinstance(text, Measure):
+        require_params(text)
+        return text
+    source = _Source(text, "measure")
+    return source.measure(source.tree())
+
+
+def parse_condition(text: str | Condition) -> Condition:
+    """The condition that a text states: a measure, or `abs(measure)`, then < <= > or >=, then a number."""
+    if isinstance(text, Condition):
+        return text
+    source = _Source(text, "condition")
+    tree = source.tree()
+    if not isinstance(tree, ast.Compare):
+        source.refuse("a condition compares a measure with a number, as in abs(ARaB@10)<=0.1", tree)
+    if len(tree.ops) > 1:
+        source.refuse("one comparison at a time", tree.comparators[0])
+    op = _OPERATORS.get(type(tree.ops[0]))
+    if op is None:
+        source.refuse("the comparison must be one of < <= > >=", tree.left)
+    bound = source.literal(tree.comparators[0], "a measure stands on the left, a number on the right")
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        source.refuse(f"the bound {bound!r} is not a number", tree.comparators[0])
+    left, absolute = tree.left, False
+    if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "abs":
+        if len(left.args) != 1 or left.keywords:
+            source.refuse("abs() takes one measure, as in abs(ARaB@10)<=0.1", left)
+        left, absolute = left.args[0], True
+    return Condition(source.measure(left), op, float(bound), absolute)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A text and where in it something is wrong."""
+
+    text: str
+    kind: str
+
+    def tree(self) -> ast.expr:
+        try:
+            return ast.parse(self.text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            self.refuse("it cannot be read; write Name@cut-off or Name(parameter=value)@cut-off")
+
+    def measure(self, node: ast.expr) -> Measure:
+        at = None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            at, node = node.right, node.left
+        keywords: list[ast.keyword] = []
+        if isinstance(node, ast.Call):
+            if node.args:
+                self.refuse("parameters go by name, as in ARaB(magnitude='boolean')@10", node.args[0])
+            keywords, node = node.keywords, node.func
+        if not isinstance(node, ast.Name):
+            self.refuse("a measure's name is expected", node)
+        registry = ir_measures.measures.registry
+        if node.id not in registry:
+            self.refuse(f"there is no measure {node.id!r}; {choices(node.id, registry)}", node)
+        plain = registry[node.id]
+        params: dict[str, Any] = {}
+        for keyword in keywords:
+            if keyword.arg is None:
+                self.refuse("parameters go by name, as in ARaB(magnitude='boolean')@10", keyword.value)
+            self._add(params, plain, keyword.arg, keyword.value, "a value is a number or a quoted text")
+        if at is not None:
+            self._add(params, plain, plain.AT_PARAM, at, "after @ comes a number")
+        try:
+            measure = plain(**params)
+            require_params(measure)
+        except InputError as error:
+            self.refuse(error.message)
+        return measure
+
+    def _add(self, params: dict[str, Any], plain: Measure, key: str, node: ast.expr, otherwise: str) -> None:
+        if key in params:
+            self.refuse(f"{key} is given twice", node)
+        value = self.literal(node, otherwise)
+        try:
+            params |= check_params(plain.NAME or key, plain.SUPPORTED_PARAMS, {key: value})
+        except InputError as error:
+            self.refuse(error.message, node)
+
+    def literal(self, node: ast.expr, otherwise: str) -> Any:
+        try:
+            return ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            self.refuse(otherwise, node)
+
+    def refuse(self, why: str, node: ast.expr | None = None) -> NoReturn:
+        where = ""
+        if node is not None:
+            before = self.text.strip().encode()[: node.col_offset].decode(errors="ignore")
+            where = f" at character {len(before) + 1}"
+        raise InputError(f"{self.kind} {self.text.strip()!r}{where}: {why}")

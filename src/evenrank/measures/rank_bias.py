@@ -1,0 +1,118 @@
+"""RaB and ARaB: which group the top of a ranking favours.
+
+N. Rekabsaz and M. Schedl, Do Neural Ranking Models Intensify Gender Bias?, SIGIR 2020.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from ir_measures.measures import ParamInfo
+
+from evenrank.errors import InputError
+from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, choices, register
+from evenrank.measures.lists import Floats
+from evenrank.measures.magnitude import MAGNITUDES
+
+
+def rab_weights(n: int, t: int) -> Floats:
+    """What each of n ranked documents weighs in RaB_t: 1/m for the first m = min(n, t), then 0."""
+    m = min(n, t)
+    return np.where(np.arange(n) < m, 1 / max(m, 1), 0.0)
+
+
+def arab_weights(n: int, t: int) -> Floats:
+    """What each of n ranked documents weighs in ARaB_t.
+
+    The document at rank i weighs (1/m) Σ_{x=i..m} 1/x for i ≤ m = min(n, t), then 0. This is the mean
+    over x = 1..m of the mean over the first x documents, collected by document.
+    """
+    m = min(n, t)
+    weights = np.zeros(n)
+    weights[:m] = np.cumsum(1 / np.arange(m, 0, -1))[::-1] / max(m, 1)
+    return weights
+
+
+class _RankBias(BiasMeasure):
+    SIGNED = True
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
+        "magnitude": Param(
+            dtype=str, choices=MAGNITUDES, default="tf", desc="how strongly a group shows in a document"
+        ),
+        "of": Param(dtype=str, default=None, desc="group that positive values point to"),
+        "against": Param(dtype=str, default=None, desc="group that negative values point to"),
+    }
+    weights = staticmethod(rab_weights)
+
+    def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
+        """The two groups (of, against) that the measure compares."""
+        of, against = self["of"], self["against"]
+        for group in (of, against):
+            if group is not None and group not in groups:
+                raise InputError(f"{self}: the tally has no group {group!r}; {choices(group, groups)}")
+        if len(groups) == 2:
+            first, second = groups
+            of = of or (second if against in (None, first) else first)
+            against = against or (first if of == second else second)
+        if of is None or against is None:
+            raise InputError(
+                f"{self}: the groups are {', '.join(groups)}; name two of them, "
+                f"as in {self.NAME}(of={groups[-1]!r}, against={groups[0]!r})@{self['cutoff']}"
+            )
+        if of == against:
+            raise InputError(f"{self}: of and against are both {of!r}")
+        return of, against
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        self.pair(groups)
+
+    def per_query(self, context: Context) -> PerQuery:
+        of, against = self.pair(context.groups)
+        lists = context.lists
+        weighing = lists.weigh(self.weights, self["cutoff"])
+        parts = {
+            group: weighing.total(lists.magnitude(self["magnitude"], group))
+            for group in context.groups
+            if group in (of, against)
+        }
+        return PerQuery(parts[of] - parts[against], parts)
+
+
+class _RaB(_RankBias):
+    """Rank bias: how much more strongly one group shows in the top t documents than the other.
+
+    RaB_t = (1/m) Σ_{i≤m} [magnitude_of(d_i) − magnitude_against(d_i)], m = min(t, n): a list of n < t
+    documents averages over what it has, as in the released code. Positive values lean toward `of`,
+    negative ones toward `against`; 0 is balance. With two groups `of` is the second and `against` the
+    first (male − female), with more both must be named. The range is that of the magnitude
+    (see `magnitude.py`); `boolean` and `length` stay within [−1, 1].
+
+    Rekabsaz and Schedl, SIGIR 2020, Eqs. 2 and 3.
+    """
+
+    __name__ = NAME = "RaB"
+    PRETTY_NAME = "Rank bias"
+    SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
+    weights = staticmethod(rab_weights)
+
+
+class _ARaB(_RankBias):
+    """Average rank bias: RaB averaged over the cut-offs 1..t, so that the top ranks weigh most.
+
+    ARaB_t = (1/m) Σ_{x=1..m} RaB_x, m = min(t, n), computed as one dot product with `arab_weights`.
+    Sign, groups and range as for RaB. The two can differ in sign: a female document at rank 2 may
+    outweigh two male ones at ranks 8 and 10.
+
+    Rekabsaz and Schedl, SIGIR 2020, Eqs. 4 and 5.
+    """
+
+    __name__ = NAME = "ARaB"
+    PRETTY_NAME = "Average rank bias"
+    SHORT_DESC = "RaB averaged over the cut-offs 1..t."
+    weights = staticmethod(arab_weights)
+
+
+RaB = _RaB()
+ARaB = _ARaB()
+register(RaB)
+register(ARaB)
