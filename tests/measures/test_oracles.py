@@ -142,3 +142,20 @@ def test_neutrality_agrees_with_the_released_code(name: str, collection: Any) ->
     each = dict(zip(tally["doc_id"], neutrality(tally.select("female", "male").to_numpy()), strict=True))
     for doc_id, expected in known["oracle"]["docs"].items():
         assert each[doc_id] == pytest.approx(expected["neutrality"], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_documents_counted_by_the_package_give_the_published_values(
+    name: str, collection: Any, shared: Path
+) -> None:
+    """From text to value, nothing replaced."""
+    known = collection(name)
+    folder = shared / "data"
+    docs = next((folder / name).glob("docs.*"))
+    run = next((shared / "runs").glob(f"{name}.bm25.run*"))
+    oracle = known["oracle"]["runs"]["bm25"]
+    given = {"docs": docs, "tokenizer": "whitespace", "confidence": None}
+    lean = er.measure(run, [ARaB @ 10], **given, lexicon="rekabsaz2020")
+    fair = er.measure(run, [NFaiRR @ 10], **given, lexicon=folder / "wordlists" / "rekabsaz2021.csv")
+    assert lean[ARaB @ 10].value == pytest.approx(oracle["ARaB"]["tf@10"]["mean_male_minus_female"], abs=1e-6)
+    assert fair[NFaiRR @ 10].value == pytest.approx(oracle["NFaiRR"]["@10"], abs=1e-6)

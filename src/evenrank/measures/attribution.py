@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.measures.lists import RankedLists
-from evenrank.measures.rank_bias import _RankBias
+from evenrank.measures.rank_bias import RankBias
 
 if TYPE_CHECKING:
     from evenrank.words.matcher import Matcher
@@ -46,7 +46,7 @@ class Attribution:
 
 
 def attribution_of(
-    measure: _RankBias,
+    measure: RankBias,
     lists: RankedLists,
     chosen: NDArray[np.bool_],
     *,
@@ -94,7 +94,7 @@ def attribution_of(
 
 
 def _words(
-    measure: _RankBias,
+    measure: RankBias,
     lists: RankedLists,
     documents: pl.DataFrame,
     docs: Any,

@@ -50,8 +50,15 @@ class Param(ParamInfo):
 class BiasMeasure(Measure):
     """A measure of bias in ranked lists: used like any measure of ir_measures, computed from arrays.
 
-    To add one: subclass in a file of its own, say what it needs, write `per_query`, and `register` an
-    instance. Parameters are checked when they are given.
+    To add one: subclass in a file of its own, write `per_query`, `register` an instance, and import it in
+    `__init__.py`. Parameters are checked when they are given.
+
+    Attributes
+    ----------
+    NEEDS
+        What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
+    SIGNED
+        Whether values lean to one side or the other of 0, so that the mean of absolute values says more.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)

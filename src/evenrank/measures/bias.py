@@ -13,7 +13,7 @@ from evenrank.measures.attribution import Attribution, attribution_of
 from evenrank.measures.base import BiasMeasure, Context, PerQuery
 from evenrank.measures.lists import Floats, ranked_lists
 from evenrank.measures.measurements import Measurement
-from evenrank.measures.rank_bias import _RankBias
+from evenrank.measures.rank_bias import RankBias
 from evenrank.measures.sources import Sources
 from evenrank.measures.subsets import labels_of, left_out
 from evenrank.measures.summary import Options, Summary
@@ -105,7 +105,7 @@ def _context(
 def _compare(
     measure: BiasMeasure, sources: Sources, query_ids: pl.Series, values: Floats
 ) -> Callable[[], dict[str, dict[str, Any]]]:
-    if not isinstance(measure, _RankBias):
+    if not isinstance(measure, RankBias):
         return dict
     return partial(sources.offered.compare, measure, query_ids, values)
 
@@ -120,7 +120,7 @@ def _notes(measure: BiasMeasure, sources: Sources, options: Options) -> tuple[st
     notes = []
     if "background" in measure.NEEDS and sources.background_note:
         notes.append(sources.background_note)
-    if options.explain and isinstance(measure, _RankBias):
+    if options.explain and isinstance(measure, RankBias):
         if sources.docs is None:
             notes.append("which words make up the value cannot be said from a tally alone; give docs too")
         elif sources.matcher is None:
@@ -131,6 +131,6 @@ def _notes(measure: BiasMeasure, sources: Sources, options: Options) -> tuple[st
 def _attribution(
     measure: BiasMeasure, context: Context, chosen: np.ndarray, sources: Sources
 ) -> Attribution | None:
-    if not isinstance(measure, _RankBias) or not chosen.any():
+    if not isinstance(measure, RankBias) or not chosen.any():
         return None
     return attribution_of(measure, context.lists, chosen, docs=sources.docs, matcher=sources.matcher)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenrank.measures.lists import Floats, Ints, magnitude_of
 from evenrank.measures.lookup import find_rows
-from evenrank.measures.rank_bias import _RankBias
+from evenrank.measures.rank_bias import RankBias
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Offered:
     groups: tuple[str, ...]
     qrels: pl.DataFrame | None = None
 
-    def compare(self, measure: _RankBias, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
+    def compare(self, measure: RankBias, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """Both backgrounds of a measure, and how far the values of the given queries are from them.
 
         The difference from the relevant documents is over the queries that have any, counted in `queries`.

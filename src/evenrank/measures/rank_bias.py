@@ -32,7 +32,7 @@ def arab_weights(n: int, t: int) -> Floats:
     return weights
 
 
-class _RankBias(BiasMeasure):
+class RankBias(BiasMeasure):
     SIGNED = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
@@ -78,7 +78,7 @@ class _RankBias(BiasMeasure):
         return PerQuery(parts[of] - parts[against], parts)
 
 
-class _RaB(_RankBias):
+class _RaB(RankBias):
     """Rank bias: how much more strongly one group shows in the top t documents than the other.
 
     RaB_t = (1/m) Σ_{i≤m} [magnitude_of(d_i) − magnitude_against(d_i)], m = min(t, n): a list of n < t
@@ -96,7 +96,7 @@ class _RaB(_RankBias):
     weights = staticmethod(rab_weights)
 
 
-class _ARaB(_RankBias):
+class _ARaB(RankBias):
     """Average rank bias: RaB averaged over the cut-offs 1..t, so that the top ranks weigh most.
 
     ARaB_t = (1/m) Σ_{x=1..m} RaB_x, m = min(t, n), computed as one dot product with `arab_weights`.

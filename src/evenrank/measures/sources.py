@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from evenrank.words.matcher import Matcher
     from evenrank.words.tally import Tally
 
+_SAYING = {
+    "docs": "the text of the documents; give docs",
+    "queries": "the text of the queries; give queries",
+    "qrels": "relevance judgments; give qrels",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Sources:
@@ -111,9 +117,11 @@ def gather_sources(
 ) -> Sources:
     """Tables out of whatever was given, and an error for what the measures need and nobody gave."""
     biases = [m for m in measures if isinstance(m, BiasMeasure)]
-    others = [m for m in measures if not isinstance(m, BiasMeasure)]
-    if others and qrels is None:
-        raise InputError(f"{others[0]} needs relevance judgments; give qrels")
+    given = {"docs": docs, "queries": queries, "qrels": qrels}
+    for measure in measures:
+        for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
+            if given[need] is None:
+                raise InputError(f"{measure} needs {_SAYING[need]}")
     docs = None if docs is None else tables.docs(docs)
     if biases and tally is None and docs is None:
         raise InputError(f"{biases[0]} needs a tally, or docs to make one from")
