@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -183,3 +184,16 @@ def test_the_majority_of_words_agrees_with_human_labels(shared: Path) -> None:
     sign = (labelled["male"] - labelled["female"]).sign()
     expected = labelled["human"].replace_strict({"F": -1, "M": 1}, return_dtype=pl.Int64)
     assert (sign == expected).mean() >= 0.90
+
+
+def _forked_counts(path: Path) -> list[list[int]]:
+    # Single columns: queries of Polars itself (select, filter) never return in a forked process.
+    tally = er.tally(path)
+    return [tally["female"].to_list(), tally["male"].to_list()]
+
+
+def test_a_forked_process_tallies_the_same() -> None:
+    docs = demo.folder() / "docs.tsv"
+    expected = _forked_counts(docs)  # threads have run in this process before the fork
+    with multiprocessing.get_context("fork").Pool(2) as processes:
+        assert processes.map_async(_forked_counts, [docs] * 4).get(timeout=60) == [expected] * 4

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import evenrank
-from evenrank.cli import annotate, collection, demo, measure
+from evenrank.cli import annotate, collection, demo, measure, vectors
 
 app = typer.Typer(
     name="evenrank",
@@ -42,3 +42,4 @@ app.command("tally")(collection.tally_command)
 app.command("lexicons")(collection.lexicons_command)
 app.command("pool")(annotate.pool_command)
 app.command("vote")(annotate.vote_command)
+app.add_typer(vectors.app, name="vectors")

@@ -73,13 +73,13 @@ class Tally:
         with reading(path):
             table = pq.read_table(path)
         try:
-            return cls(pl.DataFrame(pl.from_arrow(table)), facts)
+            return cls(_frame(table), facts)
         except InputError as error:
             raise InputError(error.message, path=path) from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
-        write_tally(path, iter([self.frame.to_arrow()]), _schema(self.groups), self.provenance)
+        write_tally(path, iter([_table(self.frame)]), _schema(self.groups), self.provenance)
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def tally(
     batches = list(unique(count_documents(source, matcher, progress=progress), source))
     table = pa.Table.from_batches(batches, _schema(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
-    return Tally(pl.DataFrame(pl.from_arrow(table)), describe if source.frozen else describe())
+    return Tally(_frame(table), describe if source.frozen else describe())
 
 
 def tally_to_file(
@@ -253,6 +253,17 @@ def _row_groups(rows: Iterator[pa.Table | pa.RecordBatch], schema: pa.Schema) ->
             waiting, size = [whole.slice(_ROW_GROUP)], size - _ROW_GROUP
     if size:
         yield pa.concat_tables(waiting)
+
+
+# Column by column: converting a whole frame wakes the threads of Polars, which a forked process lacks.
+def _frame(table: pa.Table) -> pl.DataFrame:
+    columns = zip(table.column_names, table.columns, strict=True)
+    return pl.DataFrame([pl.Series(name, column.combine_chunks()) for name, column in columns])
+
+
+def _table(frame: pl.DataFrame) -> pa.Table:
+    oldest = pl.CompatLevel.oldest()
+    return pa.table({column.name: column.to_arrow(compat_level=oldest) for column in frame})
 
 
 def _schema(groups: Iterable[str]) -> pa.Schema:

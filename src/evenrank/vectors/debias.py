@@ -1,0 +1,199 @@
+"""Taking a direction out of word vectors: from most words (hard), from all (strong), or more than it (LEACE).
+
+What is left is measured by :func:`evenrank.vectors.recoverability`: projection hides gender
+more than it removes it (Gonen & Goldberg, NAACL 2019; Fabris et al. 2020, §4.2.3).
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Iterable
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from evenrank.errors import InputError
+from evenrank.vectors.direction import Direction, Pairs, find_direction
+from evenrank.vectors.erasure import fit_eraser
+from evenrank.vectors.space import Floats, Vectors, row_lengths
+from evenrank.vectors.specific import grow_specific, ordinary_places, specific_words
+from evenrank.vectors.wordfiles import check_pairs, read_pairs
+from evenrank.vectors.wordsets import MIRRORED, Pair
+
+Method = Literal["hard", "strong", "leace"]
+
+SHARES = (0.01, 0.05, 0.15)
+"""LEACE tells words apart by how far they lean: the outermost 1 %, 5 % and 15 % on either side."""
+
+_ROWS = 1 << 14
+
+
+def debiased(
+    vectors: Vectors,
+    method: Method = "hard",
+    *,
+    direction: Direction | None = None,
+    specific: Iterable[str] | str | os.PathLike[str] | None = None,
+    grow: bool = False,
+    equalise: Pairs | None = None,
+    held_out: Collection[str] = (),
+) -> Vectors:
+    """The same words with less of a direction in them; all vectors keep length 1.
+
+    Parameters
+    ----------
+    vectors
+        The word vectors.
+    method
+        ``hard`` (Bolukbasi et al. 2016): every word that is not gender-specific loses its component
+        along the direction; the given pairs are set symmetrically about the rest, each word as far from
+        every neutral word as its partner. ``strong`` (Prost et al. 2019): every word loses it.
+        ``leace`` (Belrose et al. 2023): every word loses whatever lets a linear predictor tell how far
+        words lean, which is several dimensions and not just one; nearest neighbours change more.
+    direction
+        What to remove; the gender direction of these vectors if not given.
+    specific
+        Gender-specific words, or a file with one on each line; the default set of
+        :func:`~evenrank.vectors.specific.specific_words` if not given. ``hard`` keeps their gender,
+        ``leace`` does not learn from them.
+    grow
+        Let a linear SVM add words that look gender-specific.
+    equalise
+        Pairs for ``hard``, or a file of them; those of Bolukbasi et al. if not given. They count as
+        gender-specific.
+    held_out
+        Words that ``leace`` does not learn from, so that it can be tested on them.
+    """
+    if method not in get_args(Method):
+        raise InputError(f"unknown method {method!r}; choose one of: {', '.join(get_args(Method))}")
+    if method != "hard" and equalise is not None:
+        raise InputError(f"only hard debiasing equalises pairs, {method} does not")
+    if method == "strong" and (specific is not None or grow):
+        raise InputError(
+            "strong debiasing makes no difference between words: it takes no gender-specific ones"
+        )
+    if method != "leace" and held_out:
+        raise InputError(f"only leace learns from words, {method} does not: there is nothing to hold out")
+    along = find_direction(vectors) if direction is None else direction
+    if len(along.vector) != vectors.dimension:
+        raise InputError(
+            f"a direction of {len(along.vector)} dimensions does not fit vectors of {vectors.dimension}"
+        )
+    facts: dict[str, Any] = {"method": method, "direction": along.to_dict()}
+    if method == "strong":
+        matrix = neutralise(vectors, along)
+    else:
+        kept = specific_words(specific)
+        if grow:
+            grown = grow_specific(vectors, kept)
+            kept = grown.words
+            facts |= {"grown": list(grown.added), "grown_f1": grown.f1}
+        facts["specific"] = sorted(kept)
+        if method == "hard":
+            pairs = _mirrored(vectors, equalise)
+            kept |= {word.lower() for pair in pairs for word in pair}
+            matrix = neutralise(vectors, along, keep=kept)
+            equalise_pairs(matrix, vectors, along, pairs)
+            facts["equalised"] = len(pairs)
+        else:
+            matrix, facts["rank"] = _erase(vectors, along, kept, held_out)
+    return Vectors.trusted(vectors.words, matrix, {**vectors.provenance, "debiased": facts})
+
+
+def neutralise(vectors: Vectors, direction: Direction, *, keep: Collection[str] = ()) -> Floats:
+    """The matrix without its component along the direction, but for words to keep (in lower case)."""
+    matrix = np.array(vectors.matrix)
+    change = np.ones(len(matrix), bool)
+    if keep:
+        change[[row for row, word in enumerate(vectors.words) if word.lower() in keep]] = False
+    for start in range(0, len(matrix), _ROWS):
+        rows = start + np.flatnonzero(change[start : start + _ROWS])
+        block = matrix[rows].astype(np.float64)
+        block -= np.outer(block @ direction.vector, direction.vector)
+        matrix[rows] = _unit(block, rows, vectors)
+    return matrix
+
+
+def equalise_pairs(matrix: Floats, vectors: Vectors, direction: Direction, pairs: Iterable[Pair]) -> None:
+    """Set the two words of each pair to ν ± √(1 − |ν|²) · direction, in place.
+
+    ν is the middle of the pair without its component along the direction: what the two share.
+    """
+    for pair in pairs:
+        first, second = (vectors.exact_place(word) for word in pair)
+        if first is None or second is None:
+            raise InputError(f"there are no vectors for the pair {'–'.join(pair)}")
+        ends = matrix[[first, second]].astype(np.float64)
+        along = ends @ direction.vector
+        middle = ends.mean(axis=0)
+        middle -= (middle @ direction.vector) * direction.vector
+        reach = np.sqrt(max(0.0, 1 - middle @ middle)) * (1 if along[0] >= along[1] else -1)
+        matrix[first], matrix[second] = middle + reach * direction.vector, middle - reach * direction.vector
+
+
+def _mirrored(vectors: Vectors, given: Pairs | None) -> list[Pair]:
+    """The pairs that have vectors, in every spelling of case that has, no word in two of them."""
+    if given is None:
+        wanted = MIRRORED
+    else:
+        wanted = read_pairs(given) if isinstance(given, (str, os.PathLike)) else check_pairs(given)
+    cases = (str, str.lower, str.title, str.upper)
+    found: dict[Pair, None] = {}
+    home: dict[str, Pair] = {}
+    missing = []
+    for pair in wanted:
+        spelt = {(case(pair[0]), case(pair[1])) for case in cases}
+        present = sorted(p for p in spelt if None not in map(vectors.exact_place, p))
+        if not present:
+            missing.append("–".join(pair))
+        for first, second in present:
+            for word in (first, second):
+                if first == second or set(home.setdefault(word, (first, second))) != {first, second}:
+                    raise InputError(f"the word {word!r} would be equalised twice; leave it in one pair")
+            if (second, first) not in found:
+                found[first, second] = None
+    if missing and given is not None:
+        warnings.warn(
+            f"pairs not equalised, because a word has no vector: {', '.join(missing)}", stacklevel=3
+        )
+    return list(found)
+
+
+def _erase(
+    vectors: Vectors, direction: Direction, specific: frozenset[str], held_out: Collection[str]
+) -> tuple[Floats, int]:
+    """All words without what tells, linearly, how far the ordinary ones lean; and how much that is."""
+    rows = ordinary_places(vectors, specific)
+    if held_out:
+        avoided = frozenset(held_out)
+        rows = rows[[vectors.words[row] not in avoided for row in rows]]
+    if len(rows) < 2 * vectors.dimension:
+        raise InputError(
+            f"leace needs {2 * vectors.dimension:,} ordinary words or more to learn from, not {len(rows):,}"
+        )
+    rows = rows[np.argsort(direction.of(vectors.matrix[rows]), kind="stable")]
+    eraser = fit_eraser(vectors.matrix[rows].astype(np.float64), _classes(len(rows)))
+    matrix = np.empty_like(vectors.matrix)
+    for start in range(0, len(matrix), _ROWS):
+        block = eraser.apply(vectors.matrix[start : start + _ROWS].astype(np.float64))
+        matrix[start : start + _ROWS] = _unit(block, np.arange(start, start + len(block)), vectors)
+    return matrix, eraser.rank
+
+
+def _classes(count: int) -> npt.NDArray[np.float64]:
+    """One-hot classes for examples sorted by how far they lean."""
+    cuts = [max(1, round(share * count)) for share in SHARES]
+    edges = [*cuts, *(count - cut for cut in reversed(cuts))]
+    return np.eye(len(edges) + 1)[np.searchsorted(edges, np.arange(count), side="right")]
+
+
+def _unit(
+    block: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], vectors: Vectors
+) -> npt.NDArray[np.float64]:
+    lengths = row_lengths(block)
+    if (lengths < 1e-6).any():
+        word = vectors.words[rows[int(np.argmin(lengths))]]
+        raise InputError(f"nothing is left of {word!r} without the direction; leave the word out")
+    return block / lengths[:, None]

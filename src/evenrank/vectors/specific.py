@@ -1,0 +1,118 @@
+"""Gender-specific words: those that are female or male by meaning, and may stay so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenrank.errors import InputError
+from evenrank.vectors.space import Vectors
+from evenrank.vectors.wordfiles import read_words
+from evenrank.vectors.wordsets import DEFINITION, MIRRORED
+from evenrank.words.lexicon import lexicon
+
+Doubles = npt.NDArray[np.float64]
+
+LEXICONS = ("rekabsaz2020", "fabris2020")
+_FREQUENT = 50_000
+_FOLDS = 5
+
+
+def specific_words(source: Iterable[str] | str | os.PathLike[str] | None = None) -> frozenset[str]:
+    """Gender-specific words in lower case: given, from a file with one on each line, or the default set.
+
+    The default set holds the shipped lexicons rekabsaz2020 and fabris2020 and the pairs that define and
+    mirror gender.
+    """
+    if source is None:
+        words = {w for name in LEXICONS for group in lexicon(name).groups.values() for w in group}
+        return frozenset(words | {word.lower() for pair in (*DEFINITION, *MIRRORED) for word in pair})
+    if isinstance(source, (str, os.PathLike)):
+        source = read_words(source)
+    found = frozenset(word.lower() for word in source)
+    if not found:
+        raise InputError("there are no gender-specific words")
+    return found
+
+
+def ordinary_places(vectors: Vectors, specific: frozenset[str]) -> npt.NDArray[np.int64]:
+    """Rows of ordinary words: frequent, of 2 to 20 letters in lower case, not gender-specific.
+
+    After Gonen & Goldberg (NAACL 2019). Files of vectors hold the most frequent words first; the first
+    50,000 rows count as frequent.
+    """
+    found = (row for row, word in enumerate(vectors.words[:_FREQUENT]) if _ordinary(word, specific))
+    return np.fromiter(found, np.int64)
+
+
+def _ordinary(word: str, specific: frozenset[str]) -> bool:
+    return 2 <= len(word) <= 20 and word.isalpha() and word == word.lower() and word not in specific
+
+
+class Grown(NamedTuple):
+    """Gender-specific words with those that a classifier added, and how well it does: F1 on unseen words."""
+
+    words: frozenset[str]
+    added: tuple[str, ...]
+    f1: float
+
+
+def grow_specific(vectors: Vectors, seed_words: frozenset[str], *, seed: int = 0) -> Grown:
+    """Add words that look gender-specific to a linear SVM trained on the ones given.
+
+    As Bolukbasi et al. (2016) did: the frequent words are the examples, the given ones positive. The
+    threshold is the one with the best F1 in five-fold cross-validation. Look at ``f1`` and ``added``
+    before trusting them: small vectors give few words, and not all of them good.
+    """
+    rows = np.append(
+        ordinary_places(vectors, seed_words),
+        [row for row, word in enumerate(vectors.words[:_FREQUENT]) if word in seed_words],
+    ).astype(np.int64)
+    y = np.array([1.0 if vectors.words[row] in seed_words else -1.0 for row in rows])
+    if (y > 0).sum() < 2 * _FOLDS or (y < 0).sum() < 2 * _FOLDS:
+        raise InputError("too few of the gender-specific words have vectors to learn more from them")
+    x = np.column_stack([vectors.matrix[rows], np.ones(len(rows))]).astype(np.float64)
+    fold = np.random.default_rng(seed).permutation(len(y)) % _FOLDS
+    unseen = np.empty(len(y))
+    for number in range(_FOLDS):
+        here = fold == number
+        unseen[here] = x[here] @ _svm(x[~here], y[~here])
+    order = np.argsort(-unseen, kind="stable")
+    hits = np.cumsum(y[order] > 0)
+    f1 = 2 * hits / (np.arange(1, len(y) + 1) + hits[-1])
+    best = int(np.argmax(f1))
+    scores = x @ _svm(x, y)
+    chosen = [i for i in np.argsort(-scores, kind="stable") if y[i] < 0 and scores[i] >= unseen[order[best]]]
+    added = tuple(vectors.words[rows[i]] for i in chosen)
+    return Grown(seed_words | set(added), added, float(f1[best]))
+
+
+def _svm(x: Doubles, y: Doubles) -> Doubles:
+    """Weights of a linear SVM with squared hinge loss and C = 1, by Newton's method in the primal.
+
+    Chapelle (Neural Computation 2007): given which examples lie within the margin, the weights are a
+    ridge regression on these; a few rounds settle which they are.
+    """
+
+    def loss(weights: Doubles) -> tuple[float, npt.NDArray[np.bool_]]:
+        slack = np.maximum(0, 1 - y * (x @ weights))
+        return float(0.5 * weights @ weights + slack @ slack), slack > 0
+
+    weights = np.zeros(x.shape[1])
+    value, within = loss(weights)
+    for _ in range(100):
+        inner = x[within]
+        target = np.linalg.solve(np.eye(len(weights)) + 2 * inner.T @ inner, 2 * inner.T @ y[within])
+        step = 1.0
+        while step > 1e-6 and loss(weights + step * (target - weights))[0] > value:
+            step /= 2
+        before = within
+        weights = weights + step * (target - weights)
+        value, within = loss(weights)
+        if np.array_equal(before, within) or step <= 1e-6:
+            break
+    return weights
