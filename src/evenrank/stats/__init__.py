@@ -1,0 +1,27 @@
+"""How sure can one be? Intervals, paired and unpaired comparisons, corrections for many tests.
+
+The unit is the query: values come one per query, and every interval and test speaks about the
+queries one might have drawn instead. A comparison never is a bare p-value: it carries the
+difference, its interval and an effect size. What cannot be known is ``None``, never NaN.
+
+The order of the values never changes a result, and neither does the side one looks from:
+comparing b with a gives the same p as a with b, and everything signed turns its sign.
+"""
+
+from evenrank.stats.comparisons import Comparison, paired, permutation, rank_sum, welch
+from evenrank.stats.corrections import benjamini_hochberg, holm
+from evenrank.stats.intervals import Interval, bootstrap, mean_interval, quantiles
+
+__all__ = [
+    "Comparison",
+    "Interval",
+    "benjamini_hochberg",
+    "bootstrap",
+    "holm",
+    "mean_interval",
+    "paired",
+    "permutation",
+    "quantiles",
+    "rank_sum",
+    "welch",
+]

@@ -1,0 +1,157 @@
+"""Intervals: what the queries, as a sample, leave open about a mean or any other statistic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenrank.errors import InputError
+from evenrank.stats.samples import CELLS, Floats, constant, finite, one_of
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the range that the queries, as a sample, leave open. ``None``: cannot be known."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def mean_interval(
+    values: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    method: Literal["bootstrap", "t"] = "bootstrap",
+) -> Interval:
+    """The mean over the queries, and where it would lie for other queries of the same kind.
+
+    Parameters
+    ----------
+    values
+        One finite number per query. None at all gives an empty interval; a single one gives a mean
+        without an interval; constant values give an interval of width 0.
+    method
+        ``bootstrap`` (the default) makes no assumption on the shape, and per-query values have odd
+        ones: many exact zeros, two heavy sides, a wall at 1. It is the *expanded percentile* interval
+        (Hesterberg 2015, "What Teachers Should Know About the Bootstrap", The American Statistician
+        69(4)): the plain percentile interval is too narrow for few queries, and the expansion repairs
+        just that. BCa, the usual refinement, was left aside: on half-zero values (30 queries) it
+        covers the truth in 87 % of samples where this one does in 93 %.
+        ``t`` is Student's interval.
+
+    Notes
+    -----
+    Each resample is used together with its mirror image (antithetic resampling, on the sorted
+    values), so that the interval of −x is exactly the mirrored interval of x.
+    """
+    x = np.sort(finite(values, "values"))
+    one_of(method, "bootstrap", "t")
+    if len(x) == 0:
+        return Interval(None, None, None)
+    mean = math.fsum(x) / len(x)
+    if len(x) == 1:
+        return Interval(mean, None, None)
+    if constant(x):
+        return Interval(mean, mean, mean)
+    if method == "t":
+        reach = quantile_of_t(len(x), confidence) * float(np.std(x, ddof=1)) / math.sqrt(len(x))
+        return Interval(mean, mean - reach, mean + reach)
+    means = _resample(_both_means, (x, x[::-1]), resamples, seed, paired=True)
+    return Interval(mean, *_percentiles(means, len(x), confidence))
+
+
+def bootstrap(
+    statistic: Callable[..., Any],
+    *arrays: ArrayLike,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    paired: bool = True,
+) -> Interval:
+    """Any statistic of the queries, and where it would lie for other queries (percentile, expanded).
+
+    Parameters
+    ----------
+    statistic
+        Called as ``statistic(*arrays, axis=-1)`` on arrays that may have further axes in front, one
+        row per resample. NaN where it is undefined.
+    arrays
+        One value per query each. With ``paired`` the same queries are drawn from all of them, so
+        that a slope is refitted on whole queries; without, each is resampled on its own.
+
+    Notes
+    -----
+    Resamples without a value are left out. When they are more than one in twenty, the statistic
+    hangs on single queries and there is no honest interval: the bounds are ``None``.
+    """
+    data = tuple(finite(a, "values") for a in arrays)
+    if paired and len({len(a) for a in data}) > 1:
+        raise InputError("paired arrays must be equally long: one value per query in each")
+    n = min(len(a) for a in data)
+    if n == 0:
+        return Interval(None, None, None)
+    order = np.lexsort(data) if paired else None
+    data = tuple(np.sort(a) if order is None else a[order] for a in data)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(statistic(*data, axis=-1))
+        if n == 1 or not math.isfinite(value):
+            return Interval(value if math.isfinite(value) else None, None, None)
+        found = _resample(statistic, data, resamples, seed, paired=paired)
+    defined = found[np.isfinite(found)]
+    if len(defined) < 0.95 * resamples:
+        return Interval(value, None, None)
+    return Interval(value, *_percentiles(defined, n, confidence))
+
+
+def quantiles(
+    values: ArrayLike, at: Sequence[float] = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+) -> dict[float, float | None]:
+    """The value below which each share of the queries lies (linear between neighbours)."""
+    x = finite(values, "values")
+    if len(x) == 0:
+        return dict.fromkeys(at)
+    return dict(zip(at, np.quantile(x, at).tolist(), strict=True))
+
+
+def _resample(
+    statistic: Callable[..., Any], data: tuple[Floats, ...], resamples: int, seed: int, *, paired: bool
+) -> Floats:
+    """The statistic of each resample, a bounded number of rows in memory at a time."""
+    rng = np.random.default_rng(seed)
+    step = max(1, CELLS // max(map(len, data)))
+    found = []
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        drawn = [rng.integers(0, len(a), (rows, len(a))) for a in data[: 1 if paired else None]]
+        picked = zip(data, drawn * len(data) if paired else drawn, strict=True)
+        found.append(statistic(*(a[i] for a, i in picked), axis=-1))
+    return np.concatenate(found, axis=-1, dtype=np.float64)
+
+
+def _both_means(x: Floats, mirrored: Floats, axis: int) -> Floats:
+    return np.stack([x.mean(axis=axis), mirrored.mean(axis=axis)])
+
+
+def _percentiles(found: Floats, n: int, confidence: float) -> tuple[float, float]:
+    """Hesterberg's expanded percentiles: as far out as Student's t is beyond the normal curve."""
+    from scipy.special import ndtr
+
+    tail = float(ndtr(-math.sqrt(n / (n - 1)) * quantile_of_t(n, confidence)))
+    low, high = np.quantile(found, [tail, 1 - tail]).tolist()
+    return low, high
+
+
+def quantile_of_t(n: int, confidence: float) -> float:
+    from scipy.special import stdtrit
+
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1, found {confidence}; 0.95 is usual")
+    return float(stdtrit(n - 1, (1 + confidence) / 2))
