@@ -288,15 +288,16 @@ def genders(x: Any) -> pl.DataFrame:
     return _whole(frame, GENDERS_SCHEMA, "genders", None)
 
 
-def load(source: str | os.PathLike[str], *, split: str | None = None) -> Dataset:
+def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> Dataset:
     """The collection, queries and judgements of a folder or an ir_datasets dataset.
 
     A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. Where there are several
     (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them.
-    ``irds:ID`` with a split is ``irds:ID/split``. A dataset without judgements has None for ``qrels``.
+    ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. A dataset without judgements has None for ``qrels``.
     """
-    if irds.is_name(source):
-        dataset = irds.dataset(f"{source}/{split}" if split else str(source))
+    if irds.is_name(source) or irds.is_dataset(source):
+        named = irds.is_name(source)
+        dataset = irds.dataset(f"{source}/{split}" if split else str(source)) if named else source
         judged = irds.has(dataset, "qrels")
         return Dataset(docs(dataset), queries(dataset), qrels(dataset) if judged else None)
     folder = Path(source)

@@ -126,6 +126,11 @@ class Docs:
         return InputError(message, path=self.path, line=self._first_line + row)
 
 
+def _named(id_field: str | None, fields: Sequence[str]) -> tuple[str, ...]:
+    """The columns that the caller named."""
+    return (*([id_field] if id_field else []), *fields)
+
+
 def read_docs(
     path: str | os.PathLike[str], *, fields: Sequence[str], id_field: str | None, name: str | None
 ) -> Docs:
@@ -139,13 +144,13 @@ def read_docs(
     first, more = _first_line(path)
     if is_json(path, first):
         keys = jsonl.keys(first, ids=ids, fields=fields, path=path)
-        return make(partial(jsonl.blocks, path, keys), first_line=1, columns=(id_field or "", *fields))
+        return make(partial(jsonl.blocks, path, keys), first_line=1, columns=_named(id_field, fields))
     layout = tsv.layout(first, ids=ids, fields=fields, path=path)
     if layout.header and not more:
         raise InputError("the file has a header and no documents", path=path)
     if id_field and not layout.header:
         raise InputError(f"no header names the field {id_field}", path=path, line=1)
-    columns = (id_field or "", *fields) if layout.header else ()
+    columns = _named(id_field, fields) if layout.header else ()
     return make(partial(tsv.blocks, path, layout), first_line=2 if layout.header else 1, columns=columns)
 
 

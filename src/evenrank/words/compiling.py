@@ -74,14 +74,7 @@ def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> kernel.Table:
     prefixes = _prefixes(entries)
     exact = {e.tokens[0]: i for i, e in enumerate(entries) if len(e.tokens) == 1 and not e.open}
     order = [i for i, e in enumerate(entries) if len(e.tokens) > 1]
-    order.sort(
-        key=lambda i: (
-            entries[i].tokens[0],
-            -len(entries[i].tokens),
-            entries[i].open,
-            -len(entries[i].spelling),
-        )
-    )
+    order.sort(key=lambda i: _longest_first(entries[i]))
     bounds: dict[bytes, tuple[int, int]] = {}  # first token → its phrases
     for place, i in enumerate(order):
         first = entries[i].tokens[0]
