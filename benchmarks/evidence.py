@@ -115,9 +115,17 @@ def tokenizers(data: Path) -> dict[str, Any]:
     return found
 
 
+def choices(data: Path) -> dict[str, Any]:
+    """The ratios behind the pages in docs/decisions."""
+    from benchmarks.choices import files, scripts
+
+    return {"counting by script": scripts(), **files()}
+
+
 _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "authors-code": authors_code,
     "human-labels": human_labels,
+    "choices": choices,
     "tokenizers": tokenizers,
 }
 
