@@ -20,6 +20,7 @@ from evenrank.words.simd import byte_at, high_mask, load8, lowest_bit, pieces_ma
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _CASE = np.uint64(0x2020202020202020)
+_LOGARITHMS = np.log1p(np.arange(64))
 _MIX_KEY, _MIX_LENGTH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 
 PADDING = 64  # bytes that may be read beyond the end of a text
@@ -92,6 +93,13 @@ def _corner(key):
 
 
 @compiled
+def _loose_key(address, size):
+    """The first eight bytes at an address, or `size` if fewer, lower-cased by force: exact for letters."""
+    spare = np.uint64(64 - 8 * min(size, 8))
+    return ((load8(address) | _CASE) << spare) >> spare
+
+
+@compiled
 def _runs(words, bits, corners, prefixed, start, end, position, runs, state):
     """Collect the candidate tokens of the text at start:end from a position on.
 
@@ -133,8 +141,7 @@ def _runs(words, bits, corners, prefixed, start, end, position, runs, state):
                 if before or (last < end and byte_at(last) == 0x27):
                     continue  # one letter beside an apostrophe
             tokens += 1
-            spare = np.uint64(64 - 8 * min(size, 8))
-            key = ((load8(first) | _CASE) << spare) >> spare
+            key = _loose_key(first, size)
             mark = hash_key(key, size) >> np.uint64(48)
             candidate = (bits[mark >> np.uint64(6)] >> (mark & np.uint64(63))) & _ONE != _ZERO
             if prefixed and not candidate:
@@ -180,14 +187,17 @@ def _same(token, size, pool, offset):
 
 @compiled
 def _slot(slots, pool, key, token, size):
-    """The row of a folded token in a hash table, or -1; a hit is compared byte by byte."""
+    """The row of a folded token in a hash table, or -1; a hit is compared in all its bytes.
+
+    The first eight are the key, so that `token` is looked at only if there are more.
+    """
     last = np.int64(len(slots) - 1)
     slot = np.int64(hash_key(key, size)) & last
     while slots[slot, SIZE] != 0:
         if (
             slots[slot, KEY] == key
             and slots[slot, SIZE] == size
-            and _same(token, size, pool, slots[slot, OFFSET])
+            and (size <= 8 or _same(token, size, pool, slots[slot, OFFSET]))
         ):
             return slot
         slot = (slot + 1) & last
@@ -237,11 +247,10 @@ def _phrase(table, start, position, end, slot, scratch):
 
 @compiled
 def _lower(first, last, token):
-    """Fold a token of ASCII bytes; returns its size."""
+    """Fold a token of ASCII bytes."""
     for i in range(min(last - first, len(token))):
         byte = byte_at(first + i)
         token[i] = byte | 0x20 if 0x41 <= byte <= 0x5A else byte
-    return last - first
 
 
 @compiled
@@ -254,8 +263,14 @@ def _look_up(table, start, end, found, row, scratch):
     for run in range(found):
         position, last, beyond = runs[run, 0], runs[run, 1], runs[run, 2]
         while position < last:
+            key = np.int64(0)
             if not beyond:
-                at, position, size = position, last, _lower(position, last, token)
+                at, position, size = position, last, last - position
+                if words and size <= 8:
+                    key = np.int64(_loose_key(at, size))
+                else:
+                    _lower(at, last, token)
+                    key = _packed(token, size)
             else:
                 if words:
                     at, position, size = next_word(kinds, fold, pairs, start, position, last, end, token)
@@ -264,9 +279,9 @@ def _look_up(table, start, end, found, row, scratch):
                 if at < 0:
                     break
                 tokens += 1
+                key = _packed(token, size)
             if at < state[PHRASE_END]:
                 continue
-            key = _packed(token, size)
             entry, stop, slot = np.int64(-1), position, np.int64(-1)
             if size < len(token):
                 slot = _slot(slots, pool, key, token, size)
@@ -327,9 +342,10 @@ def count(table, groups, group_starts, starts, ends, scratch, tokens, counts, lo
             entry = seen[i, 1]
             times = seen[entry, 0]
             seen[entry, 0] = 0
+            logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else np.log1p(times)
             for j in range(group_starts[entry], group_starts[entry + 1]):
                 counts[row, groups[j]] += times
-                logwords[row, groups[j]] += np.log1p(times)
+                logwords[row, groups[j]] += logarithm
 
 
 @compiled
