@@ -15,7 +15,7 @@ from rich.table import Table
 import evenrank
 from benchmarks.timing import Row
 
-_ALL = ("tally", "rank_bias", "gsr")
+_ALL = ("tally", "rank_bias", "gsr", "psychology")
 _RESULTS = Path(__file__).with_name("results.json")
 
 

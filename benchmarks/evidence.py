@@ -15,6 +15,8 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
+from benchmarks.image_search import image_search
+from benchmarks.psychology_evidence import disparity, psychology
 
 _FOLDER = Path(__file__).parents[1] / "docs" / "evidence"
 _COLLECTIONS = ("time", "grepbiasir", "squad")
@@ -122,11 +124,28 @@ def choices(data: Path) -> dict[str, Any]:
     return {"counting by script": scripts(), **files()}
 
 
+def gsr(part: str) -> Callable[[Path], dict[str, Any]]:
+    """Numbers about GSR; MiniLM is distilled anew, which takes minutes, where it is installed."""
+
+    def found(data: Path) -> dict[str, Any]:
+        from benchmarks import gsr_evidence
+
+        return dict(getattr(gsr_evidence, part)(data))
+
+    return found
+
+
 _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "authors-code": authors_code,
     "human-labels": human_labels,
     "choices": choices,
     "tokenizers": tokenizers,
+    "gsr-toy": gsr("toy"),
+    "gsr-associations": gsr("associations"),
+    "gsr-collections": gsr("collections"),
+    "representation": image_search,
+    "psychology": psychology,
+    "disparity": disparity,
 }
 
 

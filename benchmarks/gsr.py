@@ -19,7 +19,7 @@ from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words
 
 _QUERIES, _DEPTH = 1_000, 100
-_WORD = re.compile(r"[a-z]{2,}")
+_WORD = re.compile(r"\b[^\W\d_]{2,}\b")
 _STOPPED = stop_words() - GENDERED
 
 

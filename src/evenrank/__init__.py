@@ -20,12 +20,24 @@ _HOME = {
     "tally": "words.tally",
     "Tally": "words.tally",
     "measure": "measures.evaluate",
+    "represent": "measures.labelled_lists",
     "bind": "measures.binding",
     "parse": "measures.parse",
     "RaB": "measures.rank_bias",
     "ARaB": "measures.rank_bias",
     "FaiRR": "measures.neutrality",
     "NFaiRR": "measures.neutrality",
+    "GSR": "measures.stereotype",
+    "LIWC": "measures.psychology",
+    "disparity": "measures.disparities",
+    "association": "measures.associating",
+    "audit_judgments": "psychology.judgments",
+    "audit_rankings": "psychology.rankings",
+    **dict.fromkeys(("rND", "rKL", "rRD"), "measures.ranked_parity"),
+    **dict.fromkeys(("Skew", "MinSkew", "MaxSkew", "NDKL"), "measures.skew"),
+    **dict.fromkeys(("Exposure", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"),
+    "FAIR": "measures.ranked_group_test",
+    "MB": "measures.mean_bias",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
 }
@@ -41,11 +53,23 @@ if TYPE_CHECKING:
     from ir_measures import AP, ERR, RBP, RR, Bpref, Judged, P, R, Rprec, Success, infAP, nDCG
 
     from evenrank.errors import InputError
+    from evenrank.measures.associating import association
     from evenrank.measures.binding import bind
+    from evenrank.measures.disparities import disparity
     from evenrank.measures.evaluate import measure
+    from evenrank.measures.exposure import AWRF, DemographicParity, DisparateTreatment, Exposure
+    from evenrank.measures.labelled_lists import represent
+    from evenrank.measures.mean_bias import MB
     from evenrank.measures.neutrality import FaiRR, NFaiRR
     from evenrank.measures.parse import parse
+    from evenrank.measures.psychology import LIWC
     from evenrank.measures.rank_bias import ARaB, RaB
+    from evenrank.measures.ranked_group_test import FAIR
+    from evenrank.measures.ranked_parity import rKL, rND, rRD
+    from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
+    from evenrank.measures.stereotype import GSR
+    from evenrank.psychology.judgments import audit_judgments
+    from evenrank.psychology.rankings import audit_rankings
     from evenrank.queries.pooling import pool, vote
     from evenrank.tables import load
     from evenrank.words.lexicon import Lexicon, lexicon

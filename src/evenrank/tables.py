@@ -293,7 +293,8 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
 
     A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. Where there are several
     (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them.
-    ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. A dataset without judgements has None for ``qrels``.
+    ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. Without
+    judgements ``qrels`` is None.
     """
     if irds.is_name(source) or irds.is_dataset(source):
         named = irds.is_name(source)

@@ -104,7 +104,7 @@ def test_the_provider_is_installed_once(tally: er.Tally) -> None:
 
 def test_documents_outside_the_collection_are_refused(tally: er.Tally) -> None:
     run = {"q1": {"x": 1.0}}
-    with pytest.raises(InputError, match="not in the collection"):
+    with pytest.raises(InputError, match="the collection lacks"):
         ir_measures.calc_aggregate(er.bind([ARaB @ 2], tally=tally), QRELS, run)
     bound = er.bind([ARaB @ 2], tally=tally, missing="zero")
     assert ir_measures.calc_aggregate(bound, QRELS, run)[bound[0]] == 0

@@ -155,7 +155,7 @@ STRANGE = RUN | {"q4": {"x1": 2.0, "d1": 1.0}, "q5": {"x2": 1.0}}
 
 
 def test_documents_outside_the_collection_are_refused_by_name_and_number() -> None:
-    with pytest.raises(InputError, match=r"run: 2 of its documents are not in the collection \(x1, x2\)"):
+    with pytest.raises(InputError, match=r"run: the collection lacks 2 of its documents \(x1, x2\)"):
         one(run=STRANGE)
 
 

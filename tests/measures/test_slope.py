@@ -70,3 +70,24 @@ def test_no_line_goes_through_queries_that_are_all_alike() -> None:
 def test_mirrored_lists_mirror_the_slope(points: np.ndarray) -> None:
     x, y = points.T
     assert slope.slopes(x, -y) == pytest.approx(-slope.slopes(x, y), nan_ok=True)
+
+
+def test_lists_that_are_all_alike_have_a_slope_of_exactly_zero_and_no_correlation() -> None:
+    rng = np.random.default_rng(3)
+    line = slope.fit(rng.normal(size=20), np.full(20, 0.1 + 0.2))
+    assert line is not None
+    assert (line.slope, line.error) == (0.0, 0.0)
+    assert np.isnan(line.r)
+    assert slope.significance(line.r, 20) is None
+
+
+@settings(deadline=None)
+@given(points=POINTS)
+def test_the_p_of_a_correlation_is_that_of_scipy(points: np.ndarray) -> None:
+    x, y = points.T
+    if np.ptp(x) < 1e-3 or np.ptp(y) < 1e-3:
+        return
+    expected = stats.pearsonr(x, y)
+    assert slope.significance(float(expected.statistic), len(x)) == pytest.approx(
+        expected.pvalue, rel=1e-4, abs=1e-9
+    )

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 import evenrank
-from evenrank.cli import annotate, collection, demo, measure, vectors
+from evenrank.cli import (
+    annotate,
+    collection,
+    demo,
+    disparity,
+    measure,
+    psychology,
+    represent,
+    reproduce,
+    vectors,
+)
 
 app = typer.Typer(
     name="evenrank",
@@ -38,8 +48,12 @@ def _root(
 
 app.command("demo")(demo.demo_command)
 app.command("measure")(measure.measure_command)
+app.command("represent")(represent.represent_command)
+app.command("psychology")(psychology.psychology_command)
+app.command("disparity")(disparity.disparity_command)
 app.command("tally")(collection.tally_command)
 app.command("lexicons")(collection.lexicons_command)
 app.command("pool")(annotate.pool_command)
 app.command("vote")(annotate.vote_command)
 app.add_typer(vectors.app, name="vectors")
+app.add_typer(reproduce.app, name="reproduce")

@@ -73,10 +73,32 @@ def measure_command(
     ] = None,
     queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")] = None,
     qrels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Relevance judgments, for effectiveness.")
+        str | None, typer.Option(metavar="FILE", help="Relevance judgments, for effectiveness and GSR.")
     ] = None,
     background: Annotated[
         str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.  [default: the first run]")
+    ] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Word vectors for GSR, or a table of genderedness.  [default: shipped table]"
+        ),
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Pairs of words for GSR along another direction; with --vectors."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Group of each document: doc_id, group; for rKL, Skew, AWRF, …"),
+    ] = None,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Words for LIWC, a .dic with female and male.  [default: open]"),
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Share each group should have: query, a column for each group."),
     ] = None,
     genders: Annotated[
         str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
@@ -95,7 +117,7 @@ def measure_command(
     order: Annotated[Order, typer.Option(help="Sort a run by its scores, or trust its ranks.")] = Order.score,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show the value of every query.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the words, documents and queries behind RaB and ARaB.")
+        bool, typer.Option("--explain", help="Show the words, documents and queries behind RaB, ARaB, GSR.")
     ] = False,
     fail_if: Annotated[
         list[str] | None,
@@ -117,7 +139,9 @@ def measure_command(
     """Measure bias and effectiveness of runs, with bootstrap intervals over queries.
 
     RaB and ARaB: positive toward the second group (male), negative toward the first (female), 0 is
-    balance. NFaiRR: from 0 to 1, higher is fairer.
+    balance. NFaiRR: from 0 to 1, higher is fairer. GSR: positive where lists follow the gendered language
+    of their queries, to be compared with the perfect engine; it needs --queries and (without a depth)
+    --qrels.
 
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
     """
@@ -142,6 +166,11 @@ def measure_command(
             queries=queries,
             qrels=qrels,
             background=background,
+            vectors=vectors,
+            pairs=pairs,
+            labels=labels,
+            targets=targets,
+            dictionary=dictionary,
             genders=genders,
             only=None if only is None else only.value,
             missing=missing.value,
@@ -161,12 +190,15 @@ def measure_command(
 
 
 def _judge(measured: Measurements, conditions: list[Condition]) -> int:
-    """1 if a condition holds for a run, and say which; else 0."""
+    """1 if a condition holds for a run, or cannot be checked, and say which; else 0."""
     failed = 0
     for condition in conditions:
         for run in measured.runs:
             value = measured[run, condition.measure].value
-            if value is not None and condition.holds(value):
+            if value is None:
+                note(f"failed: {condition} cannot be checked for {run}, where it is undefined")
+                failed = 1
+            elif condition.holds(value):
                 note(f"failed: {condition} for {run}, where {condition.measure} is {value:+.4f}")
                 failed = 1
     return failed

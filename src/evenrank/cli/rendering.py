@@ -78,11 +78,19 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
     for column in columns:
         grid.add_column(column.name, justify="right", style=column.style, no_wrap=True)
     grid.add_column(heading, justify="right", no_wrap=True)
-    before = None
+    before, yardsticks = None, list[tuple[str, Measurement, Summary]]()
+
+    def add_yardsticks() -> None:
+        for kind, of, baseline in yardsticks:
+            cells = [column.cell(of, baseline) for column in columns]
+            grid.add_row("", kind, *cells, f"{baseline.queries:,}", style="dim")
+
     for m in rows:
         name = str(m.measure)
         if before not in (None, name):
+            add_yardsticks()
             grid.add_row()
+        yardsticks = [(f"({kind})", m, baseline) for kind, baseline in m.baselines.items()]
         about = "" if m.only is None else f" {m.only}"
         cells = [column.cell(m, m.summary) for column in columns]
         grid.add_row(name if name != before else "", m.run, *cells, f"{m.queries:,}{about}")
@@ -90,6 +98,7 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
             cells = [column.cell(m, subset) for column in columns]
             grid.add_row("", "", *cells, f"{subset.queries:,} {label}", style="dim")
         before = name
+    add_yardsticks()
     return Group(grid, *(Text(text, style="dim") for text in _remarks(rows)))
 
 
@@ -97,7 +106,7 @@ def _wide_columns(rows: list[Measurement]) -> list[_Column]:
     """What there is room for in a wide terminal; only columns with something in them."""
 
     def offered(key: str, m: Measurement, s: Summary) -> str:
-        return _signed(m.background.get(key, {}).get("value")) if s is m.summary else ""
+        return _signed(m.background[key]["value"]) if s is m.summary and key in m.background else ""
 
     columns = []
     if any(m.summary.abs is not None for m in rows):
@@ -193,20 +202,20 @@ def _latex(measured: Measurements) -> str:
     lines = [
         rf"\begin{{tabular}}{{l{'r' * len(names)}}}",
         r"\toprule",
-        " & ".join(["Run", *map(_escaped, names)]) + r" \\",
+        " & ".join(["Run", *map(escaped, names)]) + r" \\",
         r"\midrule",
     ]
     for run, row in measured.runs.items():
         by_name = {str(m.measure): m for m in row}
         values = [_number(by_name[name].value, by_name[name]) for name in names]
         bounds = [_bounds(by_name[name].summary, by_name[name]) for name in names]
-        lines.append(" & ".join([_escaped(run), *(f"${value}$" for value in values)]) + r" \\")
+        lines.append(" & ".join([escaped(run), *(f"${value}$" for value in values)]) + r" \\")
         if any(bounds):
             small = [rf"{{\scriptsize ${bound}$}}" if bound else "" for bound in bounds]
             lines.append(" & ".join(["", *small]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)

@@ -86,8 +86,8 @@ def attribution_of(
     return Attribution(
         value=float(frame["contribution"].sum()),
         words=words,
-        documents=_largest_first(by_document.select("doc_id", "queries", "contribution"), ["doc_id"]),
-        queries=_largest_first(
+        documents=largest_first(by_document.select("doc_id", "queries", "contribution"), ["doc_id"]),
+        queries=largest_first(
             frame.group_by("query_id", maintain_order=True).agg(pl.col("contribution").sum()), ["query_id"]
         ),
     )
@@ -130,7 +130,7 @@ def _words(
         found["group"].replace_strict(list(signs), list(signs.values()), return_dtype=pl.Float64).to_numpy()
     )
     contribution = documents["weight"].to_numpy()[row] * sign * share
-    return _largest_first(
+    return largest_first(
         found.select("group", "word")
         .with_columns(contribution=contribution)
         .group_by("group", "word", maintain_order=True)
@@ -151,6 +151,7 @@ def _share(magnitude: str, found: pl.DataFrame, tokens: NDArray[Any]) -> NDArray
     return count / total * (np.log1p(total) if magnitude == "tf" else 1.0)
 
 
-def _largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Sorted by the size of the contribution, whatever its sign."""
     size = pl.col("contribution").abs()
     return frame.sort(size, *keys, descending=[True] + [False] * len(keys))

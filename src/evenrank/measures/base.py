@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import ir_measures
@@ -24,6 +25,7 @@ class Context:
     docs: Any = None
     queries: pl.DataFrame | None = None
     qrels: pl.DataFrame | None = None
+    targets: Mapping[str, Mapping[str, Fraction]] | None = None
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -57,14 +59,17 @@ class BiasMeasure(Measure):
     ----------
     NEEDS
         What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
+    WAYS_OUT
+        For something it needs, what else could be done than give it.
     SIGNED
         Whether values lean to one side or the other of 0, so that the mean of absolute values says more.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
     NAME: str = ""
-    NEEDS: ClassVar[frozenset[str]] = frozenset({"tally"})
+    NEEDS: frozenset[str] = frozenset({"tally"})
     SIGNED: ClassVar[bool] = False
+    WAYS_OUT: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **params: Any) -> None:
         checked = check_params(self.NAME, self.SUPPORTED_PARAMS, params)

@@ -99,7 +99,9 @@ def _context(
         expected_ties=options.ties == "expected",
         name=name,
     )
-    return Context(lists, sources.background_lists, sources.docs, sources.queries, sources.qrels)
+    return Context(
+        lists, sources.background_lists, sources.docs, sources.queries, sources.qrels, sources.targets
+    )
 
 
 def _compare(
@@ -113,7 +115,8 @@ def _compare(
 def _tied(measure: BiasMeasure, context: Context, chosen: np.ndarray) -> float | None:
     if not chosen.any():
         return None
-    return float(context.lists.tied_across(measure.depth())[chosen].mean())
+    cutoff = measure.params.get("cutoff") or measure.depth()
+    return float(context.lists.tied_across(cutoff)[chosen].mean())
 
 
 def _notes(measure: BiasMeasure, sources: Sources, options: Options) -> tuple[str, ...]:

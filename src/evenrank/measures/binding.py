@@ -8,8 +8,10 @@ pipeline; and aggregates are plain means over all queries of qrels and run, so e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -22,12 +24,19 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 from evenrank import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context
+from evenrank.measures.document_groups import DocumentGroups
 from evenrank.measures.evaluate import listed_measures
 from evenrank.measures.fingerprint import fingerprint
+from evenrank.measures.groups import GroupMeasure
 from evenrank.measures.lists import RankedLists, ranked_lists
-from evenrank.measures.sources import colour
+from evenrank.measures.psychology import DictionaryBias, dictionary_tally
+from evenrank.measures.sources import colour, document_groups, reader
+from evenrank.measures.stereotype import StereotypeReinforcement
+from evenrank.measures.study import Study
+from evenrank.measures.targets import group_targets, targets_fingerprint
 
 if TYPE_CHECKING:
+    from evenrank.vectors.texts import GenderedTexts
     from evenrank.words.tally import Tally
 
 
@@ -35,15 +44,18 @@ if TYPE_CHECKING:
 class Binding:
     """What bound measures share."""
 
-    tally: Tally
+    tally: Tally | DocumentGroups | None
     docs: Any
     queries: pl.DataFrame | None
     background: pl.DataFrame | None
     missing: str
     judged_only: bool
     name: str
+    texts: GenderedTexts | None = None
+    targets: Mapping[str, Mapping[str, Fraction]] | None = None
 
     def lists(self, run: pl.DataFrame, depth: int, name: str) -> RankedLists:
+        assert self.tally is not None  # `bind` sees to it
         return ranked_lists(
             run, self.tally.frame, self.tally.groups, depth=depth, missing=self.missing, name=name
         )
@@ -79,6 +91,11 @@ def bind(
     docs: Any = None,
     queries: Any = None,
     background: Any = None,
+    vectors: Any = None,
+    pairs: Any = None,
+    labels: Any = None,
+    targets: Any = None,
+    dictionary: Any = None,
     missing: str = "error",
 ) -> list[Measure]:
     """Measures that work in `ir_measures.calc_aggregate`, `ir_measures.iter_calc` and `pt.Experiment`.
@@ -97,38 +114,98 @@ def bind(
     judged ones; means are right, single values are shifted a little. With a `batch_size` in
     `pt.Experiment` all this happens batch by batch, and means are only right where N = n.
 
+    GSR is a slope over all queries; its values are contributions, whose mean is the slope. It needs docs
+    and queries, and takes the judgments from those it is evaluated with. It cannot be computed batch by
+    batch: a run for half of the bound queries or less is refused, so that `batch_size` never passes
+    unnoticed.
+
     Parameters
     ----------
     tally, docs
         The coloured collection, or documents to colour with the default lexicon.
     queries
-        Queries to list even when they are neither judged nor ranked.
+        Queries to list even when they are neither judged nor ranked. GSR reads their texts.
     background
         Run that NFaiRR compares with; unless given, each run is its own.
+    vectors, pairs
+        Word vectors for GSR, and pairs of words for another direction; the shipped table unless given.
+    labels, targets
+        Group of each document, for rKL, Skew and their like, inferred from the tally unless given; and the
+        share that each group should have for each query.
+    dictionary
+        Words for LIWC, which needs docs; the open dictionary unless given.
     missing
         Documents that the collection lacks: `error`, `zero` or `skip`.
     """
     wanted = listed_measures(measures)
-    if tally is None and docs is None:
+    biases = [measure for measure in wanted if isinstance(measure, BiasMeasure)]
+    slopes = [measure for measure in biases if isinstance(measure, StereotypeReinforcement)]
+    grouped = [measure for measure in biases if isinstance(measure, GroupMeasure)]
+    worded = [measure for measure in biases if isinstance(measure, DictionaryBias)]
+    if worded and docs is None:
+        raise InputError(f"{worded[0]} needs the text of the documents; give docs")
+    apart = [*slopes, *worded]
+    counting = [m for m in biases if m not in apart and (m not in grouped or labels is None)]
+    if counting and tally is None and docs is None:
         raise InputError("bound measures need a tally, or docs to make one from")
-    coloured = colour(tally, docs)
+    if slopes and (docs is None or queries is None):
+        raise InputError(f"{slopes[0]} needs the text of documents and queries; give docs and queries")
+    coloured = colour(tally, docs) if counting else None
+    groups = document_groups(labels, coloured) if grouped else None
+    texts = reader(vectors, pairs) if slopes else None
+    collection = None if docs is None else tables.docs(docs)
     against = None if background is None else tables.run(background)
     asked = None if queries is None else tables.queries(queries)
     binding = Binding(
         tally=coloured,
-        docs=None if docs is None else tables.docs(docs),
+        docs=collection,
         queries=asked,
         background=against,
         missing=missing,
         judged_only=not all(isinstance(measure, BiasMeasure) for measure in wanted),
-        name=fingerprint([coloured.frame, asked, against])[:8]
+        name=_name(coloured, asked, against, collection, texts)
         + ("" if missing == "error" else f",{missing}"),
+        texts=texts,
     )
-    for measure in wanted:
-        if isinstance(measure, BiasMeasure):
+    if coloured is not None:
+        for measure in counting:
             measure.check_groups(coloured.groups)
+    of_groups = binding
+    if groups is not None:
+        for measure in grouped:
+            measure.check_groups(groups.groups)
+        # A document without a given label shows no group; see `measure_groups`.
+        unknown = missing if groups.inferred else "zero"
+        wished = None if targets is None else group_targets(targets, groups.groups)
+        name = fingerprint([groups.frame, asked])[:8] + (
+            "" if wished is None else targets_fingerprint(wished)[:8]
+        )
+        of_groups = replace(binding, tally=groups, missing=unknown, name=name, targets=wished)
+    of_words = binding
+    if worded:
+        words = dictionary_tally(collection, dictionary)
+        of_words = replace(binding, tally=words, name=fingerprint([words.frame, asked])[:8])
+    bindings: dict[Measure, Binding] = {
+        **dict.fromkeys(grouped, of_groups),
+        **dict.fromkeys(worded, of_words),
+    }
     _install()
-    return [BoundMeasure(m, binding) if isinstance(m, BiasMeasure) else m for m in wanted]
+    return [BoundMeasure(m, bindings.get(m, binding)) if isinstance(m, BiasMeasure) else m for m in wanted]
+
+
+def _name(
+    tally: Tally | None,
+    queries: pl.DataFrame | None,
+    background: pl.DataFrame | None,
+    docs: Any,
+    texts: GenderedTexts | None,
+) -> str:
+    """Eight characters that differ where what is bound differs."""
+    frames = [None if tally is None else tally.frame, queries, background]
+    if texts is not None:
+        table = pl.DataFrame({"word": texts.vocabulary, "g": texts.values})
+        frames += [table, pl.DataFrame({"docs": [docs.fingerprint()]})]
+    return fingerprint(frames)[:8]
 
 
 class EvenrankProvider(Provider):
@@ -140,12 +217,22 @@ class EvenrankProvider(Provider):
         return isinstance(measure, BoundMeasure)
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> BoundEvaluator:
-        judged = dict.fromkeys(qrel.query_id for qrel in QrelsConverter(qrels).as_namedtuple_iter())
-        return BoundEvaluator(list(measures), list(judged))
+        rows = [(q.query_id, q.doc_id, q.relevance) for q in QrelsConverter(qrels).as_namedtuple_iter()]
+        judged = dict.fromkeys(query for query, _, _ in rows)
+        return BoundEvaluator(list(measures), list(judged), rows)
 
 
 class BoundEvaluator(Evaluator):
     """Values of bound measures for each query of qrels and run."""
+
+    def __init__(self, measures: list[Measure], judged: list[str], qrels: list[tuple[str, str, int]]) -> None:
+        super().__init__(measures, judged)
+        self._rows = qrels
+
+    @cached_property
+    def qrels(self) -> pl.DataFrame | None:
+        schema = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
+        return pl.DataFrame(self._rows, schema=schema, orient="row") if self._rows else None
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
         table = _table(run)
@@ -153,20 +240,56 @@ class BoundEvaluator(Evaluator):
         ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()
         for binding, measures in _by_binding(self.measures).items():
             listed = self._listed(binding, ranked)
-            context = None if frame is None else _context(binding, measures, frame)
+            found = {} if frame is None else self._values(binding, measures, frame)
             for bound in measures:
-                values = {} if context is None else _values(bound.measure, context)
+                values = found.get(bound, {})
                 scale = len(listed) / len(values) if values else 0.0
                 unlisted = sum(value for query, value in values.items() if query not in listed)
                 for query in listed:
                     value = scale * (values.get(query, 0.0) + unlisted / len(listed))
                     yield Metric(query_id=query, measure=bound, value=value)
 
+    def _values(
+        self, binding: Binding, measures: list[BoundMeasure], run: pl.DataFrame
+    ) -> dict[BoundMeasure, dict[str, float]]:
+        """Values of each measure, by query."""
+        slopes = {b: b.measure for b in measures if isinstance(b.measure, StereotypeReinforcement)}
+        others = [b for b in measures if b not in slopes]
+        context = _context(binding, others, run, self.qrels) if others else None
+        found = {} if context is None else {b: _values(b.measure, context) for b in others}
+        if slopes:
+            assert binding.texts is not None and binding.queries is not None  # `bind` sees to it
+            present = {*self.qrel_qids, *run["query_id"].unique().to_list()}
+            _refuse_batches(next(iter(slopes)), binding.queries["query_id"], present)
+            study = Study.of(
+                {"the run": run},
+                list(slopes.values()),
+                binding.texts,
+                docs=binding.docs,
+                queries=binding.queries,
+                qrels=self.qrels,
+                missing=binding.missing,
+                baselines=False,
+            )
+            for bound, measure in slopes.items():
+                found[bound] = study.contributions("the run", measure)
+        return found
+
     def _listed(self, binding: Binding, ranked: Iterable[str]) -> dict[str, None]:
         if binding.judged_only:
             return dict.fromkeys(self.qrel_qids)
         asked = [] if binding.queries is None else binding.queries["query_id"].to_list()
         return dict.fromkeys([*self.qrel_qids, *ranked, *asked])
+
+
+def _refuse_batches(bound: BoundMeasure, asked: pl.Series, present: set[str]) -> None:
+    """A slope over a batch of queries is not the slope; the smallest of several batches gives them away."""
+    count = sum(query in present for query in asked.to_list())
+    if 2 * count <= len(asked):
+        raise InputError(
+            f"{bound.measure} is a slope over all queries, but only {count:,} of the {len(asked):,} bound "
+            "ones are judged or ranked; evaluate without batch_size, and bind the queries that are evaluated"
+        )
 
 
 def _table(run: Any) -> pl.DataFrame:
@@ -195,7 +318,9 @@ def _by_binding(measures: Iterable[Measure]) -> dict[Binding, list[BoundMeasure]
     return found
 
 
-def _context(binding: Binding, measures: Sequence[BoundMeasure], run: pl.DataFrame) -> Context:
+def _context(
+    binding: Binding, measures: Sequence[BoundMeasure], run: pl.DataFrame, qrels: pl.DataFrame | None
+) -> Context:
     depth = max(bound.measure.background_depth() for bound in measures)
     background = binding.background if binding.background is not None else run
     return Context(
@@ -203,6 +328,8 @@ def _context(binding: Binding, measures: Sequence[BoundMeasure], run: pl.DataFra
         background=binding.lists(background, depth, "the background run") if depth else None,
         docs=binding.docs,
         queries=binding.queries,
+        qrels=qrels,
+        targets=binding.targets,
     )
 
 

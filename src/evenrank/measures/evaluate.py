@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from os import PathLike
 from pathlib import PurePath
@@ -19,11 +19,18 @@ from evenrank.measures.base import BiasMeasure, choices
 from evenrank.measures.bias import measure_bias
 from evenrank.measures.effectiveness import measure_effectiveness
 from evenrank.measures.fingerprint import fingerprint
+from evenrank.measures.group_bias import measure_groups
+from evenrank.measures.groups import GroupMeasure
 from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.parse import parse
+from evenrank.measures.psychology import DictionaryBias, affiliation_tally, measure_dictionary_bias
+from evenrank.measures.reinforcement import measure_reinforcement
 from evenrank.measures.sources import Sources, gather_sources
+from evenrank.measures.stereotype import StereotypeReinforcement
+from evenrank.measures.study import Study
 from evenrank.measures.subsets import check_subset, gender_labels
 from evenrank.measures.summary import Bootstrap, Options
+from evenrank.measures.targets import targets_fingerprint
 
 _SUFFIXES = (".gz", ".zst", ".run", ".txt")
 
@@ -39,6 +46,11 @@ def measure(
     queries: Any = None,
     qrels: Any = None,
     background: Any = None,
+    vectors: Any = None,
+    pairs: Any = None,
+    labels: Any = None,
+    targets: Any = None,
+    dictionary: Any = None,
     genders: Any = None,
     only: str | None = None,
     missing: Literal["error", "zero", "skip"] = "error",
@@ -70,9 +82,22 @@ def measure(
         Needed for effectiveness; with them RaB and ARaB are also compared with the relevant documents.
     background
         Run whose documents NFaiRR compares with; the first run unless given.
+    vectors, pairs
+        Word vectors for GSR (a file, or anything :func:`evenrank.vectors.genderedness` takes), and pairs of
+        words that define another direction in them. Without vectors the shipped table is used.
+    labels
+        The group that each document shows (doc_id and group), for rND, Skew, exposure and their like; without
+        them groups are inferred from the tally: the group with most words.
+    dictionary
+        Words for LIWC: a LIWC-style ``.dic`` with the categories female and male. Without it, the open
+        dictionary.
+    targets
+        The share that each group should have (query and a column for each group), for the same measures;
+        without them, and unless a measure says otherwise, that in the query's whole list.
     genders, only
-        Gender labels of queries. With labels, bias measures are over the neutral queries and the other
-        subsets are shown apart; `only` (neutral, female, male, all) chooses one subset for all measures.
+        Gender labels of queries. With labels, bias measures are over the neutral queries (GSR: over all)
+        and the other subsets are shown apart; `only` (neutral, female, male, all) chooses one subset for
+        all measures.
     missing
         Documents that the collection lacks: `error`, `zero` (no words) or `skip` (the next moves up).
     ties
@@ -83,7 +108,7 @@ def measure(
     confidence, resamples, seed
         Bootstrap intervals by query; `confidence=None` makes none, which is quicker.
     explain
-        Add which words (if docs are given), documents and queries make up each RaB and ARaB.
+        Add which words (if docs are given), documents and queries make up each RaB, ARaB and GSR.
     progress
         Passed on to the tally, if one is made.
 
@@ -118,27 +143,68 @@ def measure(
         labels=None if genders is None else gender_labels(genders),
         missing=missing,
         progress=progress,
+        vectors=vectors,
+        pairs=pairs,
+        groups=labels,
+        targets=targets,
     )
+    ours = affiliation_tally(wanted, frames, sources.docs, dictionary, tokenizer, missing, ties)
+    sources = replace(sources, affiliation=ours)
     check_subset(only, sources.labels)
     options = Options(missing, ties, order, only, explain, Bootstrap(confidence, resamples, seed))
+    study = _study(wanted, frames, sources, options)
     return Measurements(
-        runs={name: _measure_run(name, run, wanted, sources, options) for name, run in frames.items()},
+        runs={name: _measure_run(name, run, wanted, sources, options, study) for name, run in frames.items()},
         cautions=sources.cautions(),
         describe=partial(_provenance, frames, sources, options),
     )
 
 
 def _measure_run(
-    name: str, run: pl.DataFrame, measures: list[Measure], sources: Sources, options: Options
+    name: str,
+    run: pl.DataFrame,
+    measures: list[Measure],
+    sources: Sources,
+    options: Options,
+    study: Study | None,
 ) -> tuple[Measurement, ...]:
-    biases = [m for m in measures if isinstance(m, BiasMeasure)]
+    slopes = [m for m in measures if isinstance(m, StereotypeReinforcement)]
+    groups = [m for m in measures if isinstance(m, GroupMeasure)]
+    words = [m for m in measures if isinstance(m, DictionaryBias)]
+    apart = [*slopes, *groups, *words]
+    biases = [m for m in measures if isinstance(m, BiasMeasure) and m not in apart]
     others = [m for m in measures if not isinstance(m, BiasMeasure)]
     found: dict[Measure, Measurement] = {}
+    if slopes and study is not None:
+        found |= {m.measure: m for m in measure_reinforcement(name, run, slopes, study, sources, options)}
+    if groups:
+        found |= {m.measure: m for m in measure_groups(name, run, groups, sources, options)}
+    if words:
+        found |= {m.measure: m for m in measure_dictionary_bias(name, run, words, sources, options)}
     if biases:
         found |= {m.measure: m for m in measure_bias(name, run, biases, sources, options)}
     if others:
         found |= {m.measure: m for m in measure_effectiveness(name, run, others, sources, options)}
     return tuple(found[m] for m in measures)
+
+
+def _study(
+    measures: list[Measure], runs: Mapping[str, pl.DataFrame], sources: Sources, options: Options
+) -> Study | None:
+    """What GSR reads of queries and documents, once for all runs."""
+    slopes = [m for m in measures if isinstance(m, StereotypeReinforcement)]
+    if not slopes or sources.texts is None or sources.queries is None:
+        return None
+    return Study.of(
+        runs,
+        slopes,
+        sources.texts,
+        docs=sources.docs,
+        queries=sources.queries,
+        qrels=sources.qrels,
+        missing=options.missing,
+        seed=options.bootstrap.seed,
+    )
 
 
 def _provenance(runs: Mapping[str, pl.DataFrame], sources: Sources, options: Options) -> dict[str, Any]:
@@ -148,14 +214,23 @@ def _provenance(runs: Mapping[str, pl.DataFrame], sources: Sources, options: Opt
     return {
         "evenrank": evenrank.__version__,
         "tally": {} if sources.tally is None else sources.tally.provenance,
+        **({} if sources.texts is None else {"genderedness": sources.texts.provenance}),
+        **({} if sources.groups is None else {"groups": sources.groups.provenance}),
+        **({} if sources.targets is None else {"targets": targets_fingerprint(sources.targets)}),
+        **({} if sources.affiliation is None else {"dictionary": sources.affiliation.provenance}),
         "runs": {name: fingerprint([run]) for name, run in runs.items()},
         **{name: fingerprint([table]) for name, table in tables_given.items() if table is not None},
+        **({} if sources.labels is None else {"genders": fingerprint([_labels(sources.labels)])}),
         "missing": options.missing,
         "ties": options.ties,
         "order": options.order,
         "only": options.only,
         **asdict(options.bootstrap),
     }
+
+
+def _labels(labels: Mapping[str, str]) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": list(labels), "gender": list(labels.values())})
 
 
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:

@@ -199,7 +199,7 @@ def ranked_lists(
     else:
         rows = find_rows(doc_ids, tally["doc_id"])
         if missing == "error" and (rows < 0).any():
-            _refuse_missing(doc_ids.filter(pl.Series(rows < 0)), name)
+            refuse_missing(doc_ids.filter(pl.Series(rows < 0)), name)
     return RankedLists(
         query_ids=query_ids,
         lengths=kept,
@@ -231,11 +231,12 @@ def _laid_out(weights: Weights, lengths: Ints) -> Floats:
     return table[np.repeat(_starts(distinct)[which], lengths) + _positions(lengths) - 1]
 
 
-def _refuse_missing(doc_ids: pl.Series, name: str) -> None:
+def refuse_missing(doc_ids: pl.Series, name: str) -> None:
+    """Say which documents of a run the collection lacks."""
     distinct = doc_ids.unique(maintain_order=True)
     first = ", ".join(distinct.head(5).to_list())
     more = ", …" if len(distinct) > 5 else ""
     raise InputError(
-        f"{name}: {len(distinct):,} of its documents are not in the collection ({first}{more}); "
-        "check that run and collection belong together, or choose missing 'zero' or 'skip'"
+        f"{name}: the collection lacks {len(distinct):,} of its documents ({first}{more}); "
+        "check that they belong together, or choose what to do with --missing zero or skip"
     )

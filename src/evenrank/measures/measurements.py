@@ -36,6 +36,9 @@ class Measurement:
         far the run is from each; computed when first asked for.
     only, subsets
         The label of the measured queries, and the same measure over queries with other labels.
+    baselines
+        The same measure of rankings that serve as yardsticks, for measures that have any; computed when
+        first asked for.
     """
 
     run: str
@@ -51,10 +54,15 @@ class Measurement:
     subsets: dict[str, Summary] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     attribution: Any = None
+    yardsticks: Callable[[], dict[str, Summary]] = dict
 
     @cached_property
     def background(self) -> dict[str, dict[str, Any]]:
         return self.compare()
+
+    @cached_property
+    def baselines(self) -> dict[str, Summary]:
+        return self.yardsticks()
 
     @property
     def value(self) -> float | None:

@@ -1,7 +1,7 @@
 """Neutrality, FaiRR and NFaiRR: do neutral documents stand at the top?
 
 N. Rekabsaz, S. Kopeinik and M. Schedl, Societal Biases in Retrieved Contents: Measurement Framework and
-Adversarial Mitigation for BERT Rankers, SIGIR 2021. Published values use their list of 326 words;
+Adversarial Mitigation of BERT Rankers, SIGIR 2021. Published values use their list of 326 words;
 values with another lexicon cannot be compared with them.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from ir_measures.measures import ParamInfo
@@ -137,7 +137,7 @@ class _NFaiRR(_FaiRR):
     __name__ = NAME = "NFaiRR"
     PRETTY_NAME = "Normalised fairness of retrieval results"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
-    NEEDS: ClassVar[frozenset[str]] = frozenset({"tally", "background"})
+    NEEDS = frozenset({"tally", "background"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **_FaiRR.SUPPORTED_PARAMS,
         "depth": Param(dtype=int, default=200, minimum=1, desc="number of background documents of a query"),

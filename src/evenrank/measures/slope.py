@@ -6,6 +6,7 @@ All functions take plain arrays. Entries are the ranked documents of all lists, 
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ class Line(NamedTuple):
 
     slope: float
     intercept: float
-    r: float  # Pearson's correlation
+    r: float  # Pearson's correlation; NaN where all y are equal
     error: float  # standard error of the slope
 
 
@@ -44,25 +45,45 @@ def list_means(values: Floats, weights: Floats, owner: Ints, lists: int) -> tupl
     defined = ~np.isnan(values)
     weight = np.where(defined, weights, 0.0)
     total = np.bincount(owner, weight * np.where(defined, values, 0.0), minlength=lists)
-    size = np.bincount(owner, weight, minlength=lists)
+    size = np.bincount(owner, weight, minlength=lists).astype(np.float64)  # integers where there is none
     return np.divide(total, size, out=np.full(lists, np.nan), where=size > 0), size
 
 
 def fit(x: Floats, y: Floats) -> Line | None:
-    """The line y = intercept + slope · x; None if fewer than two points, or all x are equal."""
+    """The line y = intercept + slope · x; None if fewer than two points, or all x are equal.
+
+    Summed in extended precision, so that lists that are all alike have a slope of exactly 0, and
+    mirrored lists the mirrored slope.
+    """
     if len(x) < 2:
         return None
-    dx, dy = x - x.mean(), y - y.mean()
-    variance = float(dx @ dx)
+    wide, high = x.astype(np.longdouble), y.astype(np.longdouble)
+    dx, dy = wide - wide.mean(), high - high.mean()
+    variance, spread = dx @ dx, dy @ dy
     if not variance > 1e-24:
         return None
-    slope = float(dx @ dy) / variance
-    spread = float(dy @ dy)
-    r = float(dx @ dy) / np.sqrt(variance * spread) if spread > 0 else 0.0
+    if np.ptp(y) == 0:
+        return Line(0.0, float(y[0]), math.nan, 0.0)
+    slope = dx @ dy / variance
     residual = dy - slope * dx
     freedom = len(x) - 2
-    error = float(np.sqrt(residual @ residual / freedom / variance)) if freedom > 0 else 0.0
-    return Line(slope, float(y.mean() - slope * x.mean()), float(np.clip(r, -1, 1)), error)
+    return Line(
+        slope=float(slope),
+        intercept=float(high.mean() - slope * wide.mean()),
+        r=float(np.clip(dx @ dy / np.sqrt(variance * spread), -1, 1)),
+        error=float(np.sqrt(residual @ residual / freedom / variance)) if freedom > 0 else 0.0,
+    )
+
+
+def significance(r: float, points: int) -> float | None:
+    """Two-sided p of a correlation, by Student's t; None for fewer than three points, or no r."""
+    if points < 3 or math.isnan(r):
+        return None
+    if abs(r) == 1:
+        return 0.0
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
 
 
 def slopes(x: Floats, y: Floats, axis: int = -1) -> Floats:

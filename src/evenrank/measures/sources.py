@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,14 @@ from ir_measures.measures import Measure
 from evenrank import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure
+from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
 from evenrank.measures.lists import RankedLists, ranked_lists
 from evenrank.measures.offered import Offered
+from evenrank.measures.stereotype import StereotypeReinforcement
+from evenrank.measures.targets import group_targets
 
 if TYPE_CHECKING:
+    from evenrank.vectors.texts import GenderedTexts
     from evenrank.words.matcher import Matcher
     from evenrank.words.tally import Tally
 
@@ -43,6 +48,10 @@ class Sources:
     missing: str = "error"
     background_depth: int = 0
     runs: int = 1
+    texts: GenderedTexts | None = None
+    affiliation: Tally | None = None
+    groups: DocumentGroups | None = None
+    targets: Mapping[str, Mapping[str, Fraction]] | None = None
 
     @cached_property
     def offered(self) -> Offered:
@@ -88,7 +97,7 @@ class Sources:
 
     def cautions(self) -> tuple[str, ...]:
         """What a reader of bias values has to know about the queries."""
-        if self.tally is None or self.labels is not None:
+        if self.tally is None or self.labels is not None or not {"female", "male"} & {*self.tally.groups}:
             return ()
         counted = ""
         if self.queries is not None and self.matcher is not None:
@@ -114,6 +123,10 @@ def gather_sources(
     labels: Mapping[str, str] | None,
     missing: str,
     progress: Any,
+    vectors: Any = None,
+    pairs: Any = None,
+    groups: Any = None,
+    targets: Any = None,
 ) -> Sources:
     """Tables out of whatever was given, and an error for what the measures need and nobody gave."""
     biases = [m for m in measures if isinstance(m, BiasMeasure)]
@@ -121,14 +134,24 @@ def gather_sources(
     for measure in measures:
         for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
             if given[need] is None:
-                raise InputError(f"{measure} needs {_SAYING[need]}")
+                otherwise = getattr(measure, "WAYS_OUT", {}).get(need)
+                raise InputError(
+                    f"{measure} needs {_SAYING[need]}" + (f", or {otherwise}" if otherwise else "")
+                )
     docs = None if docs is None else tables.docs(docs)
-    if biases and tally is None and docs is None:
-        raise InputError(f"{biases[0]} needs a tally, or docs to make one from")
-    coloured = colour(tally, docs, lexicon, tokenizer, progress) if biases else None
+    grouped = [bias for bias in biases if "groups" in bias.NEEDS]
+    counting = [b for b in biases if "tally" in b.NEEDS or (b in grouped and groups is None)]
+    if counting and tally is None and docs is None:
+        otherwise = "labels of documents, " if counting[0] in grouped else ""
+        raise InputError(f"{counting[0]} needs {otherwise}a tally, or docs to make one from")
+    coloured = colour(tally, docs, lexicon, tokenizer, progress) if counting else None
     if coloured is not None:
-        for bias in biases:
+        for bias in counting:
             bias.check_groups(coloured.groups)
+    shown = document_groups(groups, coloured) if grouped else None
+    if shown is not None:
+        for bias in grouped:
+            bias.check_groups(shown.groups)
     chosen = background is not None
     first = next(iter(runs))
     return Sources(
@@ -144,7 +167,24 @@ def gather_sources(
         missing=missing,
         background_depth=max((bias.background_depth() for bias in biases), default=0),
         runs=len(runs),
+        texts=reader(vectors, pairs) if any(isinstance(m, StereotypeReinforcement) for m in biases) else None,
+        groups=shown,
+        targets=None if targets is None or shown is None else group_targets(targets, shown.groups),
     )
+
+
+def document_groups(labels: Any, tally: Tally | None) -> DocumentGroups | None:
+    """The groups of documents: given, else inferred from the tally."""
+    if labels is not None:
+        return given_groups(labels)
+    return None if tally is None else inferred_groups(tally)
+
+
+def reader(vectors: Any, pairs: Any) -> GenderedTexts:
+    """What tells the genderedness of texts, from vectors or the shipped table."""
+    from evenrank.vectors.texts import gendered_texts  # loads numba
+
+    return gendered_texts(vectors, pairs=pairs)
 
 
 def colour(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from evenrank.vectors.direction import Pairs
 from evenrank.vectors.table import Genderedness, genderedness
 from evenrank.words import kernel
 from evenrank.words.addresses import addresses, strings
+from evenrank.words.matcher import cores
 from evenrank.words.tokenizer import tokens, unicode_tables
 
 Doubles = npt.NDArray[np.float64]
@@ -34,27 +36,33 @@ GENDERED = frozenset("mrs ms she her hers herself mr he his himself him".split()
 STEMMER = "english"
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]{2,}")
-_SLICE = 4096  # texts searched at a time, so that the room for what is found stays small
+_SLICE = 2048  # texts searched at a time, so that the room for what is found stays small
 
 
 class Found(NamedTuple):
     """The words found in each of n texts: those of text i are bounds[i]:bounds[i + 1]."""
 
     bounds: Ints
-    words: Ints  # places in the vocabulary
-    times: Ints
+    words: npt.NDArray[np.int32]  # places in the vocabulary
+    times: npt.NDArray[np.int32]
 
     @classmethod
     def joined(cls, pieces: Iterable[Found]) -> Found:
         """What was found in some texts, and then in others."""
         parts = list(pieces)
-        none = np.zeros(0, np.int64)
-        counts = np.concatenate([none, *(np.diff(part.bounds) for part in parts)])
+        none = np.zeros(0, np.int32)
         return cls(
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            _bounds(np.concatenate([none, *(np.diff(part.bounds) for part in parts)])),
             np.concatenate([none, *(part.words for part in parts)]),
             np.concatenate([none, *(part.times for part in parts)]),
         )
+
+    def interleaved(self, other: Found, bounds: Ints, mine: npt.NDArray[np.bool_]) -> Found:
+        """These and others in the order of the texts; `mine` says for each word whose it is."""
+        words, times = np.empty(len(mine), np.int32), np.empty(len(mine), np.int32)
+        words[mine], words[~mine] = self.words, other.words
+        times[mine], times[~mine] = self.times, other.times
+        return Found(bounds, words, times)
 
 
 @lru_cache(maxsize=1)
@@ -76,6 +84,8 @@ class GenderedTexts:
     """
 
     def __init__(self, source: Any = None, *, pairs: Pairs | None = None) -> None:
+        from evenrank.vectors.reading import slots
+
         self.genderedness: Genderedness = genderedness(source, pairs=pairs)
         self.other_pairs = pairs is not None
         stopped = stop_words() - GENDERED
@@ -89,20 +99,54 @@ class GenderedTexts:
         stems = _stems(self.vocabulary)
         self._stem_places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}
         self._stem_of = np.array([self._stem_places[stem] for stem in stems], np.int64)
+        self._stem_of_word = dict(zip(self.vocabulary, self._stem_of.tolist(), strict=True))
         self._table = _table(self.vocabulary)
+        self._ascii = slots(self.vocabulary)
         self._longest = max((len(word.encode()) for word in self.vocabulary), default=1)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What decides which words count and how much: the table, the stop list, the stemmer."""
+        return {
+            "words": len(self.genderedness),
+            "source": dict(self.genderedness.provenance),
+            "stop words": f"Glasgow, {len(stop_words())}, without {len(GENDERED)} gendered ones",
+            "stemmer": f"Snowball {STEMMER}",
+        }
 
     def find(self, texts: pa.Array | Sequence[str]) -> Found:
         """The words with a value in each text, and how often each occurs."""
         array = strings(texts)
-        return Found.joined(
-            self._find(array[first : first + _SLICE]) for first in range(0, len(array), _SLICE)
-        )
+        slices = [array[first : first + _SLICE] for first in range(0, len(array), _SLICE)]
+        if len(slices) < 2:
+            return Found.joined(map(self._find, slices))
+        with ThreadPoolExecutor(cores()) as pool:
+            return Found.joined(pool.map(self._find, slices))
 
     def _find(self, array: pa.Array) -> Found:
+        """Plain ASCII texts the quick way, and others with all of Unicode; in the order of the texts."""
+        from evenrank.vectors import reading
+
+        array, data, ends = _bytes(array)
+        plain = np.zeros(len(array), bool)
+        room = int(ends[-1] - ends[0]) // 3 + len(array) + 1  # a word has two letters, and a space behind
+        counts = np.zeros(len(array), np.int64)
+        words, times = np.empty(room, np.int32), np.empty(room, np.int32)
+        seen = np.zeros(len(self.vocabulary), np.int32)
+        table = self._ascii
+        last = reading.collect_ascii(reading.KINDS, *table, data, ends, plain, seen, counts, words, times)
+        quick = Found(_bounds(counts), words[:last].copy(), times[:last].copy())
+        if plain.all():
+            return quick
+        others = np.flatnonzero(~plain)
+        slow = self._find_unicode(array.take(pa.array(others)))
+        counts[others] = np.diff(slow.bounds)
+        return quick.interleaved(slow, _bounds(counts), np.repeat(plain, counts))
+
+    def _find_unicode(self, array: pa.Array) -> Found:
         where = addresses(array, kernel.PADDING)
-        room = int((where.ends - where.starts).sum()) // 2 + len(array) + 1  # two bytes a word, and a space
-        found = Found(np.zeros(len(array) + 1, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
+        room = int((where.ends - where.starts).sum()) // 2 + len(array) + 1
+        found = Found(np.zeros(len(array) + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
         scratch = kernel.scratch(entries=len(self.vocabulary), longest=self._longest)
         kernel.collect(self._table, where.starts, where.ends, scratch, *found)
         last = int(found.bounds[-1])
@@ -140,29 +184,33 @@ class GenderedTexts:
         from evenrank.vectors.pairs import pair_shares
 
         prepared = self._prepared(queries, found, query_rows, doc_rows)
-        shares: Doubles = pair_shares(*prepared, scale, centre)
+        arguments = (*prepared, scale, centre, len(self.values))
+        shares: Doubles = pair_shares(*arguments)
         return shares
 
     def _prepared(
         self, queries: Sequence[str], found: Found, query_rows: Ints, doc_rows: Ints
     ) -> tuple[Any, ...]:
         """What the loops over pairs take."""
-        rows, row_of = np.unique(query_rows, return_inverse=True)
-        stems = self._query_stems([queries[row] for row in rows.tolist()])
+        first = np.ones(len(query_rows), bool)
+        first[1:] = query_rows[1:] != query_rows[:-1]
+        row_of = np.cumsum(first) - 1
+        stems = self._query_stems([queries[row] for row in query_rows[first].tolist()])
         bounds = np.concatenate([[0], np.cumsum([len(each) for each in stems])]).astype(np.int64)
         marked = np.array([stem for each in stems for stem in each], np.int64)
         pairs = (bounds, marked, row_of.astype(np.int64), doc_rows.astype(np.int64))
-        return (*pairs, *found, self.values, self._stem_of, len(self._stem_places))
+        sums = self.values[found.words] * found.times
+        return (*pairs, *found, sums, self._stem_of[found.words], len(self._stem_places))
 
     def _query_stems(self, queries: Sequence[str]) -> list[list[int]]:
         """For each query the stems of its words that any word of the vocabulary shares."""
         words = [
             _ASCII_WORDS.findall(query.lower()) if query.isascii() else tokens(query) for query in queries
         ]
-        distinct = list({word for each in words for word in each if len(word) > 1})
-        places = (self._stem_places.get(stem, -1) for stem in _stems(distinct))
-        place = dict(zip(distinct, places, strict=True))
-        return [sorted({place.get(word, -1) for word in each} - {-1}) for each in words]
+        place = {word: self._stem_of_word.get(word) for each in words for word in each if len(word) > 1}
+        unknown = [word for word, known in place.items() if known is None]
+        place |= {w: self._stem_places.get(stem) for w, stem in zip(unknown, _stems(unknown), strict=True)}
+        return [sorted({p for word in each if (p := place.get(word)) is not None}) for each in words]
 
 
 @lru_cache(maxsize=1)
@@ -175,6 +223,29 @@ def gendered_texts(source: Any = None, *, pairs: Pairs | None = None) -> Gendere
     if isinstance(source, GenderedTexts):
         return source
     return _shipped() if source is None and pairs is None else GenderedTexts(source, pairs=pairs)
+
+
+def hashes(texts: pa.Array | Sequence[str], seed: int = 0) -> npt.NDArray[np.uint64]:
+    """A number for each text that looks random; the same for the same text and seed, everywhere."""
+    from evenrank.vectors.reading import hashes_of
+
+    _, data, ends = _bytes(strings(texts))
+    found: npt.NDArray[np.uint64] = hashes_of(data, ends, np.uint64(seed))
+    return found
+
+
+def _bytes(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.uint8], npt.NDArray[Any]]:
+    """An array with all its texts end to end, their bytes, and where each begins and the last ends."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)) or array.null_count:
+        array = array.cast(pa.large_string()).fill_null("")
+    _, offsets, content = array.buffers()
+    kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    ends = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1]
+    return array, np.zeros(1, np.uint8) if content is None else np.frombuffer(content, np.uint8), ends
+
+
+def _bounds(counts: npt.NDArray[Any]) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _is_running_word(word: str) -> bool:

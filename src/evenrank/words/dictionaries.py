@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from importlib import resources
+from pathlib import Path
 
 from evenrank.errors import InputError
-from evenrank.words.lexicon import Lexicon, _data, lexicon
+from evenrank.words.lexicon import Lexicon, lexicon
 from evenrank.words.matcher import Source
 
 OPEN = "open-psychology"
@@ -109,7 +111,7 @@ def female_and_male(source: Source | None = None) -> Lexicon:
 @cache
 def _open() -> Lexicon:
     return replace(
-        lexicon(_data() / f"{OPEN}.dic"),
+        lexicon(Path(str(resources.files("evenrank.words"))) / "data" / f"{OPEN}.dic"),
         source="evenrank",
         note="An approximation, original to this project; LIWC would find other words.",
     )

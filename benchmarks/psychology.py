@@ -1,0 +1,44 @@
+"""What many categories cost the matcher: 60 of them against 2, on the same text."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from benchmarks.corpus import passages
+from benchmarks.timing import REPEATS, Row, seconds
+from evenrank.words.dictionaries import dictionary
+from evenrank.words.lexicon import Lexicon
+from evenrank.words.matcher import Matcher
+
+_SIZE = 20_000_000
+_LIMIT = 2.0
+
+
+def rows() -> Iterator[Row]:
+    texts = pa.array(passages(_SIZE))
+    groups = dictionary().groups
+    # Each of the 30 categories in two halves: 60 categories, overlapping as in LIWC.
+    halves = {f"{name}-{half}": words[half::2] for name, words in groups.items() for half in (0, 1)}
+    words = sorted({word for of in groups.values() for word in of})
+    sixty = Matcher(Lexicon("sixty", halves, overlapping=True))
+    same = Matcher(Lexicon("same", {"a": tuple(words[::2]), "b": tuple(words[1::2])}, overlapping=True))
+    gender = Matcher(dictionary().select(("female", "male")))
+    yield _row("60 categories, the same entries in 2", sixty, same, texts)
+    yield _row("60 categories, 2 of them alone", sixty, gender, texts)
+
+
+def _row(what: str, many: Matcher, two: Matcher, texts: pa.Array) -> Row:
+    many.count(texts[:1000]), two.count(texts[:1000])
+    times = [(seconds(lambda: many.count(texts)), seconds(lambda: two.count(texts))) for _ in range(REPEATS)]
+    slow, quick = (statistics.median(column) for column in zip(*times, strict=True))
+    details = {
+        "seconds": round(slow, 4),
+        "seconds_of_two": round(quick, 4),
+        "entries": sum(len(words) for words in many.lexicon.groups.values()),
+        "entries_of_two": sum(len(words) for words in two.lexicon.groups.values()),
+        "bytes": _SIZE,
+    }
+    return Row(what, "the same matcher with 2 categories", _LIMIT, round(slow / quick, 2), " times", details)

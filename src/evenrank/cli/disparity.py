@@ -1,0 +1,157 @@
+"""`evenrank disparity`: are queries of one gender served better, and are they closer to their documents?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenrank.cli.common import Format, deliver, parse_runs
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.measures.associating import Association
+    from evenrank.measures.disparities import Disparities
+
+
+def disparity_command(
+    run: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]PATH", help="A run, TREC format. Repeat it for several."),
+    ] = None,
+    qrels: Annotated[str | None, typer.Option(metavar="FILE", help="Relevance judgments.")] = None,
+    genders: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(help="An effectiveness measure. Repeat it for several.  [default: RR@10]"),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Run the others are compared with.  [default: the first]"),
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Matched queries, male then female: adds a paired t-test."),
+    ] = None,
+    association: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[GENDER=]FILE",
+            help="Scores of queries with their own relevant documents (query_id, score): compares the two "
+            "distributions instead. One file for each gender, or one for both with --genders.",
+        ),
+    ] = None,
+    bins: Annotated[int, typer.Option(min=1, help="Bins of the histograms, with --association.")] = 9,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
+    draws: Annotated[int, typer.Option(min=100, help="Random arrangements of a permutation test.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the permutation test.")] = 0,
+    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> None:
+    """Compare how well male and female queries are served.
+
+    The difference is male − female, so that positive values favour male queries; in percent of the lower of
+    the two. With several runs, also whether a run has less of it than the baseline.
+
+        evenrank disparity --run bm25.run --run fair.run --qrels qrels.txt --genders genders.tsv
+        evenrank disparity --association female=female.tsv --association male=male.tsv
+    """
+    if association:
+        if run or qrels:
+            raise InputError("--association compares scores, --run effectiveness; give one of them")
+        from evenrank.measures.associating import association as associate
+
+        files = _by_gender(association, genders)
+        deliver(_associated(associate(**files, bins=bins, confidence=confidence), form), output)
+        return
+    for name, given in (("--run", run), ("--qrels", qrels), ("--genders", genders)):
+        if not given:
+            raise InputError(f"disparity needs {name}")
+    from evenrank.measures.disparities import disparity
+
+    found = disparity(
+        parse_runs(run or []),
+        qrels,
+        genders,
+        measure=measure or ["RR@10"],
+        baseline=baseline,
+        pairs=pairs,
+        confidence=confidence,
+        draws=draws,
+        seed=seed,
+    )
+    deliver(_compared(found, form, confidence), output)
+
+
+def _by_gender(given: list[str], genders: str | None) -> dict[str, str | None]:
+    if len(given) == 1:
+        return {"female": given[0], "genders": genders}
+    files: dict[str, str | None] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals:
+            name, path = Path(text).name.partition(".")[0], text
+        if name not in ("female", "male") or name in files:
+            raise InputError(f"--association {text!r}: write female=FILE and male=FILE, each once")
+        files[name] = path
+    return files
+
+
+def _compared(found: Disparities, form: Format, confidence: float) -> str:
+    from evenrank.cli.grids import number, p_value, render_grid
+
+    if form is Format.json:
+        return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+    if form is Format.csv:
+        return found.frame().write_csv()
+    interval = f"{confidence:.0%} interval"
+    headings = ["measure", "run", "male", "female", "difference", interval, "%", "g", "p Welch", "p perm."]
+    paired = any(one.paired for one in found)
+    rows = []
+    for one in found:
+        bounds = f"[{number(one.welch.low)}, {number(one.welch.high)}]"
+        means = [number(one.means[gender], ".4f") for gender in ("male", "female")]
+        tests = [p_value(one.welch.p), p_value(one.permutation.p)]
+        tests += [p_value(one.paired.p if one.paired else None)] if paired else []
+        effect = [number(one.percent, "+.2f"), number(one.welch.effect, "+.2f")]
+        rows.append(
+            [str(one.measure), one.run, *means, number(one.difference, "+.4f"), bounds, *effect, *tests]
+        )
+    first = found.found[0]
+    remarks = [", ".join(f"{count:,} {gender}" for gender, count in first.queries.items()) + " queries"]
+    remarks += [f"{count:,} queries left out: {reason}" for reason, count in found.left_out.items()]
+    for change in found.changes:
+        moved = change.change
+        shrunk = "" if change.reduction is None else f", disparity {-change.reduction:+.0%}"
+        remarks.append(
+            f"{change.measure}, {change.run} against {change.baseline}: {number(moved.difference, '+.4f')} "
+            f"[{number(moved.low, '+.4f')}, {number(moved.high, '+.4f')}], p = {p_value(moved.p)}{shrunk}"
+        )
+    columns = [*headings, "p paired"] if paired else headings
+    return render_grid(form, columns, rows, remarks=remarks, left=2)
+
+
+def _associated(found: Association, form: Format) -> str:
+    from evenrank.cli.grids import number, p_value, render_grid
+
+    if form is Format.json:
+        return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+    if form is Format.csv:
+        return found.frame().write_csv()
+    rows = [
+        [gender, f"{found.pairs[gender]:,}", f"{found.means[gender]:.2f}", f"{found.medians[gender]:.2f}"]
+        for gender in found.pairs
+    ]
+    remarks = [
+        f"male − female: {number(found.welch.difference)} "
+        f"[{number(found.welch.low)}, {number(found.welch.high)}], p = {p_value(found.welch.p)}",
+        f"Kolmogorov–Smirnov {found.kolmogorov_smirnov:.4f} (p = {p_value(found.p)}), "
+        f"Wasserstein {found.wasserstein:.4f}, overlap {found.overlap:.3f} in {len(found.edges) - 1} bins",
+    ]
+    return render_grid(form, ["queries", "pairs", "mean", "median"], rows, remarks=remarks)

@@ -1,0 +1,60 @@
+"""`evenrank reproduce …`: a paper's experiment, beside what the paper printed."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenrank.cli.common import deliver
+
+app = typer.Typer(
+    name="reproduce", help="Run a paper's experiment, beside what it printed.", no_args_is_help=True
+)
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+
+
+@app.callback()
+def _root() -> None:
+    pass
+
+
+@app.command("gsr-toy")
+def gsr_toy_command(
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Word vectors, or a table of genderedness.  [default: shipped table]"
+        ),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> None:
+    """GSR of a stereotypical, a neutral and a counter-stereotypical system (Fabris et al. 2020).
+
+    Two constructed collections: "The woman is a nurse" (direct stereotypes), "The nurse is affectionate"
+    (indirect ones).
+    """
+    from evenrank.reproduce.gsr_toy import gsr_toy
+
+    found = gsr_toy(vectors)
+    deliver(json.dumps(found, indent=2) if form is Format.json else _table(found), output)
+
+
+def _table(found: dict[str, Any]) -> str:
+    lines = [f"{'':10}{'system':8}{'GSR':>8}{'published':>11}"]
+    for collection in ("direct", "indirect"):
+        for place, (system, value) in enumerate(found[collection].items()):
+            published = found["published"][collection][system]
+            shown = "–" if value is None else f"{value:+.3f}"
+            lines.append(f"{'' if place else collection:10}{system:8}{shown:>8}{published:>+11.2f}")
+    return "\n".join([*lines, "published: with Google-News vectors"])

@@ -1,0 +1,181 @@
+"""Degree of association: how close queries stand to their own relevant documents, female against male.
+
+Seyedsalehi et al. (SIGIR 2022, Section 3.2) explain by it why rankers serve male queries better: γ(q, d) is
+the BM25 score of a query with its relevant document, and rankers learn the easier association better.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import evenrank
+from evenrank import stats, tables
+from evenrank.errors import InputError
+from evenrank.formats.files import reading
+from evenrank.stats import Comparison
+
+BINS = 9  # as in the released code
+
+
+@dataclass(frozen=True, eq=False)
+class Association:
+    """Two distributions of scores and how far they are apart.
+
+    Attributes
+    ----------
+    means, medians, pairs
+        For each gender: mean and median score, and how many pairs of query and document have one.
+    edges, histogram
+        Edges of the bins, of equal width over all scores, and how many pairs of each gender fall in
+        each.
+    kolmogorov_smirnov, p
+        The largest distance of the two cumulative distributions, from 0 to 1, and its p-value.
+    wasserstein
+        How far scores have to be moved, on average, to turn one distribution into the other; in the unit
+        of the scores.
+    overlap
+        Common area of the two histograms: 1 where they are equal, 0 where no bin is shared. It depends on
+        the bins.
+    welch
+        Male − female: positive where male queries are closer to their documents.
+    """
+
+    means: dict[str, float]
+    medians: dict[str, float]
+    pairs: dict[str, int]
+    edges: tuple[float, ...]
+    histogram: dict[str, tuple[int, ...]]
+    kolmogorov_smirnov: float
+    p: float
+    wasserstein: float
+    overlap: float
+    welch: Comparison
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def frame(self) -> pl.DataFrame:
+        """The histogram, ready for a chart: one row for each bin and gender, with its share of the pairs."""
+        return pl.DataFrame(
+            [
+                {
+                    "gender": gender,
+                    "low": self.edges[i],
+                    "high": self.edges[i + 1],
+                    "pairs": count,
+                    "share": count / self.pairs[gender],
+                }
+                for gender, counts in self.histogram.items()
+                for i, count in enumerate(counts)
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pairs": self.pairs,
+            "means": self.means,
+            "medians": self.medians,
+            "difference": self.welch.difference,
+            "low": self.welch.low,
+            "high": self.welch.high,
+            "p_welch": self.welch.p,
+            "g": self.welch.effect,
+            "kolmogorov_smirnov": self.kolmogorov_smirnov,
+            "p_kolmogorov_smirnov": self.p,
+            "wasserstein": self.wasserstein,
+            "overlap": self.overlap,
+            "edges": list(self.edges),
+            "histogram": {gender: list(counts) for gender, counts in self.histogram.items()},
+            "provenance": self.provenance,
+        }
+
+
+def association(
+    female: Any, male: Any = None, *, genders: Any = None, bins: int = BINS, confidence: float = 0.95
+) -> Association:
+    """How differently female and male queries stand to their own relevant documents.
+
+    Parameters
+    ----------
+    female, male
+        Scores γ of queries with their relevant document: numbers, or a table or file (TSV with a header,
+        plain or compressed) with the columns ``query_id`` and ``score``, a row for each query and relevant
+        document. Alone, the first holds the queries of both genders, and `genders` says which is which.
+    bins
+        How many bins of equal width, for the histograms and their overlap.
+
+    Examples
+    --------
+    >>> found = association([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    >>> found.wasserstein, found.welch.difference
+    (1.0, 1.0)
+    """
+    if bins < 1:
+        raise InputError(f"bins is {bins}, but must be at least 1")
+    if male is None:
+        if genders is None:
+            raise InputError("one table of scores needs genders to tell female from male queries")
+        table = _table(female).join(tables.genders(genders), on="query_id")
+        sides = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in ("female", "male")}
+    else:
+        sides = {"female": _scores(female), "male": _scores(male)}
+    for gender, side in sides.items():
+        if len(side) == 0:
+            raise InputError(f"there are no scores of {gender} queries")
+        if not np.isfinite(side).all():
+            raise InputError(f"the scores of {gender} queries hold undefined numbers")
+    from scipy.stats import ks_2samp, wasserstein_distance
+
+    a, b = sides["female"], sides["male"]
+    edges = np.histogram_bin_edges(np.concatenate([a, b]), bins)
+    counts = {gender: np.histogram(side, edges)[0] for gender, side in sides.items()}
+    shares = [counts[gender] / len(sides[gender]) for gender in sides]
+    with warnings.catch_warnings():  # scipy says when it has to leave the exact p for the asymptotic one
+        warnings.simplefilter("ignore", RuntimeWarning)
+        test = ks_2samp(a, b)
+    return Association(
+        means={gender: float(side.mean()) for gender, side in sides.items()},
+        medians={gender: float(np.median(side)) for gender, side in sides.items()},
+        pairs={gender: len(side) for gender, side in sides.items()},
+        edges=tuple(edges.tolist()),
+        histogram={gender: tuple(each.tolist()) for gender, each in counts.items()},
+        kolmogorov_smirnov=float(test.statistic),
+        p=float(test.pvalue),
+        wasserstein=float(wasserstein_distance(a, b)),
+        overlap=float(np.minimum(*shares).sum()),
+        welch=stats.welch(b, a, confidence=confidence),
+        provenance={"evenrank": evenrank.__version__, "bins": bins},
+    )
+
+
+def _scores(x: Any) -> NDArray[np.float64]:
+    if isinstance(x, str | os.PathLike | pl.DataFrame) or hasattr(x, "iloc"):
+        return _table(x)["score"].to_numpy()
+    return np.asarray(x, dtype=np.float64)
+
+
+def _table(x: Any) -> pl.DataFrame:
+    """``query_id`` and ``score``, one row for each query and relevant document."""
+    path = x if isinstance(x, str | os.PathLike) else None
+    if path is not None:
+        separator = "," if ".csv" in os.fspath(path) else "\t"
+        with reading(path):
+            try:
+                frame = pl.read_csv(Path(path), separator=separator, schema_overrides={"query_id": pl.String})
+            except pl.exceptions.PolarsError as error:
+                reason = str(error).splitlines()[0]
+                raise InputError(f"not readable as a table: {reason}", path=path) from None
+    else:
+        frame = x if isinstance(x, pl.DataFrame) else pl.from_pandas(x)
+    if not {"query_id", "score"} <= set(frame.columns):
+        found = ", ".join(frame.columns[:6])
+        raise InputError(f"scores need a header with query_id and score; found: {found}", path=path)
+    if not frame["score"].dtype.is_numeric():
+        raise InputError("the column score holds something else than numbers", path=path)
+    return frame.select(pl.col("query_id").cast(pl.String), pl.col("score").cast(pl.Float64))

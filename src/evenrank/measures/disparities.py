@@ -1,0 +1,338 @@
+"""Disparity: are the queries of one gender served better than those of the other?
+
+S. Seyedsalehi, A. Bigdeli, N. Arabzadeh, M. Zihayat and E. Bagheri, Addressing Gender-related Performance
+Disparities in Neural Rankers, SIGIR 2022; there U is MRR@10.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ir_measures.measures import Measure
+
+import evenrank
+from evenrank import stats, tables
+from evenrank.errors import InputError
+from evenrank.measures.base import BiasMeasure
+from evenrank.measures.effectiveness import effectiveness
+from evenrank.measures.evaluate import listed_measures, named_runs
+from evenrank.measures.fingerprint import fingerprint
+from evenrank.stats import Comparison
+
+_GENDERS = ("female", "male", "neutral", "other")
+
+
+def percent_of_lower(male: float, female: float) -> float | None:
+    """100 · (male − female) / the lower of the two; None where that is 0.
+
+    Positive where male queries fare better. The definition behind Table 2 of the paper:
+
+    >>> round(percent_of_lower(0.4065, 0.3397), 2)
+    19.66
+    """
+    lower = min(male, female)
+    return 100 * (male - female) / lower if lower > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Disparity:
+    """How much better one run serves male queries than female ones; positive favours male queries.
+
+    Attributes
+    ----------
+    means, queries
+        Mean effectiveness over the judged queries of each gender, and how many they are.
+    difference, percent
+        U(male) − U(female), and the same in percent of the lower of the two.
+    welch, permutation
+        Two-sample tests, because the two sets of queries differ: difference, interval, p, Hedges' g.
+    paired
+        The paired t-test the paper names. Only where a pairing of male with female queries is given.
+    values
+        ``query_id``, ``gender``, ``value``.
+    """
+
+    run: str
+    measure: Measure
+    means: dict[str, float]
+    queries: dict[str, int]
+    percent: float | None
+    welch: Comparison
+    permutation: Comparison
+    paired: Comparison | None
+    values: pl.DataFrame
+
+    @property
+    def difference(self) -> float | None:
+        return self.welch.difference
+
+    def to_dict(self) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "run": self.run,
+            "measure": str(self.measure),
+            "means": self.means,
+            "queries": self.queries,
+            "difference": self.difference,
+            "percent": self.percent,
+            "low": self.welch.low,
+            "high": self.welch.high,
+            "g": self.welch.effect,
+            "p_welch": self.welch.p,
+            "p_permutation": self.permutation.p,
+        }
+        if self.paired is not None:
+            row["paired"] = asdict(self.paired)
+        return row
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Whether a run has less disparity than the baseline.
+
+    Attributes
+    ----------
+    before, after
+        U(male) − U(female) of the baseline and of the run.
+    change
+        After − before, with an interval from a bootstrap over queries (paired: both runs' values of a
+        query stay together) and p from a permutation of the gender labels.
+    reduction
+        1 − |after| / |before|: positive where disparity shrinks; None where there was none.
+    """
+
+    run: str
+    baseline: str
+    measure: Measure
+    before: float
+    after: float
+    change: Comparison
+    reduction: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "baseline": self.baseline,
+            "measure": str(self.measure),
+            "before": self.before,
+            "after": self.after,
+            "change": self.change.difference,
+            "low": self.change.low,
+            "high": self.change.high,
+            "p": self.change.p,
+            "reduction": self.reduction,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Disparities:
+    """Disparity of runs, in the order asked for, and how each run differs from the baseline."""
+
+    found: tuple[Disparity, ...]
+    changes: tuple[Change, ...]
+    left_out: dict[str, int]
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Disparity]:
+        return iter(self.found)
+
+    def __getitem__(self, run: str) -> Disparity:
+        for one in self.found:
+            if one.run == run:
+                return one
+        raise InputError(f"there is no run {run!r}; one of {', '.join(one.run for one in self.found)}")
+
+    def frame(self) -> pl.DataFrame:
+        """One row for each run and measure."""
+        rows = []
+        for one in self.found:
+            row = one.to_dict()
+            means, queries = row.pop("means"), row.pop("queries")
+            row.pop("paired", None)
+            for gender in ("male", "female"):
+                row |= {gender: means[gender], f"{gender}_queries": queries[gender]}
+            rows.append(row)
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "runs": [one.to_dict() for one in self.found],
+            "changes": [one.to_dict() for one in self.changes],
+            "left_out": self.left_out,
+            "provenance": self.provenance,
+        }
+
+
+def disparity(
+    runs: Any,
+    qrels: Any,
+    genders: Any,
+    *,
+    measure: str | Measure | Iterable[str | Measure] = "RR@10",
+    baseline: str | None = None,
+    pairs: Any = None,
+    confidence: float = 0.95,
+    draws: int = stats.permutations.DRAWS,
+    seed: int = 0,
+) -> Disparities:
+    """How much better male queries are served than female ones, run by run.
+
+    A judged query for which nothing was returned counts as 0.
+
+    Parameters
+    ----------
+    runs
+        One run, or a mapping from names to runs.
+    qrels, genders
+        Relevance judgments, and the gender of each query.
+    measure
+        Effectiveness measures, in the syntax of ir_measures. RR@10 is the papers' own.
+    baseline
+        The run that the others are compared with; the first unless given.
+    pairs
+        Pairs (male query, female query) that belong together; then there is a paired t-test too. Rows,
+        a mapping, or a file with two columns, male first.
+    draws, seed
+        Random arrangements of the permutation tests, and their seed.
+
+    Examples
+    --------
+    >>> found = disparity(
+    ...     {"1": {"d1": 1.0}, "2": {"d2": 1.0, "d1": 2.0}},
+    ...     {"1": {"d1": 1}, "2": {"d2": 1}}, {"1": "male", "2": "female"},
+    ... )
+    >>> found["run"].percent
+    100.0
+    """
+    measures = listed_measures(measure)
+    for one in measures:
+        if isinstance(one, BiasMeasure):
+            raise InputError(f"{one} measures bias; disparity is about effectiveness, as in RR@10")
+    frames = {name: tables.run(run) for name, run in named_runs(runs).items()}
+    baseline = baseline or next(iter(frames))
+    if baseline not in frames:
+        raise InputError(f"there is no run {baseline!r}; one of {', '.join(frames)}")
+    judged, labels = tables.qrels(qrels), tables.genders(genders)
+    matched = None if pairs is None else _pairs(pairs)
+    found: dict[tuple[str, Measure], Disparity] = {}
+    for name, run in frames.items():
+        ids, values = effectiveness(run, judged, measures)
+        for one in measures:
+            table = pl.DataFrame({"query_id": ids, "value": values[one]})
+            table = table.join(labels, on="query_id", maintain_order="left").drop_nans("value")
+            found[name, one] = _disparity(name, one, table, matched, confidence, draws, seed)
+    changes = [
+        _change(found[baseline, one], found[name, one], confidence, draws, seed)
+        for name in frames
+        if name != baseline
+        for one in measures
+    ]
+    unlabelled = set(judged["query_id"].to_list()) - set(labels["query_id"].to_list())
+    unjudged = set(labels["query_id"].to_list()) - set(judged["query_id"].to_list())
+    reasons = {"no gender label": len(unlabelled), "labelled, but not judged": len(unjudged)}
+    return Disparities(
+        found=tuple(found.values()),
+        changes=tuple(changes),
+        left_out={reason: count for reason, count in reasons.items() if count},
+        provenance={
+            "evenrank": evenrank.__version__,
+            "runs": {name: fingerprint([run]) for name, run in frames.items()},
+            "qrels": fingerprint([judged]),
+            "genders": fingerprint([labels]),
+            "draws": draws,
+            "seed": seed,
+        },
+    )
+
+
+def _disparity(
+    run: str,
+    measure: Measure,
+    table: pl.DataFrame,
+    pairs: list[tuple[str, str]] | None,
+    confidence: float,
+    draws: int,
+    seed: int,
+) -> Disparity:
+    sides = {g: _side(table, g) for g in _GENDERS}
+    for gender in ("male", "female"):
+        if not len(sides[gender]):
+            raise InputError(f"no judged query is labelled {gender}; check the gender labels")
+    means = {gender: float(side.mean()) for gender, side in sides.items() if len(side)}
+    return Disparity(
+        run=run,
+        measure=measure,
+        means=means,
+        queries={gender: len(side) for gender, side in sides.items() if len(side)},
+        percent=percent_of_lower(means["male"], means["female"]),
+        welch=stats.welch(sides["male"], sides["female"], confidence=confidence),
+        permutation=stats.permutation(
+            sides["male"], sides["female"], confidence=confidence, draws=draws, seed=seed
+        ),
+        paired=None if pairs is None else _paired(table, pairs, confidence),
+        values=table,
+    )
+
+
+def _side(table: pl.DataFrame, gender: str) -> np.ndarray:
+    return table.filter(pl.col("gender") == gender)["value"].to_numpy()
+
+
+def _paired(table: pl.DataFrame, pairs: list[tuple[str, str]], confidence: float) -> Comparison:
+    values = dict(table.select("query_id", "value").iter_rows())
+    gender = dict(table.select("query_id", "gender").iter_rows())
+    for pair in pairs:
+        for query, expected in zip(pair, ("male", "female"), strict=True):
+            if gender.get(query) != expected:
+                raise InputError(
+                    f"the pair {pair[0]}, {pair[1]}: {query} is no judged query labelled {expected}; "
+                    "pairs hold a male query, then a female one"
+                )
+    return stats.paired(
+        [values[male] for male, _ in pairs], [values[female] for _, female in pairs], confidence=confidence
+    )
+
+
+def _change(before: Disparity, after: Disparity, confidence: float, draws: int, seed: int) -> Change:
+    joined = before.values.join(after.values, on="query_id", suffix="_after", maintain_order="left")
+    moved = joined.select("gender", value=pl.col("value_after") - pl.col("value"))
+    change = stats.permutation(
+        _side(moved, "male"), _side(moved, "female"), confidence=confidence, draws=draws, seed=seed
+    )
+    first, second = (d.means["male"] - d.means["female"] for d in (before, after))
+    return Change(
+        run=after.run,
+        baseline=before.run,
+        measure=after.measure,
+        before=first,
+        after=second,
+        change=change,
+        reduction=1 - abs(second) / abs(first) if first else None,
+    )
+
+
+def _pairs(pairs: Any) -> list[tuple[str, str]]:
+    if isinstance(pairs, str | os.PathLike):
+        lines = Path(pairs).read_text(encoding="utf-8").splitlines()
+        rows: Iterable[Any] = [line.replace(",", "\t").split("\t") for line in lines if line.strip()]
+        rows = [row for row in rows if [cell.strip().lower() for cell in row] != ["male", "female"]]
+    elif isinstance(pairs, Mapping):
+        rows = pairs.items()
+    elif isinstance(pairs, pl.DataFrame):
+        rows = pairs.iter_rows()
+    else:
+        rows = pairs
+    found = []
+    for row in rows:
+        cells = [str(cell).strip() for cell in row]
+        if len(cells) != 2:
+            raise InputError(f"a pair is a male and a female query, found {len(cells)} columns")
+        found.append((cells[0], cells[1]))
+    if not found:
+        raise InputError("there are no pairs of queries")
+    return found

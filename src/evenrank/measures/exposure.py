@@ -1,0 +1,217 @@
+"""Exposure of groups: who gets the attention that goes with rank?
+
+A. Singh and T. Joachims, Fairness of Exposure in Rankings, KDD 2018. P. Sapiezynski et al., Quantifying the
+Impact of User Attention on Fair Group Representation in Ranked Lists, WWW Companion 2019; as used by the TREC
+Fair Ranking tracks of 2021 and 2022.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from ir_measures.measures import ParamInfo
+
+from evenrank.errors import InputError
+from evenrank.measures.base import Context, Param, PerQuery, choices, register
+from evenrank.measures.groups import CUTOFF, GROUP, WHOLE, GroupMeasure, Shares, each_list, one_group
+from evenrank.measures.lists import Floats, Ints
+
+
+def position_exposure(n: int, k: int | None = None) -> Floats:
+    """Exposure of the ranks 1..n: 1/log2(1 + rank), 0 below rank k."""
+    ranks = np.arange(1, n + 1)
+    return np.where(ranks <= (n if k is None else k), 1 / np.log2(1 + ranks), 0.0)
+
+
+def group_exposure(shown: Ints, k: int | None = None) -> Floats:
+    """Mean exposure of each group's documents; NaN for a group without any.
+
+    Exposure(G) = (1/|G|) Σ_{d ∈ G} 1/log2(1 + rank(d)), Section 4 of Singh and Joachims. Documents below
+    rank k belong to their group and have no exposure.
+    """
+    sizes = shown.sum(axis=0)
+    total = position_exposure(len(shown), k) @ shown
+    return np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+
+
+def attention_shares(shown: Ints) -> Floats:
+    """The part of the readers' attention that each group gets, of what labelled documents get.
+
+    Attention falls as 1/log2(max(rank, 2)), as in the TREC Fair Ranking tracks.
+    """
+    weights = 1 / np.log2(np.maximum(np.arange(1, len(shown) + 1), 2))
+    total = weights @ shown
+    return total / total.sum() if total.sum() else np.full(shown.shape[1], np.nan)
+
+
+def js_divergence(p: Floats, q: Floats) -> float:
+    """Jensen–Shannon divergence of two distributions, natural logarithm: from 0 (equal) to ln 2."""
+    middle = (p + q) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(p > 0, p * np.log(p / middle), 0.0) + np.where(q > 0, q * np.log(q / middle), 0.0)
+    return max(float(terms.sum()) / 2, 0.0)
+
+
+def awrf(shown: Ints, target: Floats) -> float:
+    """Attention-weighted rank fairness, 1 − D_JS(shares of attention ‖ target): from 1 − ln 2 to 1, fair."""
+    return 1 - js_divergence(attention_shares(shown), target) if shown.any() else float("nan")
+
+
+class _Exposure(GroupMeasure):
+    """Mean exposure of a group's documents: 1/log2(1 + rank) each, 0 below the cut-off.
+
+    From 0 (none of them in the top k) to 1. It depends on the length of the list; compare groups of the same
+    list, as DemographicParity does. With two groups the first is meant unless `group` names one.
+
+    Singh and Joachims, KDD 2018, Section 4.
+    """
+
+    __name__ = NAME = "Exposure"
+    PRETTY_NAME = "Exposure of a group"
+    SHORT_DESC = "Mean of 1/log2(1 + rank) over the documents of a group."
+    UNDEFINED = "no document of the group"
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "group": GROUP}  # noqa: RUF012
+
+    def depth(self) -> int:
+        return WHOLE
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        one_group(self, groups)
+
+    def per_query(self, context: Context) -> PerQuery:
+        column = one_group(self, context.groups)
+        values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(context)]
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
+
+
+class _DemographicParity(GroupMeasure):
+    """Ratio of two groups' mean exposures: 1 is parity, above 1 the group `of` is favoured.
+
+    Exposure(of) / Exposure(against). With two groups `of` is the second and `against` the first
+    (male / female), with more both must be named. Undefined where a list lacks one of the groups, or where
+    `against` has no exposure.
+
+    Singh and Joachims, KDD 2018, Section 4.1.
+    """
+
+    __name__ = NAME = "DemographicParity"
+    PRETTY_NAME = "Demographic parity ratio of exposure"
+    SHORT_DESC = "Ratio of two groups' mean exposures."
+    UNDEFINED = "one of the groups is absent or has no exposure"
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        "cutoff": CUTOFF,
+        "of": Param(dtype=str, default=None, desc="group above the line"),
+        "against": Param(dtype=str, default=None, desc="group below the line"),
+    }
+
+    def depth(self) -> int:
+        return WHOLE
+
+    def pair(self, groups: tuple[str, ...]) -> tuple[int, int]:
+        """The columns of the two groups."""
+        of, against = self["of"], self["against"]
+        for group in (of, against):
+            if group is not None and group not in groups:
+                raise InputError(f"{self}: no document shows {group!r}; {choices(group, groups)}")
+        if len(groups) == 2:
+            first, second = groups
+            of = of or (second if against in (None, first) else first)
+            against = against or (first if of == second else second)
+        if of is None or against is None or of == against:
+            raise InputError(
+                f"{self}: name two of the groups {', '.join(groups)}, as in "
+                f"{self.NAME}(of={groups[-1]!r}, against={groups[0]!r})"
+            )
+        return groups.index(of), groups.index(against)
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        self.pair(groups)
+
+    def per_query(self, context: Context) -> PerQuery:
+        pair = self.pair(context.groups)
+        rows = [group_exposure(shown, self["cutoff"])[list(pair)] for shown in each_list(context)]
+        found = np.array(rows, dtype=np.float64).reshape(-1, 2)
+        values = _ratio(found[:, 0], found[:, 1])
+        parts = {context.groups[column]: found[:, at] for at, column in enumerate(pair)}
+        return PerQuery(values, parts, undefined=self.UNDEFINED)
+
+
+class _DisparateTreatment(_DemographicParity):
+    """Ratio of two groups' exposures, each over its merit: 1 is treatment as deserved (the authors' DTR).
+
+    (Exposure(of)/U(of)) / (Exposure(against)/U(against)), where U is the mean relevance of a group's ranked
+    documents (not judged: 0). Above 1 the group `of` gets more exposure than its relevance earns. Undefined
+    where a group is absent or has no relevant document, or `against` no exposure.
+
+    Singh and Joachims, KDD 2018, Section 4.2.
+    """
+
+    __name__ = NAME = "DisparateTreatment"
+    PRETTY_NAME = "Disparate treatment ratio"
+    SHORT_DESC = "Ratio of two groups' exposures over their mean relevance."
+    NEEDS = frozenset({"groups", "qrels"})
+    UNDEFINED = "one of the groups is absent, has no relevant document or no exposure"
+
+    def per_query(self, context: Context) -> PerQuery:
+        pair = self.pair(context.groups)
+        lists, relevance = context.lists, _relevance(context)
+        rows = []
+        for shown, start, length in zip(
+            each_list(context), lists.starts.tolist(), lists.lengths.tolist(), strict=True
+        ):
+            rows.append(treatment(shown, relevance[start : start + length], self["cutoff"])[list(pair)])
+        found = np.array(rows, dtype=np.float64).reshape(-1, 2)
+        parts = {context.groups[column]: found[:, at] for at, column in enumerate(pair)}
+        return PerQuery(_ratio(found[:, 0], found[:, 1]), parts, undefined=self.UNDEFINED)
+
+
+def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
+    """Exposure of each group over its merit, the mean relevance of its documents; NaN without merit."""
+    sizes = shown.sum(axis=0)
+    merit = np.divide(relevance @ shown, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+    exposure = group_exposure(shown, k)
+    return np.divide(exposure, merit, out=np.full(len(sizes), np.nan), where=merit > 0)
+
+
+def _relevance(context: Context) -> Floats:
+    """Relevance of every entry of the lists; 0 where it is not judged, or below 0."""
+    if context.qrels is None:
+        return np.zeros(len(context.lists.doc_ids))
+    queries = context.lists.query_ids.gather(
+        np.repeat(np.arange(len(context.lists.lengths)), context.lists.lengths)
+    )
+    entries = pl.DataFrame({"query_id": queries, "doc_id": context.lists.doc_ids})
+    judged = entries.join(context.qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    return np.maximum(judged["relevance"].fill_null(0).to_numpy().astype(np.float64), 0.0)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    out = np.full(len(above), np.nan)
+    return np.divide(above, below, out=out, where=np.nan_to_num(below) > 0)
+
+
+class _AWRF(GroupMeasure):
+    """Attention-weighted rank fairness: how near the groups' shares of attention are to the target.
+
+    1 − D_JS(shares of attention in the top k ‖ target), natural logarithm as in the released code of TREC.
+    1 is fair; the least possible is 1 − ln 2 = 0.307. Attention falls as 1/log2(max(rank, 2)); documents
+    without a label are left out.
+
+    Sapiezynski et al., WWW Companion 2019; TREC Fair Ranking 2021 and 2022.
+    """
+
+    __name__ = NAME = "AWRF"
+    PRETTY_NAME = "Attention-weighted rank fairness"
+    SHORT_DESC = "1 minus the divergence of attention shares from the target."
+    UNDEFINED = "no labelled document in the top"
+
+    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
+        return awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
+
+
+Exposure = _Exposure()
+DemographicParity = _DemographicParity()
+DisparateTreatment = _DisparateTreatment()
+AWRF = _AWRF()
+for _measure in (Exposure, DemographicParity, DisparateTreatment, AWRF):
+    register(_measure)

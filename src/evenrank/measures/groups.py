@@ -1,0 +1,182 @@
+"""What measures of ranked groups share: groups of documents, a target to compare with, lists one by one.
+
+A document shows one group or none. Measures of one group against the rest (rND, rKL, rRD, FAIR) count a
+document without a label as one of the rest; measures of all groups (Skew, NDKL, exposure, AWRF) take shares
+of the labelled documents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from ir_measures.measures import ParamInfo
+
+from evenrank.errors import InputError
+from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, choices
+from evenrank.measures.lists import Floats, Ints
+
+Shares = list[Fraction | None]
+"""A share for each group, None where it is not known."""
+WHOLE = 1 << 31
+"""Depth of a measure that looks at whole lists."""
+TARGETS = ("list", "collection", "equal")
+
+CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshold; without it the whole list")
+TARGET = Param(
+    dtype=(str, dict),
+    default=None,
+    desc="wished-for shares: list, collection, equal or {group: share}; the table of targets, else list",
+)
+GROUP = Param(dtype=str, default=None, desc="the group that is compared with the rest")
+
+
+class GroupMeasure(BiasMeasure):
+    """A measure of how ranked lists treat groups of documents, computed list by list.
+
+    `per_list` gives the value of one list; NaN where it has none, and `UNDEFINED` says why.
+    """
+
+    NEEDS: frozenset[str] = frozenset({"groups"})
+    UNDEFINED: ClassVar[str] = "undefined"
+    AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "target": TARGET}  # noqa: RUF012
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        if "target" in self.SUPPORTED_PARAMS:
+            check_target(self.NAME, self["target"])
+
+    def depth(self) -> int:
+        whole = self["cutoff"] is None or self["target"] in (None, "list")
+        return WHOLE if whole else int(self["cutoff"])
+
+    def cut(self, n: int) -> int:
+        """How many of n documents count."""
+        return n if self["cutoff"] is None else min(n, int(self["cutoff"]))
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        if len(groups) < 2 and not self.AGAINST_REST:
+            raise InputError(f"{self} compares groups, but there is only {', '.join(groups)}")
+        if isinstance(self["target"], Mapping):
+            for group in self["target"]:
+                _known(self, group, groups)
+
+    def per_query(self, context: Context) -> PerQuery:
+        values = [
+            self.per_list(shown, target, context.groups)
+            for shown, target in zip(each_list(context), self.targets(context), strict=True)
+        ]
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(context))
+
+    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
+        """Value of one list: `shown` is 1 where a document (row) shows a group (column).
+
+        The target holds a share for each group, or is None: the shares in the list itself.
+        """
+        raise NotImplementedError
+
+    def undefined(self, context: Context) -> str:
+        """Why a list has no value."""
+        by_query = self["target"] is None and context.targets is not None
+        return f"no target, or {self.UNDEFINED}" if by_query else self.UNDEFINED
+
+    def wished(self, shown: Ints, target: Shares | None) -> Floats:
+        """The target as numbers, NaN where there is none."""
+        if target is not None:
+            return np.array([math.nan if share is None else float(share) for share in target])
+        total = len(shown) if self.AGAINST_REST else shown.sum()
+        return shown.sum(axis=0) / total if total else np.zeros(shown.shape[1])
+
+    def targets(self, context: Context) -> Iterator[Shares | None]:
+        """The target of each list."""
+        if self["target"] is None and context.targets is not None:
+            for query in context.lists.query_ids.to_list():
+                shares = context.targets.get(query, {})
+                yield [shares.get(group) for group in context.groups]
+        else:
+            yield from [self.shares(context)] * len(context.lists.query_ids)
+
+    def shares(self, context: Context) -> Shares | None:
+        """The share of each group that the measure itself names; None where each list has its own."""
+        target, groups = self["target"], context.groups
+        if target in (None, "list"):
+            return None
+        if target == "equal":
+            return [Fraction(1, len(groups))] * len(groups)
+        if target == "collection":
+            frame = context.lists.tally
+            counts = [int(frame[group].sum()) for group in groups]
+            total = len(frame) if self.AGAINST_REST else sum(counts)
+            return [Fraction(count, max(total, 1)) for count in counts]
+        shares: Shares = [Fraction(str(target[group])) if group in target else None for group in groups]
+        if shares.count(None) == 1:
+            rest = 1 - sum((share for share in shares if share is not None), Fraction(0))
+            shares[shares.index(None)] = max(rest, Fraction(0))
+        if None in shares and not self.AGAINST_REST:
+            raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
+        return shares
+
+
+class AgainstRest(GroupMeasure):
+    """A measure of one group against all other documents; with two groups the first unless named."""
+
+    AGAINST_REST = True
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
+
+    def group(self, groups: tuple[str, ...]) -> int:
+        return one_group(self, groups)
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        super().check_groups(groups)
+        chosen = groups[self.group(groups)]
+        target = self["target"]
+        if isinstance(target, Mapping) and chosen not in target and len(target) + 1 < len(groups):
+            raise InputError(f"{self}: the target names no share for {chosen}")
+
+
+def check_target(name: str, target: Any) -> None:
+    """Refuse a target that names no shares."""
+    if target is None:
+        return
+    if isinstance(target, str):
+        if target not in TARGETS:
+            raise InputError(
+                f"{name}: target cannot be {target!r}; {choices(target, TARGETS)}, or {{group: share}}"
+            )
+        return
+    shares = list(target.values())
+    numbers = all(isinstance(s, int | float) and not isinstance(s, bool) and 0 <= s <= 1 for s in shares)
+    if not shares or not numbers or sum(shares) > 1 + 1e-9:
+        raise InputError(
+            f"{name}: target is {target!r}, but must give shares between 0 and 1, together at most 1"
+        )
+
+
+def one_group(measure: GroupMeasure, groups: tuple[str, ...]) -> int:
+    """The column of the group that a measure is about."""
+    group = measure["group"]
+    if group is None:
+        if len(groups) > 2:
+            raise InputError(
+                f"{measure}: the groups are {', '.join(groups)}; name one, as in "
+                f"{measure.NAME}(group={groups[0]!r})@{measure['cutoff'] or 10}"
+            )
+        return 0
+    _known(measure, group, groups)
+    return groups.index(group)
+
+
+def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:
+    if group not in groups:
+        raise InputError(f"{measure}: no document shows {group!r}; {choices(group, groups)}")
+
+
+def each_list(context: Context) -> Iterator[Ints]:
+    """For each list the groups of its documents, documents × groups, best first."""
+    shown = context.lists.counts()
+    for start, length in zip(context.lists.starts.tolist(), context.lists.lengths.tolist(), strict=True):
+        yield shown[start : start + length]

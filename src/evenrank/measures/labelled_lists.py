@@ -1,0 +1,203 @@
+"""`represent`: labelled result lists and targets, out of files, frames or dicts, to representation bias."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+import evenrank
+from evenrank import tables
+from evenrank.errors import InputError
+from evenrank.formats import cells, rows
+from evenrank.formats.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
+from evenrank.measures.document_groups import (
+    GROUP,
+    UNKNOWN,
+    DocumentGroups,
+    given_groups,
+    normal_groups,
+    ordered_groups,
+)
+from evenrank.measures.fingerprint import fingerprint
+from evenrank.measures.representation import Representation, biases
+from evenrank.measures.targets import FULL, QUERY, Targets, full_targets, is_path, read_targets, refuse_where
+
+RANK = ("rank", "position")
+_COLUMNS: Mapping[str, Sequence[str]] = {"query": QUERY, "doc_id": DOC_ID, "rank": RANK, "group": GROUP}
+
+Lists = dict[str, list[str | None]]
+Path = str | os.PathLike[str]
+
+
+def represent(
+    results: Any,
+    targets: Any,
+    *,
+    at: int = 10,
+    short: str = "length",
+    labels: Any = None,
+    tally: Any = None,
+    columns: Mapping[str, str] | None = None,
+) -> Representation:
+    """Representation bias of result lists: does the top n show each feature value as often as it should?
+
+    Parameters
+    ----------
+    results
+        Result lists with labels: a path (TSV or CSV with a header, JSONL, Parquet), a frame or rows with
+        query, doc_id, rank and group (or gender, or label). Or a run (TREC file, dict), with `labels` or a
+        `tally`.
+    targets
+        True shares: a path, a frame or rows with query and one column for each feature value (one of two
+        suffices: the other's target is 1 minus it), perhaps a column population; a dict
+        ``{query: {feature: share}}``; or ``"full"``: the shares in the whole result list.
+    at
+        The cut-off n.
+    short
+        A list of fewer than n results is divided by its `length`; `paper` divides by n all the same.
+    labels, tally
+        For results without labels: labels of documents, or a tally that they are inferred from.
+    columns
+        What columns of the results are called: ``{"group": "perceived_gender"}``.
+    """
+    if isinstance(at, bool) or not isinstance(at, int) or at < 1:
+        raise InputError(f"at is {show(at)}; it must be a whole number, at least 1")
+    if short not in ("length", "paper"):
+        raise InputError(f"short is {show(short)}; it must be 'length' or 'paper'")
+    lists, how = _lists(results, _groups(labels, tally), columns or {})
+    shown = ordered_groups(label for values in lists.values() for label in values)
+    if not shown:
+        raise InputError("no result has a label", path=results if is_path(results) else None)
+    wanted = (
+        full_targets(lists, shown)
+        if isinstance(targets, str) and targets == FULL
+        else read_targets(targets, shown)
+    )
+    features = ordered_groups([*shown, *wanted.given])
+    wanted = wanted.completed(features)
+    features = tuple(f for f in features if any(f in shares for shares in wanted.shares.values()))
+    both = [query for query in lists if query in wanted.shares]
+    if not both:
+        raise InputError(
+            f"no query of the results has a target; results have {listing(lists, 2)}, "
+            f"targets {listing(wanted.shares, 2)}"
+        )
+    measured = {query: lists[query] for query in both}
+    top = [label for values in measured.values() for label in values[:at]]
+    left_out = {"no target": len(lists) - len(both), "no results": len(wanted.shares) - len(both)}
+    return Representation(
+        at=at,
+        features=features,
+        rows=tuple(
+            biases(measured, wanted.shares, features, at=at, short=short, populations=wanted.populations)
+        ),
+        lists=len(measured),
+        short=sum(len(values) < at for values in measured.values()),
+        unknown=sum(label is None for label in top) / len(top),
+        labels=how,
+        targets=wanted.how,
+        left_out={reason: count for reason, count in left_out.items() if count},
+        divisor="length" if short == "length" else "cut-off",
+        provenance=_provenance(lists, wanted, features),
+    )
+
+
+def _provenance(lists: Lists, targets: Targets, features: tuple[str, ...]) -> dict[str, Any]:
+    """Version, and fingerprints of the labels in their order and of the targets."""
+    shown = [(query, label or UNKNOWN) for query, values in lists.items() for label in values]
+    wanted = [
+        (query, feature, str(shares[feature]))
+        for query, shares in targets.shares.items()
+        for feature in features
+        if feature in shares
+    ]
+    frames = (pl.DataFrame(shown, orient="row"), pl.DataFrame(wanted, orient="row"))
+    return {
+        "evenrank": evenrank.__version__,
+        "results": fingerprint([frames[0]]),
+        "targets": fingerprint([frames[1]]),
+    }
+
+
+def _groups(labels: Any, tally: Any) -> DocumentGroups | None:
+    if labels is not None and tally is not None:
+        raise InputError("labels and a tally are given; give one of them")
+    if labels is not None:
+        return given_groups(labels)
+    if tally is None:
+        return None
+    from evenrank.measures.document_groups import inferred_groups
+    from evenrank.words.tally import Tally
+
+    return inferred_groups(Tally.of(tally))
+
+
+def _lists(results: Any, groups: DocumentGroups | None, columns: Mapping[str, str]) -> tuple[Lists, str]:
+    """The label of each result, list by list, and where the labels come from."""
+    for name in columns:
+        if name not in _COLUMNS:
+            raise InputError(f"there is no column {name!r} to map; one of {', '.join(_COLUMNS)}")
+    names = {name: (columns[name],) if name in columns else known for name, known in _COLUMNS.items()}
+    if groups is not None:
+        del names["group"]
+    path = results if is_path(results) else None
+    line: int | None = None
+    if isinstance(results, Mapping) or (path is not None and _is_run(path, names["query"])):
+        if groups is None:
+            raise InputError("a run has no labels; give labels or a tally", path=path)
+        table = tables.run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
+    elif path is None:
+        table = rows.as_frame(results, names, part="scoreddocs")
+    else:
+        table, line = cells.read(path)
+        table = rows.rename(table, names, path=path)
+    table = _checked(table, path, line)
+    labels: list[str | None]
+    if groups is None:
+        labels, how = normal_groups(table["group"].cast(pl.String).to_list()), "given"
+    else:
+        labels, how = _looked_up(table["doc_id"], groups), groups.how
+    table = table.with_columns(pl.Series("group", labels, dtype=pl.String))
+    lists: Lists = {}
+    for query, label in table.sort("rank", maintain_order=True).select("query", "group").iter_rows():
+        lists.setdefault(query, []).append(label)
+    return {query: lists[query] for query in table["query"].unique(maintain_order=True)}, how
+
+
+def _checked(table: pl.DataFrame, path: Path | None, line: int | None) -> pl.DataFrame:
+    """Queries and documents are there, ranks are whole numbers, nothing is there twice."""
+    if table.is_empty():
+        raise InputError("the results table has no rows", path=path)
+    table = table.with_columns(
+        pl.col("query", "doc_id").cast(pl.String), whole_numbers(table["rank"], path=path, line=line)
+    )
+    for name in ("query", "doc_id"):
+        refuse_where(table[name].fill_null("") == "", f"{name} is empty", path, line)
+    refuse_where(table["rank"] < 1, "rank is less than 1", path, line)
+    refuse_repeats(table, ["query", "doc_id"], path=path, line=line)
+    refuse_repeats(table, ["query", "rank"], path=path, line=line)
+    return table
+
+
+def _is_run(path: Path, query_names: Sequence[str]) -> bool:
+    """Whether a file is a run in TREC format: its first line names no query column."""
+    from evenrank.formats import files, parquet
+
+    if os.path.isfile(path) and files.magic(path) == parquet.MAGIC:  # noqa: PTH113
+        return False
+    first = files.whole(path).tobytes().split(b"\n", 1)[0].decode(errors="replace").strip()
+    separator = "\t" if "\t" in first else ","
+    names = [name.strip().strip('"') for name in first.removeprefix("\ufeff").split(separator)]
+    return not {*query_names} & {*names} and len(first.split()) in (5, 6)
+
+
+def _looked_up(doc_ids: pl.Series, groups: DocumentGroups) -> list[str | None]:
+    label: dict[str, str] = {}
+    for group in groups.groups:
+        label |= dict.fromkeys(groups.frame.filter(pl.col(group) == 1)["doc_id"].to_list(), group)
+    if not label.keys() & set(doc_ids.to_list()):
+        raise InputError("none of the results has a label; check that labels and results belong together")
+    return [label.get(doc_id) for doc_id in doc_ids.to_list()]

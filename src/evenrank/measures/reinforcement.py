@@ -1,0 +1,251 @@
+"""Measuring GSR: the slope over the queries of a run, its interval, and the engines it is compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from evenrank import stats
+from evenrank.errors import InputError
+from evenrank.measures import slope
+from evenrank.measures.attribution import Attribution, largest_first
+from evenrank.measures.gendered_lists import Valued
+from evenrank.measures.measurements import Measurement
+from evenrank.measures.slope import Ints, Line
+from evenrank.measures.stereotype import StereotypeReinforcement
+from evenrank.measures.study import Fitted, Study
+from evenrank.measures.subsets import labels_of, left_out
+from evenrank.measures.summary import Options
+
+if TYPE_CHECKING:
+    from evenrank.measures.sources import Sources
+
+EQUAL = "all queries are equally gendered"
+
+
+@dataclass(frozen=True, eq=False)
+class Reinforcement(Measurement):
+    """GSR of one run. Values by query are contributions, for attribution and not for intervals.
+
+    Attributes
+    ----------
+    fitted
+        Where the queries stand (`x`, `y`) and the line through them, with r and its standard error.
+    baselines
+        GSR of the perfect engine (all and only the relevant documents, if qrels are given) and of
+        documents drawn at random.
+    """
+
+    fitted: Fitted | None = None
+    lines: Callable[[], dict[str, Fitted]] = dict
+
+    @cached_property
+    def baseline_lines(self) -> dict[str, Fitted]:
+        """The lines of the baselines, to be drawn beside this one."""
+        return self.lines()
+
+    @property
+    def line(self) -> Line | None:
+        return None if self.fitted is None else self.fitted.line
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided p of the correlation."""
+        return None if self.line is None else slope.significance(self.line.r, self.queries)
+
+    @property
+    def relative(self) -> float | None:
+        """(GSR − GSR of the perfect engine) / GSR of the perfect engine."""
+        perfect = self.baselines["perfect"].value if "perfect" in self.baselines else None
+        return None if self.value is None or not perfect else (self.value - perfect) / perfect
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        line = self.line
+        about = {
+            "r": None if line is None or math.isnan(line.r) else line.r,
+            "p": self.p,
+            "error": None if line is None else line.error,
+            "relative": self.relative,
+            **{name: baseline.to_dict() for name, baseline in self.baselines.items()},
+        }
+        row = super().to_dict(per_query)
+        contributions = row.pop("per_query", None)
+        return row | about | ({} if contributions is None else {"per_query": contributions})
+
+
+def measure_reinforcement(
+    name: str,
+    run: pl.DataFrame,
+    measures: Sequence[StereotypeReinforcement],
+    study: Study,
+    sources: Sources,
+    options: Options,
+) -> list[Measurement]:
+    """GSR of a normalised run, over all its queries unless `only` chooses some."""
+    labels, only = sources.labels, options.only or "all"
+    label = labels_of(study.query_ids, labels)
+    chosen = np.ones(len(label), bool) if only == "all" else (label == only).fill_null(False).to_numpy()
+    deepest = np.max([m.depths(study.relevant, len(label)) for m in measures], axis=0)
+    listed = study.listed(name, deepest)
+    ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
+    known = dict.fromkeys([*study.query_ids.to_list(), *ranked])
+    results: list[Measurement] = []
+    for measure in measures:
+        depths = measure.depths(study.relevant, len(label))
+        top = listed.top(depths)
+        fitted = study.fitted(top, measure["discount"], chosen)
+        defined = fitted.line is not None
+        ids = study.query_ids.gather(fitted.queries if defined else [])
+        missed = left_out(
+            known,
+            set(ids.to_list()),
+            labels=labels,
+            only=only,
+            otherwise="the query has no text",
+            reasons=_reasons(study, depths, top, set(ranked), fitted),
+        )
+        apart = [other for other in label.drop_nulls().unique().sort().to_list() if other != only]
+        results.append(
+            Reinforcement(
+                run=name,
+                measure=measure,
+                summary=fitted.summary(options.bootstrap),
+                left_out=missed,
+                query_ids=ids,
+                values=fitted.contributions if defined else np.zeros(0),
+                part_values=fitted.parts if defined else {},
+                only=None if labels is None else only,
+                subsets={
+                    other: study.fitted(
+                        top, measure["discount"], (label == other).fill_null(False).to_numpy()
+                    ).summary(options.bootstrap)
+                    for other in (apart if options.only is None else [])
+                },
+                notes=_notes(study, fitted, options),
+                attribution=attribution(study, fitted) if options.explain and defined else None,
+                yardsticks=partial(study.baselines, measure, chosen, options.bootstrap),
+                fitted=fitted,
+                lines=partial(study.baseline_lines, measure, chosen),
+            )
+        )
+    return results
+
+
+def _reasons(study: Study, depths: Ints, listed: Valued, ranked: set[str], fitted: Fitted) -> dict[str, str]:
+    """Why each query that is not measured has no value; the first reason that applies."""
+    reasons = {}
+    fitted_rows = set(fitted.queries.tolist())
+    for row, query in enumerate(study.query_ids.to_list()):
+        if np.isnan(study.x[row]):
+            reasons[query] = "the query has no word with a value"
+        elif depths[row] == 0:
+            reasons[query] = "no relevant document"
+        elif query not in ranked:
+            reasons[query] = "nothing ranked"
+        elif fitted.line is None and row in fitted_rows:
+            reasons[query] = EQUAL
+        else:
+            reasons[query] = "no ranked document has a value"
+    return reasons
+
+
+def _notes(study: Study, fitted: Fitted, options: Options) -> tuple[str, ...]:
+    notes = []
+    if fitted.line is None and len(fitted.x):
+        few = "only one query has a value" if len(fitted.x) == 1 else EQUAL
+        notes.append(f"undefined: {few}, and no line can be fitted")
+    if study.lacking:
+        notes.append(f"{study.lacking:,} relevant documents are not in the collection")
+    if options.ties == "expected":
+        notes.append("tied documents stand in the order of their ids: GSR has no mean over orders")
+    return tuple(notes)
+
+
+def attribution(study: Study, fitted: Fitted) -> Attribution:
+    """What each word, document and query adds to the slope; exact, and each frame adds up to it."""
+    texts, collection = study.collection.texts, study.collection
+    held = ~np.isnan(fitted.entries.values)
+    owner, rows, shares = fitted.owner[held], fitted.entries.doc_rows[held], fitted.shares[held]
+    dx = fitted.x - fitted.x.mean()
+    scale = (dx / (float(dx @ dx) * fitted.sizes))[owner] * fitted.weights[held]
+    by_word = texts.word_shares(
+        study.query_texts,
+        collection.found,
+        fitted.queries[owner],
+        rows,
+        scale,
+        float(fitted.y.mean()),
+    )
+    used = np.flatnonzero(by_word)
+    sides = ("positive", "negative") if texts.other_pairs else ("female", "male")
+    words = pl.DataFrame(
+        {
+            "group": [sides[0] if texts.values[i] > 0 else sides[1] for i in used.tolist()],
+            "word": [texts.vocabulary[i] for i in used.tolist()],
+            "contribution": by_word[used],
+        },
+        schema={"group": pl.String, "word": pl.String, "contribution": pl.Float64},
+    )
+    documents = (
+        pl.DataFrame({"doc_id": collection.doc_ids.gather(rows), "contribution": shares})
+        .group_by("doc_id", maintain_order=True)
+        .agg(queries=pl.len().cast(pl.Int64), contribution=pl.col("contribution").sum())
+    )
+    queries = pl.DataFrame(
+        {
+            "query_id": study.query_ids.gather(fitted.queries),
+            "contribution": fitted.contributions / len(fitted.x),
+        }
+    )
+    assert fitted.line is not None
+    return Attribution(
+        value=fitted.line.slope,
+        words=largest_first(words, ["word"]),
+        documents=largest_first(documents, ["doc_id"]),
+        queries=largest_first(queries, ["query_id"]),
+    )
+
+
+def compare_reinforcement(
+    first: Reinforcement,
+    second: Reinforcement,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> stats.Comparison:
+    """How much more one run reinforces stereotypes than another, over the queries that both have.
+
+    The interval draws queries, the same for both runs, and refits both slopes. p is that of a
+    permutation test in which the two lists of a query change places.
+
+    Parameters
+    ----------
+    first, second
+        What :func:`evenrank.measure` gives for GSR of two runs, measured in one call.
+    """
+    if first.measure != second.measure:
+        raise InputError(f"{first.measure} and {second.measure} cannot be compared")
+    if first.fitted is None or second.fitted is None:
+        raise InputError("there is nothing to compare; give two measurements of GSR")
+    common, mine, theirs = np.intersect1d(first.fitted.queries, second.fitted.queries, return_indices=True)
+    x, gap = first.fitted.x[mine], first.fitted.y[mine] - second.fitted.y[theirs]
+    if not np.array_equal(x, second.fitted.x[theirs]):
+        raise InputError("the two were measured with different queries or vectors; measure them in one call")
+    line = slope.fit(x, gap)
+    if line is None:
+        return stats.Comparison(None, None, None, None, None, "", "permutation", len(common))
+    interval = stats.bootstrap(
+        slope.slopes, x, gap, confidence=confidence, resamples=resamples, seed=seed, paired=True
+    )
+    terms = (x - x.mean()) * gap
+    p = stats.paired(terms, np.zeros(len(terms)), test="permutation", seed=seed).p
+    return stats.Comparison(
+        line.slope, interval.low, interval.high, p, None, "", "permutation", len(common), line.slope
+    )

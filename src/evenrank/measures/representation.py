@@ -1,0 +1,245 @@
+"""Representation bias: does a result list show a group as often as it should?
+
+A. Lipani, F. Piroi and E. Yilmaz, Towards More Accountable Search Engines: Online Evaluation of
+Representation Bias, 2021. All is exact: ratios are fractions, so that 0.15 · 10 is one and a half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+ROWS = 11
+"""Rows of each list of remarkable queries, as in the paper's Tables 2 and 3."""
+HALF = Fraction(1, 2)
+
+
+def achievable(target: Fraction, n: int, count: int) -> int:
+    """How many of n results should show a feature value whose true share is `target`.
+
+    With δ = target · n − ⌊target · n⌋: ⌊target · n⌋ if δ < ½, ⌈target · n⌉ if δ > ½. If δ = ½ both are
+    equally right, and the one nearer to `count`, the number that is shown, is taken: the engine gets the
+    benefit of the doubt. Definition 2.3 of the paper.
+    """
+    wanted = target * n
+    below = math.floor(wanted)
+    delta = wanted - below
+    if delta == HALF:
+        return below if count <= below else below + 1
+    return below + (delta > HALF)
+
+
+def representation_bias(count: int, n: int, target: Fraction) -> Fraction:
+    """β@n: the share of n results that show a feature value, minus the share that should.
+
+    (count − achievable) / n. From −1 to 1; positive: the list leans toward the feature value, negative:
+    against it, 0: as often as it should. Definition 2.4 of the paper; its Eq. 5 prints the opposite sign,
+    its text and its tables use this one.
+    """
+    return Fraction(count - achievable(target, n, count), n)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One feature value in one result list: shares shown (`model`) and wished for (`target`)."""
+
+    query: str
+    feature: str
+    model: Fraction
+    target: Fraction
+    bias: Fraction
+    n: int
+    population: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "query": self.query,
+            "feature": self.feature,
+            "model": float(self.model),
+            "target": float(self.target),
+            "bias": float(self.bias),
+        }
+
+
+@dataclass(frozen=True)
+class Representation:
+    """Representation bias of result lists, by query and over queries.
+
+    Attributes
+    ----------
+    at
+        The cut-off n.
+    features
+        The feature values that were measured, in order.
+    rows
+        One for each query and feature value.
+    short
+        Lists with fewer than n results, and `unknown`: the share of the top results that show no feature
+        value (they count in n).
+    labels
+        Where the feature values of the results come from: given, or inferred and how.
+    targets
+        Where the targets come from.
+    left_out
+        How many queries have no value, by reason.
+    """
+
+    at: int
+    features: tuple[str, ...]
+    rows: tuple[Row, ...]
+    lists: int
+    short: int
+    unknown: float
+    labels: str
+    targets: str
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    divisor: str = "length"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, feature: str) -> list[Row]:
+        """The rows of one feature value."""
+        return [row for row in self.rows if row.feature == feature]
+
+    def summary(self, feature: str) -> dict[str, float | int | None]:
+        """MB (mean), SB (standard deviation, ddof 1), MAB (mean absolute bias), min, max, queries."""
+        values = [row.bias for row in self.of(feature)]
+        n = len(values)
+        if not n:
+            return {"MB": None, "SB": None, "MAB": None, "min": None, "max": None, "queries": 0}
+        mean = sum(values, Fraction(0)) / n
+        squares = sum(((value - mean) ** 2 for value in values), Fraction(0))
+        return {
+            "MB": float(mean),
+            "SB": math.sqrt(squares / (n - 1)) if n > 1 else None,
+            "MAB": float(sum(map(abs, values), Fraction(0)) / n),
+            "min": float(min(values)),
+            "max": float(max(values)),
+            "queries": n,
+        }
+
+    def histogram(self, feature: str) -> dict[float, int]:
+        """How many queries have each bias −1, …, −1/n, 0, 1/n, …, 1 (of a short list: the nearest)."""
+        counts = Counter(round(row.bias * self.at) for row in self.of(feature))
+        return {step / self.at: counts[step] for step in range(-self.at, self.at + 1)}
+
+    def grid(self, feature: str, *, seed: int = 0) -> pl.DataFrame:
+        """Target against model, with jitter: query, target, model, and x, y within the square around them.
+
+        Points on the diagonal are free of bias. The jitter only keeps points apart that fall on one
+        another; the same seed gives the same points.
+        """
+        rows = self.of(feature)
+        jitter = (np.random.default_rng(seed).random((len(rows), 2)) - 0.5) * 0.8 / self.at
+        target, model = [float(row.target) for row in rows], [float(row.model) for row in rows]
+        return pl.DataFrame(
+            {
+                "query": [row.query for row in rows],
+                "target": target,
+                "model": model,
+                "x": np.array(target) + jitter[:, 0],
+                "y": np.array(model) + jitter[:, 1],
+            },
+            schema_overrides={"query": pl.String, "target": pl.Float64, "model": pl.Float64},
+        )
+
+    def against(self, feature: str, rows: int = ROWS) -> list[Row]:
+        """The queries most biased against a feature value, the worst first."""
+        return sorted((row for row in self.of(feature) if row.bias < 0), key=lambda row: row.bias)[:rows]
+
+    def toward(self, feature: str, rows: int = ROWS) -> list[Row]:
+        """The queries most biased toward a feature value, the worst first."""
+        return sorted((row for row in self.of(feature) if row.bias > 0), key=lambda row: -row.bias)[:rows]
+
+    def unbiased(self, feature: str, rows: int = ROWS) -> list[Row]:
+        """Queries without bias, one for each target there is, then others up to `rows`, by target.
+
+        Of several with the same target the one with the largest population comes first, where
+        populations are known, else the first given.
+        """
+        free = sorted((row for row in self.of(feature) if row.bias == 0), key=lambda r: -(r.population or 0))
+        seen: set[Fraction] = set()
+        first: list[Row] = []
+        others: list[Row] = []
+        for row in free:
+            (others if row.target in seen else first).append(row)
+            seen.add(row.target)
+        return sorted([*first, *others[: max(0, rows - len(first))]], key=lambda row: row.target)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        return {
+            "at": self.at,
+            "features": {feature: self.summary(feature) for feature in self.features},
+            "queries": [row.to_dict() for row in self.rows],
+            "labels": self.labels,
+            "targets": self.targets,
+            "lists": self.lists,
+            "short_lists": {"count": self.short, "divided_by": self.divisor},
+            "unknown": self.unknown,
+            "left_out": dict(self.left_out),
+            "histograms": {
+                feature: [{"bias": bias, "queries": n} for bias, n in self.histogram(feature).items()]
+                for feature in self.features
+            },
+            "most": {
+                feature: {
+                    "against": [row.to_dict() for row in self.against(feature)],
+                    "unbiased": [row.to_dict() for row in self.unbiased(feature)],
+                    "toward": [row.to_dict() for row in self.toward(feature)],
+                }
+                for feature in self.features
+            },
+            "grids": {feature: self.grid(feature).to_dicts() for feature in self.features},
+            "provenance": dict(self.provenance),
+        }
+
+    def frame(self) -> pl.DataFrame:
+        """One row for each query and feature value."""
+        return pl.DataFrame(
+            [row.to_dict() for row in self.rows],
+            schema={"query": pl.String, "feature": pl.String}
+            | dict.fromkeys(("model", "target", "bias"), pl.Float64),
+        )
+
+
+def biases(
+    lists: Mapping[str, Sequence[str | None]],
+    targets: Mapping[str, Mapping[str, Fraction]],
+    features: Sequence[str],
+    *,
+    at: int,
+    short: str = "length",
+    populations: Mapping[str, float] | None = None,
+) -> list[Row]:
+    """β@n of each query and feature value that has a target.
+
+    Parameters
+    ----------
+    lists
+        For each query the feature values of its results, best first; None: not known, counts in n.
+    targets
+        For each query the true share of feature values.
+    short
+        A list of fewer than n results is divided by its `length`, or, as in the `paper`, by n.
+    """
+    found = []
+    for query, shown in lists.items():
+        top = shown[:at]
+        n = at if short == "paper" else min(at, len(shown))
+        for feature in features:
+            target = targets.get(query, {}).get(feature)
+            if target is None or not n:
+                continue
+            count = sum(value == feature for value in top)
+            wanted = achievable(target, n, count)
+            bias = representation_bias(count, n, target)
+            size = (populations or {}).get(query)
+            found.append(Row(query, feature, Fraction(count, n), Fraction(wanted, n), bias, n, size))
+    return found

@@ -1,0 +1,303 @@
+"""What goes with GSR: where queries stand, what debiasing moves, and whether other vectors agree.
+
+A. Fabris, A. Purpura, G. Silvello and G. A. Susto, Gender Stereotype Reinforcement, Information Processing &
+Management 57(6), 2020, §4.2. Each function returns plain tables and numbers that a report can draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from ir_measures import AP, P, nDCG
+from ir_measures.measures import Measure
+
+from evenrank import stats, tables
+from evenrank.errors import InputError
+from evenrank.measures.evaluate import measure
+from evenrank.measures.reinforcement import Reinforcement
+from evenrank.measures.slope import Line, significance
+from evenrank.measures.stereotype import GSR
+from evenrank.vectors.texts import gendered_texts
+from evenrank.words.tokenizer import tokens
+
+_EXACT = 8  # points whose orders are all tried: 40,320
+
+
+class GenderedQuery(NamedTuple):
+    """A query, how far it leans, and each of its words with its own leaning (None: it does not count)."""
+
+    query_id: str
+    text: str
+    g: float
+    words: tuple[tuple[str, float | None], ...]
+
+
+def most_gendered(
+    queries: Any, vectors: Any = None, *, count: int = 10, pairs: Any = None
+) -> tuple[list[GenderedQuery], list[GenderedQuery]]:
+    """The queries that lean most to the positive (female) side, and to the negative; the furthest first.
+
+    Figure 7 of the paper. Ties keep the order of the queries.
+    """
+    table, texts = tables.queries(queries), gendered_texts(vectors, pairs=pairs)
+    g = texts.of_texts(table["text"].to_list())
+    defined = np.flatnonzero(~np.isnan(g))
+    value = dict(zip(texts.vocabulary, texts.values.tolist(), strict=True))
+
+    def shown(row: int) -> GenderedQuery:
+        query_id, text = table.row(row)
+        words = tuple((word, value.get(word)) for word in tokens(text))
+        return GenderedQuery(query_id, text, float(g[row]), words)
+
+    order = defined[np.argsort(g[defined], kind="stable")]
+    positive = defined[np.argsort(-g[defined], kind="stable")]
+    return (
+        [shown(row) for row in positive[:count].tolist()],
+        [shown(row) for row in order[:count].tolist()],
+    )
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Queries as points, g(q) against g_q(L), with the line through them and the perfect engine's.
+
+    `points` has the columns query_id, x, y and contribution.
+    """
+
+    points: pl.DataFrame
+    line: Line | None
+    perfect: Line | None
+
+
+def scatter(measured: Reinforcement) -> Scatter:
+    """Where the queries of a run stand (Figures 8 and 9 of the paper)."""
+    fitted = measured.fitted
+    if fitted is None or fitted.line is None:
+        raise InputError(f"{measured.measure} of {measured.run} is undefined; there is no line to draw")
+    points = pl.DataFrame(
+        {
+            "query_id": measured.query_ids,
+            "x": fitted.x,
+            "y": fitted.y,
+            "contribution": fitted.contributions,
+        }
+    )
+    perfect = measured.baseline_lines.get("perfect")
+    return Scatter(points, fitted.line, None if perfect is None else perfect.line)
+
+
+def reinforcement_table(
+    runs: Mapping[str, Any],
+    vectors: Mapping[str, Any],
+    *,
+    docs: Any,
+    queries: Any,
+    qrels: Any = None,
+    measures: Measure = GSR,
+    confidence: float | None = 0.95,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Systems × vectors: absolute and relative GSR, with intervals (Table 2 of the paper).
+
+    The perfect and the random engine have rows of their own. `vectors` maps a name to anything
+    :func:`evenrank.vectors.genderedness` takes; None is the shipped table.
+    """
+    given = {"docs": tables.docs(docs), "queries": tables.queries(queries), "qrels": qrels}
+    frames = {name: tables.run(run) for name, run in runs.items()}
+    rows: list[dict[str, Any]] = []
+    for name, source in vectors.items():
+        measured = measure(frames, measures, vectors=source, confidence=confidence, seed=seed, **given)
+        last: Reinforcement | None = None
+        for found in measured:
+            assert isinstance(found, Reinforcement)
+            last = found
+            r = None if found.line is None or np.isnan(found.line.r) else found.line.r
+            rows.append(_row(found.run, name, found.summary, found.relative) | {"r": r, "p": found.p})
+        if last is not None:
+            perfect = last.baselines["perfect"].value if "perfect" in last.baselines else None
+            for kind, summary in last.baselines.items():
+                relative = None if not perfect or summary.value is None else summary.value / perfect - 1
+                rows.append(_row(kind, name, summary, relative) | {"r": None, "p": None})
+    schema = {"system": pl.String, "vectors": pl.String, "queries": pl.Int64}
+    numbers = dict.fromkeys(("GSR", "low", "high", "relative", "r", "p"), pl.Float64)
+    return pl.DataFrame(rows, schema={**schema, **numbers})
+
+
+def _row(system: str, vectors: str, summary: Any, relative: float | None) -> dict[str, Any]:
+    return {
+        "system": system,
+        "vectors": vectors,
+        "queries": summary.queries,
+        "GSR": summary.value,
+        "low": summary.low,
+        "high": summary.high,
+        "relative": relative,
+    }
+
+
+def effectiveness_table(
+    runs: Mapping[str, Any],
+    qrels: Any,
+    *,
+    against: Mapping[str, str] | None = None,
+    measures: Sequence[Measure] = (AP, nDCG @ 100, P @ 10),
+) -> pl.DataFrame:
+    """What debiasing costs in effectiveness (Table 3 of the paper).
+
+    One row for each run and measure: its mean, and the difference to the run it is compared with
+    (`against` maps a debiased run to its regular one) with the p of a paired t-test.
+    """
+    against = dict(against or {})
+    for name in {*against, *against.values()} - set(runs):
+        raise InputError(f"there is no run {name!r} to compare; one of {', '.join(runs)}")
+    measured = measure({name: tables.run(run) for name, run in runs.items()}, measures, qrels=qrels)
+    rows = []
+    for found in measured:
+        other = None if found.run not in against else measured[against[found.run], found.measure]
+        test = None
+        if other is not None:
+            mine, theirs = found.per_query(), other.per_query()
+            both = [query for query in mine if query in theirs]
+            test = stats.paired([mine[q] for q in both], [theirs[q] for q in both], test="t")
+        rows.append(
+            {
+                "run": found.run,
+                "measure": str(found.measure),
+                "value": found.value,
+                "against": against.get(found.run),
+                "difference": None if test is None else test.difference,
+                "p": None if test is None else test.p,
+            }
+        )
+    text, number = dict.fromkeys(("run", "measure"), pl.String), pl.Float64
+    more = {"value": number, "against": pl.String, "difference": number, "p": number}
+    return pl.DataFrame(rows, schema={**text, **more})
+
+
+def kendall_distance(first: Sequence[str], second: Sequence[str]) -> float:
+    """How differently two lists order documents: 0 for the same list, 1 for lists without a common one.
+
+    K^(0) of R. Fagin, R. Kumar and D. Sivakumar, Comparing Top k Lists, SIAM J. Discrete Math. 17(1),
+    2003: the pairs of documents that the two lists are known to order differently, where a list ranks
+    what it holds above what it does not; divided by their largest possible number.
+    """
+    if not len(first) or not len(second):
+        return 0.0 if len(first) == len(second) else 1.0
+    union = list(dict.fromkeys([*first, *second]))
+    ranks = []
+    for listed in (first, second):
+        place = {doc: rank for rank, doc in enumerate(listed)}
+        if len(place) < len(listed):
+            raise InputError("a document stands twice in a list")
+        ranks.append(np.array([place.get(doc, len(union)) for doc in union]))
+    one, two = (np.sign(each[:, None] - each[None, :]) for each in ranks)
+    return float((one * two < 0).sum() / 2 / (len(first) * len(second)))
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation, its p, and the points behind it."""
+
+    r: float | None
+    p: float | None
+    points: pl.DataFrame
+
+
+def debiasing_distances(
+    before: Any, after: Any, queries: Any, vectors: Any = None, *, depth: int = 100
+) -> Correlation:
+    """Does debiasing move the lists of gendered queries most? (Figure 10 of the paper)
+
+    `points` has query_id, |g(q)| and the Kendall distance of the two lists; Pearson's r between them.
+    """
+    asked = tables.queries(queries)
+    g = dict(zip(asked["query_id"], gendered_texts(vectors).of_texts(asked["text"].to_list()), strict=True))
+    lists = [
+        dict(
+            tables.run(run)
+            .filter(pl.col("rank") <= depth)
+            .group_by("query_id", maintain_order=True)
+            .agg("doc_id")
+            .iter_rows()
+        )
+        for run in (before, after)
+    ]
+    common = [q for q in lists[0] if q in lists[1] and not np.isnan(g.get(q, np.nan))]
+    points = pl.DataFrame(
+        {
+            "query_id": common,
+            "g": [abs(float(g[q])) for q in common],
+            "distance": [kendall_distance(lists[0][q], lists[1][q]) for q in common],
+        },
+        schema={"query_id": pl.String, "g": pl.Float64, "distance": pl.Float64},
+    )
+    r = pearson(points["g"].to_numpy(), points["distance"].to_numpy())
+    return Correlation(r, None if r is None else significance(r, len(points)), points)
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Whether two sets of vectors tell the same story: of the systems, and of the queries.
+
+    `systems` has the columns system, first and second (GSR with each), `queries` query_id, first and
+    second (g with each).
+    """
+
+    spearman: float | None
+    spearman_p: float | None
+    pearson: float | None
+    pearson_p: float | None
+    systems: pl.DataFrame
+    queries: pl.DataFrame
+
+
+def reliability(
+    runs: Mapping[str, Any],
+    first: Any,
+    second: Any,
+    *,
+    docs: Any,
+    queries: Any,
+    qrels: Any = None,
+    measures: Measure = GSR,
+    seed: int = 0,
+) -> Reliability:
+    """Spearman's ρ of the systems' GSR, baselines included, and Pearson's r of g(q), between two vectors."""
+    readers = {"first": gendered_texts(first), "second": gendered_texts(second)}
+    table = reinforcement_table(
+        runs, readers, docs=docs, queries=queries, qrels=qrels, measures=measures, confidence=None, seed=seed
+    )
+    systems = table.pivot("vectors", index="system", values="GSR").drop_nulls()
+    rho, p = spearman(systems["first"].to_numpy(), systems["second"].to_numpy())
+    asked = tables.queries(queries)
+    texts = asked["text"].to_list()
+    g = asked.select("query_id", **{name: pl.Series(each.of_texts(texts)) for name, each in readers.items()})
+    g = g.filter(pl.col("first").is_not_nan() & pl.col("second").is_not_nan())
+    r = pearson(g["first"].to_numpy(), g["second"].to_numpy())
+    return Reliability(rho, p, r, None if r is None else significance(r, len(g)), systems, g)
+
+
+def spearman(x: np.ndarray, y: np.ndarray) -> tuple[float | None, float | None]:
+    """Spearman's ρ and its two-sided p, exact for up to eight points: the usual formula fails for so few."""
+    from scipy.stats import rankdata
+
+    first, second = rankdata(x), rankdata(y)
+    rho = pearson(first, second)
+    if rho is None or len(x) > _EXACT:
+        return rho, None if rho is None else significance(rho, len(x))
+    orders = second[np.array(list(permutations(range(len(x)))))]
+    products = (orders - second.mean()) @ (first - first.mean())
+    observed = abs(float((second - second.mean()) @ (first - first.mean())))
+    return rho, float((np.abs(products) >= observed - 1e-9).mean())
+
+
+def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
+    """Pearson's r; None for fewer than three points, or where one side does not vary."""
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])

@@ -1,0 +1,25 @@
+"""Psychological characteristics of judged or retrieved text, and how they differ with the query's gender.
+
+================ =======================================================================
+scoring.py       `scores`: percent and count of every category in every document
+ready.py         tables of scores made elsewhere, such as LIWC's own output
+sampling.py      as many queries of each gender as the smallest class has
+comparing.py     one characteristic, female against male queries: difference, tests, effect
+judgments.py     `audit_judgments`: what the judged documents say
+rankings.py      `audit_rankings`: what rankers return, and how one differs from another
+================ =======================================================================
+"""
+
+from evenrank.psychology.comparing import Characteristic
+from evenrank.psychology.judgments import JudgmentsAudit, audit_judgments
+from evenrank.psychology.rankings import RankingsAudit, audit_rankings
+from evenrank.psychology.scoring import scores
+
+__all__ = [
+    "Characteristic",
+    "JudgmentsAudit",
+    "RankingsAudit",
+    "audit_judgments",
+    "audit_rankings",
+    "scores",
+]

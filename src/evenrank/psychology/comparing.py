@@ -1,0 +1,148 @@
+"""One characteristic, female against male queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evenrank import stats
+from evenrank.errors import InputError
+from evenrank.psychology.scoring import categories
+from evenrank.stats import Comparison
+from evenrank.words.dictionaries import CHARACTERISTICS, TREE
+
+LEVEL = 0.05  # below it a difference is called one
+
+
+@dataclass(frozen=True)
+class Characteristic:
+    """How strongly a characteristic shows in texts for female and male queries.
+
+    Attributes
+    ----------
+    process
+        Which process it is part of (`affect` for `anger`), itself if it is one, else empty.
+    means
+        Mean percent over the queries of each gender.
+    welch, rank_sum
+        Female − male, so that positive values mean more of it for female queries: difference,
+        interval, p (uncorrected), effect (Hedges' g; Cliff's delta).
+    p_holm, rank_sum_p_holm
+        The two p-values, corrected over all characteristics that were compared.
+    """
+
+    name: str
+    process: str
+    means: Mapping[str, float]
+    welch: Comparison
+    rank_sum: Comparison
+    p_holm: float | None = None
+    rank_sum_p_holm: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        return self.welch.difference
+
+    @property
+    def higher(self) -> str | None:
+        """`female` or `male`, whichever mean is higher; None if neither is."""
+        if not self.difference:
+            return None
+        return "female" if self.difference > 0 else "male"
+
+    @property
+    def verdict(self) -> str:
+        """What Welch's test bears out: a difference, one before correction only, or none."""
+        if self.welch.p is None or self.welch.p >= LEVEL:
+            return "no difference"
+        corrected = self.p_holm is not None and self.p_holm < LEVEL
+        return f"higher for {self.higher}" + ("" if corrected else " (uncorrected only)")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "characteristic": self.name,
+            "process": self.process,
+            **self.means,
+            "difference": self.difference,
+            "low": self.welch.low,
+            "high": self.welch.high,
+            "p": self.welch.p,
+            "p_holm": self.p_holm,
+            "g": self.welch.effect,
+            "rank_sum_p": self.rank_sum.p,
+            "rank_sum_p_holm": self.rank_sum_p_holm,
+            "cliffs_delta": self.rank_sum.effect,
+            "verdict": self.verdict,
+        }
+
+
+def process_of(name: str) -> str:
+    """The process that a characteristic is part of; empty for a category outside the tree."""
+    if name in TREE:
+        return name
+    return next((process for process, parts in TREE.items() if name in parts), "")
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """The characteristics of the tree among these names, in its order."""
+    return [name for name in CHARACTERISTICS if name in names]
+
+
+def chosen(table: pl.DataFrame, wanted: Sequence[str] | None) -> list[str]:
+    """The characteristics to compare: those asked for, or all of the tree that the table has."""
+    held = categories(table)
+    if wanted is None:
+        found = in_order(held)
+        if not found:
+            raise InputError(f"none of the categories is known ({', '.join(held[:8])}); name characteristics")
+        return found
+    for name in wanted:
+        if name not in held:
+            raise InputError(f"there is no category {name!r}; there are: {', '.join(held)}")
+    return list(wanted)
+
+
+def compare(
+    table: pl.DataFrame, names: Sequence[str], *, confidence: float = 0.95, seed: int = 0
+) -> tuple[Characteristic, ...]:
+    """Each characteristic over queries (``gender`` and a column for each name), p corrected over all."""
+    sides = {str(gender): part for (gender,), part in table.group_by(["gender"], maintain_order=True)}
+    female, male = sides["female"], sides["male"]
+    order = [gender for gender in ("female", "male", "neutral", "other") if gender in sides]
+    found = []
+    for name in names:
+        a, b = female[name].to_numpy(), male[name].to_numpy()
+        found.append(
+            Characteristic(
+                name=name,
+                process=process_of(name),
+                means={gender: float(sides[gender][name].mean()) for gender in order},  # type: ignore[arg-type]
+                welch=stats.welch(a, b, confidence=confidence),
+                rank_sum=stats.rank_sum(a, b, confidence=confidence, seed=seed),
+            )
+        )
+    welch = stats.holm([one.welch.p for one in found])
+    ranks = stats.holm([one.rank_sum.p for one in found])
+    return tuple(
+        replace(one, p_holm=p, rank_sum_p_holm=q) for one, p, q in zip(found, welch, ranks, strict=True)
+    )
+
+
+def bars(found: Sequence[Characteristic]) -> pl.DataFrame:
+    """One row for each bar of the grouped bars: process, characteristic, gender, percent."""
+    return pl.DataFrame(
+        [
+            {"process": one.process, "characteristic": one.name, "gender": gender, "percent": mean}
+            for one in found
+            for gender, mean in one.means.items()
+        ],
+        schema={
+            "process": pl.String,
+            "characteristic": pl.String,
+            "gender": pl.String,
+            "percent": pl.Float64,
+        },
+    )

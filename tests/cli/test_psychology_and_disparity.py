@@ -1,0 +1,89 @@
+"""`evenrank psychology` and `evenrank disparity` as a user types them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from evenrank import demo
+from evenrank.cli import main
+
+DEMO = demo.folder()
+QRELS, GENDERS, DOCS = (str(DEMO / name) for name in ("qrels.txt", "genders.tsv", "docs.tsv"))
+RUNS = ["--run", str(DEMO / "bm25.run"), "--run", str(DEMO / "dense.run")]
+
+
+def shown(capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(list(arguments)) == code
+    out, err = capfd.readouterr()
+    return err if code else out
+
+
+def test_judgments_as_a_table_and_as_json(capfd: pytest.CaptureFixture[str]) -> None:
+    given = ("psychology", "--qrels", QRELS, "--genders", GENDERS, "--docs", DOCS)
+    assert "p Holm" in shown(capfd, *given)
+    found = json.loads(shown(capfd, *given, "--format", "json"))
+    assert found["queries"] == {"female": 6, "male": 6, "neutral": 6}
+    assert found["affiliation"] is True
+    first = found["characteristics"][0]
+    assert {"characteristic", "difference", "p", "p_holm", "g", "cliffs_delta"} <= set(first)
+
+
+def test_runs_are_compared_with_the_baseline(capfd: pytest.CaptureFixture[str]) -> None:
+    given = ("psychology", *RUNS, "--genders", GENDERS, "--docs", DOCS, "--no-balance", "--at", "5")
+    found = json.loads(shown(capfd, *given, "--format", "json"))
+    assert found["baseline"] == "bm25"
+    assert {row["run"] for row in found["reductions"]} == {"dense"}
+    assert "reduction" in shown(capfd, *given, "--format", "csv").splitlines()[0]
+
+
+def test_a_ready_table_needs_nothing_else(capfd: pytest.CaptureFixture[str], shared: Path) -> None:
+    files = [str(shared / "data" / "liwc" / f"{name}.csv") for name in ("female", "male", "neutral")]
+    options = [word for file in files for word in ("--scores", file)]
+    rows = list(csv.DictReader(io.StringIO(shown(capfd, "psychology", *options, "--format", "csv"))))
+    verdicts = {row["characteristic"]: row["verdict"] for row in rows}
+    assert verdicts["anger"] == "higher for male"
+    assert verdicts["reward"] == "higher for female (uncorrected only)"
+    assert verdicts["achievement"] == "no difference"
+
+
+def test_disparity_of_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    given = ("disparity", *RUNS, "--qrels", QRELS, "--genders", GENDERS, "--measure", "nDCG@10")
+    found = json.loads(shown(capfd, *given, "--format", "json"))
+    assert [row["run"] for row in found["runs"]] == ["bm25", "dense"]
+    assert found["changes"][0]["baseline"] == "bm25"
+    assert "p Welch" in shown(capfd, *given)
+    assert r"\toprule" in shown(capfd, *given, "--format", "latex")
+
+
+def test_association_of_two_files(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name, scores in (("female", "1 2 3"), ("male", "2 3 4")):
+        rows = "".join(f"{i}\t{score}\n" for i, score in enumerate(scores.split()))
+        (tmp_path / f"{name}.tsv").write_text("query_id\tscore\n" + rows)
+    files = [str(tmp_path / f"{name}.tsv") for name in ("female", "male")]
+    options = ["--association", files[0], "--association", files[1]]
+    found = json.loads(shown(capfd, "disparity", *options, "--format", "json"))
+    assert found["wasserstein"] == 1
+    assert "Kolmogorov" in shown(capfd, "disparity", *options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("disparity", "--qrels", QRELS, "--genders", GENDERS), "needs --run"),
+        (("disparity", *RUNS, "--qrels", QRELS, "--genders", GENDERS, "--measure", "RaB@3"), "measures bias"),
+        (("psychology", "--genders", GENDERS, "--docs", DOCS), "give qrels"),
+        (("psychology", *RUNS, "--docs", DOCS), "give --genders"),
+        (("psychology", "--scores", "nowhere.csv"), "nowhere.csv"),
+    ],
+)
+def test_bad_input_gets_one_line(
+    capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    line = shown(capfd, *arguments, code=2).strip()
+    assert problem in line
+    assert len(line.splitlines()) == 1
