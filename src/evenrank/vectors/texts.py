@@ -274,7 +274,7 @@ def _table(vocabulary: list[str]) -> kernel.Table:
         bits=np.full(1024, np.uint64(0xFFFFFFFFFFFFFFFF)),
         slots=slots,
         phrases=np.zeros((0, 5), np.int64),
-        corners=np.zeros(1 << 15, np.uint32),
+        corners=np.zeros(1, np.uint32),
         prefixes=np.zeros((1, 6), np.int64),
         pool=pool,
         kind=unicode.kind,

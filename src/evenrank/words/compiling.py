@@ -146,10 +146,12 @@ def _hash_table(rows: Mapping[bytes, tuple[int, int, int]], pool: bytearray) -> 
     return table
 
 
-def _corners(prefixes: Iterable[bytes]) -> np.ndarray:
-    """For the first three letters of a token (five bits of each), the lengths of the prefixes to try."""
-    lengths = np.zeros((32, 32, 32), np.uint32)  # by third, second and first letter
+def _corners(prefixes: Mapping[bytes, int]) -> np.ndarray:
+    """For the first four letters of a token (five bits of each), the lengths of the prefixes to try."""
+    if not prefixes:
+        return np.zeros(1, np.uint32)  # never looked at
+    lengths = np.zeros((32, 32, 32, 32), np.uint32)  # by fourth, third, second and first letter
     for prefix in prefixes:
-        corner = tuple(slice(None) if i >= len(prefix) else prefix[i] & 31 for i in (2, 1, 0))
+        corner = tuple(slice(None) if i >= len(prefix) else prefix[i] & 31 for i in (3, 2, 1, 0))
         lengths[corner] |= np.uint32(1 << min(len(prefix), kernel.LONG))
     return lengths.reshape(-1)

@@ -42,7 +42,7 @@ class Table(NamedTuple):
     bits: np.ndarray  # uint64[1024]: one bit for each 16-bit hash of a slot's token
     slots: np.ndarray  # int64[·, 6]: words, and first tokens of phrases
     phrases: np.ndarray  # int64[·, 5]: those of one first token together, the longest first
-    corners: np.ndarray  # uint32[32768]: by the first three letters, the lengths of prefixes to try
+    corners: np.ndarray  # uint32[2**20]: by the first four letters, the lengths of prefixes to try
     prefixes: np.ndarray  # int64[·, 4]: one row if there is no prefix
     pool: np.ndarray  # uint8: all folded tokens
     kind: np.ndarray  # uint8, by code point: see tokenizer.Unicode
@@ -84,12 +84,12 @@ def hash_key(key, size):
 
 @compiled
 def _corner(key):
-    """Five bits of each of the first three bytes."""
-    key = np.uint64(key)
-    five = np.uint64(31)
+    """Five bits of each of the first four bytes."""
+    key, five = np.uint64(key), np.uint64(31)
     second = ((key >> np.uint64(8)) & five) << np.uint64(5)
     third = ((key >> np.uint64(16)) & five) << np.uint64(10)
-    return (key & five) | second | third
+    fourth = ((key >> np.uint64(24)) & five) << np.uint64(15)
+    return (key & five) | second | third | fourth
 
 
 @compiled
