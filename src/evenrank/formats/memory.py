@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -53,7 +54,11 @@ def docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, na
 
 def _viewed(part: pl.DataFrame, id_column: str, column: str, start: int) -> pa.RecordBatch:
     """Ids, and texts as Polars has them: views, known to be UTF-8, which nobody needs to copy."""
-    ids = id_array(part[id_column].to_arrow(compat_level=pl.CompatLevel.oldest()), id_column, row=start)
+    ids = part[id_column].to_arrow(compat_level=pl.CompatLevel.oldest())
+    lengths = np.diff(np.frombuffer(ids.buffers()[1], np.int64)[ids.offset : ids.offset + len(ids) + 1])
+    if ids.null_count or not lengths.all():
+        id_array(ids, id_column, row=start)  # says which
+    ids = ids.cast(pa.string())
     if part[column].null_count():
         bad = start + part[column].is_null().arg_max() + 1  # type: ignore[operator]
         raise InputError(f"row {bad}: {column} is missing")

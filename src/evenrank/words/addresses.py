@@ -70,10 +70,15 @@ def _of_views(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Texts anywhere: 16 bytes each that hold a length and a short text, or say where a long one is."""
     _, views, *buffers = array.buffers()
     fields = np.frombuffer(views, np.int32).reshape(-1, 4)[array.offset : array.offset + len(array)]
-    own = views.address + 16 * np.arange(array.offset, array.offset + len(array)) + 4
-    sizes, short = fields[:, 0].astype(np.int64), fields[:, 0] <= _INLINE
-    which = np.where(short, 0, fields[:, 2])
+    sizes, places = fields[:, 0].astype(np.int64), fields[:, 3].astype(np.int64)
     bases = np.array([buffer.address for buffer in buffers] or [0], np.int64)
     tops = np.array([buffer.address + buffer.size for buffer in buffers] or [0], np.int64)
-    starts = np.where(short, own, bases[which] + fields[:, 3])
+    short = sizes <= _INLINE
+    if not short.any():
+        which = fields[:, 2] if len(buffers) > 1 else 0
+        starts = places + bases[which]
+        return starts, starts + sizes, tops[which]
+    which = np.where(short, 0, fields[:, 2])
+    own = views.address + 16 * np.arange(array.offset, array.offset + len(array)) + 4
+    starts = np.where(short, own, bases[which] + places)
     return starts, starts + sizes, np.where(short, views.address + views.size, tops[which])

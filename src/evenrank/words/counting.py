@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from evenrank.formats.blocks import Block
@@ -54,8 +55,8 @@ def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
     """The rows of the tally for one batch of documents."""
     found = matcher.count(batch.column("text"))
     columns = [batch.column("doc_id"), pa.array(found.tokens)]
-    columns += [pa.array(found.counts[:, g]) for g in range(len(matcher.groups))]
-    columns += [pa.array(found.logwords[:, g]) for g in range(len(matcher.groups))]
+    columns += [pa.array(np.ascontiguousarray(found.counts[:, g])) for g in range(len(matcher.groups))]
+    columns += [pa.array(np.ascontiguousarray(found.logwords[:, g])) for g in range(len(matcher.groups))]
     names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
     return pa.RecordBatch.from_arrays(columns, names)
 
