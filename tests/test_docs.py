@@ -1,8 +1,8 @@
 """Every command and every example in the documentation is run, and what it shows is what it prints.
 
-`console` blocks hold commands behind `$` and their output, if it is of interest; a `python` block may be followed by a `text` block
-with its output, and shares its names with the blocks above it. A line that is `…` stands for lines left out,
-one that ends in `…` for the rest of the line. Blocks of other kinds are not run.
+`console` blocks hold commands behind `$` and their output, if it is of interest; a `python` block may be
+followed by a `text` block with its output, and shares its names with the blocks above it. A line that is `…`
+stands for lines left out, one that ends in `…` for the rest of the line. Blocks of other kinds are not run.
 """
 
 from __future__ import annotations

@@ -44,13 +44,13 @@ _HOME = {
 
 # Effectiveness measures, straight from ir_measures, so that one import serves a mixed list.
 _EFFECTIVENESS = (
-    "AP", "Bpref", "ERR", "Judged", "P", "R", "RBP", "RR", "Rprec", "Success", "infAP", "nDCG",
+    "AP", "Bpref", "ERR", "Judged", "P", "R", "RR", "Rprec", "Success", "infAP", "nDCG",
 )  # fmt: skip
 
 __all__ = ["__version__", *_HOME, *_EFFECTIVENESS]
 
 if TYPE_CHECKING:
-    from ir_measures import AP, ERR, RBP, RR, Bpref, Judged, P, R, Rprec, Success, infAP, nDCG
+    from ir_measures import AP, ERR, RR, Bpref, Judged, P, R, Rprec, Success, infAP, nDCG
 
     from evenrank.errors import InputError
     from evenrank.measures.associating import association

@@ -173,7 +173,7 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
     if order not in ("score", "rank"):
         raise InputError(f"order is {show(order)}; it must be 'score' or 'rank'")
     if isinstance(x, pl.DataFrame) and x.schema == RUN_SCHEMA:
-        if _MADE.get(id(x)) is x:
+        if _is_made(x):
             return x
         if _is_ordered(x):
             return _made(x)
@@ -193,12 +193,32 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
 
 
 # Runs that are known to be in order: checking a million rows again takes longer than measuring them.
-_MADE: weakref.WeakValueDictionary[int, pl.DataFrame] = weakref.WeakValueDictionary()
+# With each a second handle to its memory: Polars then copies before it changes a cell in place, so that
+# a frame which still has the same buffers has the same values.
+_MADE: dict[int, tuple[weakref.ref[pl.DataFrame], pl.DataFrame]] = {}
 
 
 def _made(frame: pl.DataFrame) -> pl.DataFrame:
-    _MADE[id(frame)] = frame
+    key = id(frame)
+    _MADE[key] = weakref.ref(frame, lambda _: _MADE.pop(key, None)), frame.clone()
     return frame
+
+
+def _is_made(frame: pl.DataFrame) -> bool:
+    """Did :func:`run` make this very frame, and has nothing in it changed since?"""
+    known, copy = _MADE.get(id(frame), (None, None))
+    return known is not None and known() is frame and _buffers(frame) == _buffers(copy)
+
+
+def _buffers(frame: pl.DataFrame | None) -> list[tuple[Any, ...]]:
+    """Where the columns lie in memory."""
+    newest = pl.CompatLevel.newest()
+    columns = [] if frame is None else frame.get_columns()
+    chunks = (chunk.to_arrow(compat_level=newest) for column in columns for chunk in column.get_chunks())
+    return [
+        (len(chunk), chunk.offset, *(buffer and buffer.address for buffer in chunk.buffers()))
+        for chunk in chunks
+    ]
 
 
 def _ordered(frame: pl.DataFrame) -> pl.DataFrame:
@@ -275,8 +295,9 @@ def genders(x: Any) -> pl.DataFrame:
     """Known genders of queries: ``query_id`` and ``gender`` (female, male, neutral, other).
 
     ``x`` is a path (``query_id<TAB>label``, ``query_id<TAB>text<TAB>label``, or TSV or CSV with a
-    header), a frame, a dict ``{query_id: label}`` or rows. f, m, n and non-gendered are understood in
-    either case; any other label is ``other``.
+    header, or Parquet), a frame, a dict ``{query_id: label}`` or rows. f, m, n, women, non-gendered and
+    the like are understood in either case. Any other label in a file is refused; in memory it is
+    ``other``.
     """
     path = _path(x)
     if path:

@@ -51,7 +51,8 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
 
 
 def test_every_command_has_a_help_text() -> None:
-    for command in ("demo", "measure", "tally", "lexicons", "pool", "vote"):
+    commands = "demo measure represent psychology disparity tally lexicons pool vote vectors reproduce"
+    for command in commands.split():
         assert "Usage" in evenrank(command, "--help").stdout
     assert evenrank("--version").stdout.startswith("evenrank ")
 
@@ -118,7 +119,6 @@ def test_results_go_to_stdout_or_to_a_file(form: str, tmp_path: Path) -> None:
         DEMO / "docs.tsv",
         "--format",
         form,
-        "--explain",
     )
     shown = evenrank(*arguments).stdout
     evenrank(*arguments, "-o", tmp_path / "out")
@@ -139,7 +139,7 @@ def test_bad_input_gets_one_line_that_names_the_remedy(tmp_path: Path) -> None:
     broken.write_text("q1 Q0 d1 1 2.5 x\nq1 Q0 d2 2 many x\n")
     assert "broken.run:2:" in refused("measure", "ARaB@10", "--run", broken, *docs)
     strange = tmp_path / "strange.run"
-    strange.write_text("q1 Q0 nowhere 1 2.5 x\n")
+    strange.write_text("q1 Q0 d001 1 3.5 x\nq1 Q0 nowhere 2 2.5 x\n")
     assert "nowhere" in refused("measure", "ARaB@10", "--run", strange, *docs)
     evenrank("measure", "ARaB@10", "--run", strange, *docs, "--missing", "zero")
     assert "no such file" in refused("tally", tmp_path / "none.tsv", "-o", tmp_path / "t.parquet")
@@ -163,6 +163,52 @@ def test_lexicons_are_listed_and_shown() -> None:
     assert json.loads(evenrank("lexicons", "rekabsaz2020", "--format", "json").stdout)["groups"]["male"]
 
 
-def test_debug_shows_the_traceback() -> None:
+def test_debug_shows_the_traceback_and_keeps_the_exit_code() -> None:
     command = [*COMMAND, "measure", "Nothing@3", "--run", str(DEMO / "bm25.run"), "--debug"]
-    assert "Traceback" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" in done.stderr
+    assert done.returncode == 2
+
+
+def test_options_that_a_form_has_no_place_for_are_refused() -> None:
+    arguments = ("measure", "ARaB@10", DEMO / "bm25.run", "--docs", DEMO / "docs.tsv", "--format")
+    assert "--explain" in refused(*arguments, "csv", "--explain")
+    assert "--explain" in refused(*arguments, "latex", "--explain")
+    assert "--per-query" in refused(*arguments, "latex", "--per-query")
+    evenrank("lexicons", "--format", "csv", code=2)
+
+
+def test_csv_says_which_queries_were_measured() -> None:
+    arguments = ("measure", "ARaB@10", DEMO / "bm25.run", "--docs", DEMO / "docs.tsv", "--format", "csv")
+    assert "only" not in evenrank(*arguments).stdout
+    heading, row = evenrank(*arguments, "--genders", DEMO / "genders.tsv").stdout.splitlines()
+    assert dict(zip(heading.split(","), row.split(","), strict=True))["only"] == "neutral"
+
+
+def test_a_mistyped_run_is_a_file_that_is_missing_and_not_a_measure() -> None:
+    docs = ("--docs", DEMO / "docs.tsv")
+    assert "runs/bm25.rn: no such file" in refused("measure", "ARaB@10", "runs/bm25.rn", *docs)
+    assert "bm26.run: no such file" in refused("measure", "ARaB@10", DEMO / "bm25.run", "bm26.run", *docs)
+    assert "folder" in refused("measure", "ARaB@10", DEMO, *docs)
+    (run,) = measured("ARaB@10", f"mine={DEMO / 'bm25.run'}", *docs)
+    assert run["run"] == "mine"
+    assert "measure" in refused("measure", "A" * 5000, DEMO / "bm25.run", *docs)
+
+
+def test_the_background_may_be_one_of_the_runs_by_name() -> None:
+    common = ("NFaiRR@10", DEMO / "bm25.run", DEMO / "dense.run", "--docs", DEMO / "docs.tsv", "--background")
+    assert measured(*common, "dense") == measured(*common, DEMO / "dense.run")
+
+
+def test_pool_reads_documents_and_runs_as_measure_does(tmp_path: Path) -> None:
+    docs = tmp_path / "docs.jsonl"
+    docs.write_text('{"key": "d1", "body": "he said"}\n{"key": "d2", "body": "she said"}\n')
+    run = tmp_path / "x.run"
+    run.write_text("q1 Q0 d1 1 1.0 x\nq1 Q0 d2 2 2.0 x\nq1 Q0 nowhere 3 0.5 x\n")
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("q1\twho said it\n")
+    common = ("pool", run, "--queries", queries, "--docs", docs, "--fields", "body", "--id-field", "key")
+    common = (*common, "--missing", "zero", "--measure", "RaB@1", "--reveal")
+    assert "female" in evenrank(*common).stdout.splitlines()[1]
+    leaning = evenrank(*common, "--order", "rank").stdout.splitlines()[1].split("\t")
+    assert "male" in leaning

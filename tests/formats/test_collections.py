@@ -136,6 +136,18 @@ def test_a_bad_line_is_named_in_any_block(tmp_path: Path, monkeypatch: pytest.Mo
         tables.docs(path).frame()
 
 
+def test_a_header_may_name_columns_that_nobody_asked_for(tmp_path: Path) -> None:
+    path = tsv(tmp_path, "DocID\tURL\tTitle\tBody\na\tu\tt\tb\n")
+    assert as_dict(tables.docs(path)) == {"a": "t b"}
+    assert as_dict(tables.docs(path, id_field="URL", fields=["Body"])) == {"u": "b"}
+
+
+def test_a_first_line_of_data_is_no_header(tmp_path: Path) -> None:
+    assert as_dict(tables.docs(tsv(tmp_path, "id\ta text\ntext\tid\n"))) == {"id": "a text", "text": "id"}
+    with pytest.raises(InputError, match=r":1: more than one tab"):
+        tables.docs(tsv(tmp_path, "d1\ttitle\ttext\n")).frame()
+
+
 def test_what_a_headerless_file_cannot_have_is_not_ignored(tmp_path: Path) -> None:
     path = tsv(tmp_path, "a\tb\n")
     with pytest.raises(InputError, match="no header names the field key"):

@@ -129,10 +129,10 @@ def test_a_bad_line_of_queries_is_named(content: str | bytes, message: str, tmp_
 )
 def test_hostile_topics_do_not_take_long(hostile: str, tmp_path: Path) -> None:
     path = write(tmp_path, "<top>\n<num> 1\n<title> a\n" + hostile)
-    start = time.perf_counter()
+    start = time.process_time()
     with contextlib.suppress(InputError):
         tables.queries(path)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_bad_parquet_is_refused_with_its_column(tmp_path: Path) -> None:
@@ -143,3 +143,10 @@ def test_bad_parquet_is_refused_with_its_column(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=f"^{path}: cannot be read"):
         tables.queries(path)
+
+
+def test_labelled_queries_are_queries_too(tmp_path: Path) -> None:
+    path = tmp_path / "voted.tsv"
+    path.write_text("query_id\ttext\tlabel\nq1\twhat is love\tneutral\n")
+    assert tables.queries(path).rows() == [("q1", "what is love")]
+    assert tables.genders(path).rows() == [("q1", "neutral")]

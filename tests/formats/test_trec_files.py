@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 
@@ -150,3 +153,38 @@ def test_a_bad_line_of_judgements_is_named(content: str, message: str, tmp_path:
     path = write(tmp_path, content)
     with pytest.raises(InputError, match=f"^{path}{message}"):
         tables.qrels(path)
+
+
+ODD = {
+    "wide": pa.array([1], pa.decimal256(60, 2)),
+    "zone": pa.array([1], pa.timestamp("us", tz="Mars/Olympus")),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_columns_of_a_parquet_file_that_are_not_needed_are_not_read(odd: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    columns = {"query_id": ["q"], "doc_id": ["d"], "score": [1.0], "relevance": [1], "text": ["t"]}
+    pq.write_table(pa.table({**columns, "odd": ODD[odd]}), path)
+    assert tables.run(path).row(0) == ("q", "d", 1.0, 1)
+    assert tables.qrels(path).row(0) == ("q", "d", 1)
+    assert tables.queries(path).row(0) == ("q", "t")
+    pq.write_table(pa.table({**columns, "score": ODD[odd]}), path)
+    with pytest.raises(InputError, match=r"t\.parquet: column score holds"):
+        tables.run(path)
+    pq.write_table(pa.table({"query_id": ["q"], "doc_id": ["d"], "similarity": ODD[odd]}), path)
+    with pytest.raises(InputError, match="no column score; found query_id, doc_id, similarity"):
+        tables.run(path)
+
+
+def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    ids = [f"d{i}" for i in range(999)]
+    pq.write_table(
+        pa.table({"query_id": ["q"] * 999, "doc_id": ids, "score": list(map(float, range(999)))}), path
+    )
+    content = path.read_bytes()
+    for at in range(4, len(content) - 64, 97):
+        path.write_bytes(content[:at] + b"\xff" * 64 + content[at + 64 :])
+        with contextlib.suppress(InputError):
+            tables.run(path)

@@ -3,12 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import ARaB, InputError, RaB
+from evenrank.measures.attribution import summed
 from evenrank.measures.base import BiasMeasure
 from evenrank.measures.magnitude import MAGNITUDES
 
@@ -68,6 +71,18 @@ def test_documents_that_are_not_those_of_the_tally_are_refused() -> None:
         er.measure(
             {"q": {"d": 1.0}}, ["RaB@1"], tally=er.tally({"d": "he"}), docs={"d": "he he"}, explain=True
         )
+
+
+def test_documents_that_are_not_given_are_named() -> None:
+    with pytest.raises(InputError, match="the documents lack d, which the tally holds"):
+        er.measure({"q": {"d": 1.0}}, ["RaB@1"], tally=er.tally({"d": "he"}), docs={"e": "he"}, explain=True)
+
+
+def test_sums_are_made_row_by_row() -> None:
+    rows = np.random.default_rng(0).normal(size=10_000) * 10.0 ** np.tile(np.arange(10), 1000)
+    frame = pl.DataFrame({"key": ["a", "b"] * 5000, "contribution": rows})
+    found = summed(frame, ["key"], ["contribution"])
+    assert found.rows() == [("a", sum(rows[::2].tolist())), ("b", sum(rows[1::2].tolist()))]
 
 
 def test_a_real_run_is_explained_exactly(shared: Path) -> None:

@@ -107,7 +107,10 @@ def test_documents_outside_the_collection_are_refused(tally: er.Tally) -> None:
     with pytest.raises(InputError, match="the collection lacks"):
         ir_measures.calc_aggregate(er.bind([ARaB @ 2], tally=tally), QRELS, run)
     bound = er.bind([ARaB @ 2], tally=tally, missing="zero")
+    run = {"q1": {"x": 1.0}, "q2": {"d3": 1.0}}
     assert ir_measures.calc_aggregate(bound, QRELS, run)[bound[0]] == 0
+    with pytest.raises(InputError, match="missing cannot be 'zeros'; did you mean 'zero'"):
+        er.bind([ARaB @ 2], tally=tally, missing="zeros")
 
 
 # PyTerrier
@@ -138,6 +141,16 @@ def test_an_experiment_gives_the_same_values(pt: Any, tally: er.Tally, qrels: An
     table = pt.Experiment([results], topics, judged, bound, names=["run"])
     found = [table[str(m)].item() for m in bound]
     assert found == pytest.approx(values(tally, qrels=qrels, measures=measures))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_experiment_takes_effectiveness_that_was_not_bound(pt: Any, tally: er.Tally) -> None:
+    qrels = {"q1": {"d1": 1}, "q9": {"d1": 1}}
+    results, topics, judged = frames(RUN, qrels)
+    measures = [nDCG @ 10, *er.bind([ARaB @ 2], tally=tally)]
+    table = pt.Experiment([results], topics, judged, measures, names=["run"])
+    found = [table[str(m)].item() for m in measures]
+    assert found == pytest.approx(values(tally, qrels=qrels, measures=[nDCG @ 10, ARaB @ 2]))
 
 
 @pytest.mark.filterwarnings("ignore")

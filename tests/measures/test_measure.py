@@ -2,9 +2,12 @@
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import ir_measures
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -43,6 +46,7 @@ def test_value_parts_and_absolute_mean() -> None:
     assert found.summary.spread == pytest.approx(np.std([1, -0.5, -1], ddof=1))
     assert found.summary.quantiles["0.5"] == -0.5
     assert found.beyond(0.6) == pytest.approx(2 / 3)
+    assert found.to_dict()["beyond"] == {"0.1": 1.0}
 
 
 def test_a_mixed_list_keeps_its_order() -> None:
@@ -82,6 +86,35 @@ def test_runs_are_named() -> None:
     assert run_name(".run") == ".run"
 
 
+def test_scores_may_be_numbers_of_numpy() -> None:
+    run = {q: {d: np.float32(s) for d, s in docs.items()} for q, docs in RUN.items()}
+    assert one(run=run).value == one().value
+
+
+def test_a_fork_of_a_process_that_measured_refuses_to_measure_but_still_tallies() -> None:
+    code = """
+import os, warnings
+import evenrank as er
+warnings.simplefilter("ignore")
+run, docs = {"q": {"d": 1.0}}, {"d": "he"}
+er.measure(run, "RaB@1", docs=docs)
+if child := os.fork():
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+try:
+    er.measure(run, "RaB@1", tally=None, docs=docs)
+except er.InputError as error:
+    print(error, flush=True)
+print(er.tally(docs)["male"].to_list(), flush=True)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "measuring does not work in a forked process; start workers with spawn",
+        "[1]",
+    ]
+
+
 # Which queries
 
 
@@ -97,6 +130,21 @@ def test_effectiveness_is_over_judged_queries_and_0_where_nothing_was_returned()
     assert found.value == 0.5
     assert found.left_out == {"not judged": 1}
     assert found.notes == ("judged queries with nothing returned, counted as 0: 1",)
+
+
+def test_documents_that_were_not_returned_rank_below_all_others() -> None:
+    run, qrels = {"q": {"d1": 9.0, "d2": 8.0}}, {"q": {"d9": 1, "d2": 1}}
+    measure = "Compat(p=0.8)"
+    (direct,) = ir_measures.iter_calc([ir_measures.Compat(p=0.8)], qrels, run)
+    assert one(measure, run=run, qrels=qrels, docs=None).value == pytest.approx(direct.value)
+
+
+def test_undefined_effectiveness_is_left_out_and_counted() -> None:
+    run = {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 1.0}}
+    qrels = {"q1": {"d1": 1}, "q2": {"d1": 1}, "q3": {"d1": 1}}
+    found = er.measure(run, ["nDCG@10", "Accuracy@10"], qrels=qrels)["Accuracy@10"]
+    assert found.per_query() == {"q1": 1.0, "q3": 0.0}
+    assert found.left_out == {"undefined": 1}
 
 
 def test_sums_stay_sums() -> None:
@@ -155,7 +203,7 @@ STRANGE = RUN | {"q4": {"x1": 2.0, "d1": 1.0}, "q5": {"x2": 1.0}}
 
 
 def test_documents_outside_the_collection_are_refused_by_name_and_number() -> None:
-    with pytest.raises(InputError, match=r"run: the collection lacks 2 of its documents \(x1, x2\)"):
+    with pytest.raises(InputError, match=r"the collection lacks 2 of its documents in the top 2 \(x1, x2\)"):
         one(run=STRANGE)
 
 
@@ -165,8 +213,12 @@ def test_only_documents_above_the_cut_off_are_looked_for() -> None:
 
 
 def test_missing_zero_counts_them_as_having_no_words() -> None:
-    each = one(run=STRANGE, missing="zero").per_query()
+    found = one(run=STRANGE, missing="zero")
+    each = found.per_query()
     assert (each["q4"], each["q5"]) == (1.5, 0.0)
+    assert found.notes == (
+        "2 of 8 ranked documents in the top 2 are not in the collection: counted as having no words",
+    )
 
 
 def test_missing_skip_closes_the_gap() -> None:
@@ -174,6 +226,13 @@ def test_missing_skip_closes_the_gap() -> None:
     assert found.per_query()["q4"] == 3.0
     assert "q5" not in found.per_query()
     assert found.left_out == {"no ranked document is in the collection": 1}
+    assert found.notes == ("2 of 9 ranked documents are not in the collection: skipped",)
+
+
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+def test_a_run_of_another_collection_is_refused_whatever_is_done_with_missing(missing: str) -> None:
+    with pytest.raises(InputError, match="the collection lacks all of its documents"):
+        one(run={"q": {"x1": 1.0, "x2": 0.5}}, missing=missing)
 
 
 # Ties
@@ -184,6 +243,15 @@ def test_the_share_of_queries_with_a_tie_across_the_cut_off_is_told() -> None:
     run = {"q1": tied, "q2": apart, "q3": alone, "q4": tied}
     assert one(RaB @ 1, run=run).ties == 0.5
     assert one(RaB @ 2, run=run).ties == 0.0
+
+
+def test_ties_above_the_cut_off_are_told_where_the_order_counts() -> None:
+    inside = {"d1": 2.0, "d2": 2.0, "d3": 1.0}
+    run = {"q1": inside, "q2": {"d1": 3.0, "d2": 2.0, "d3": 1.0, "d4": 1.0}}
+    assert one(RaB @ 2, run=run).ties == 0.0
+    for measure in (ARaB @ 2, FaiRR @ 2, NFaiRR @ 2):
+        assert one(measure, run=run).ties == 0.5
+    assert one(ARaB @ 3, run=run).ties == 1.0
 
 
 def test_ties_go_by_id_descending_or_by_expectation() -> None:
@@ -333,6 +401,13 @@ def test_the_same_input_gives_the_same_provenance() -> None:
         ({"measure": "nDCG@10"}, "nDCG@10 needs relevance judgments"),
         ({"measure": "RaB"}, "needs a cut-off"),
         ({"run": {}}, "at least one run"),
+        ({"resamples": 0}, "resamples is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"confidence": 1.0}, "confidence is 1.0"),
+        ({"confidence": 95}, "between 0 and 1"),
+        ({"measure": "RaB@99999999999999999999"}, "must be at most"),
+        ({"measure": "P(rel=0)@5", "qrels": QRELS}, r"cannot compute P\(rel=0\)@5: .* positive"),
+        ({"measure": "RBP", "qrels": QRELS}, "cannot compute RBP: Unsupported"),
     ],
 )
 def test_what_cannot_work_is_refused(given: dict[str, Any], why: str) -> None:

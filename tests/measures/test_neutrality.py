@@ -107,7 +107,15 @@ def test_nfairr_is_undefined_where_nothing_is_neutral() -> None:
 def test_depth_limits_the_background() -> None:
     lists = lists_of(np.array([[2, 0], [1, 1]]))
     assert (NFaiRR @ 2).per_query(Context(lists, background=lists)).values == pytest.approx([1 / np.log2(3)])
-    assert np.isnan((NFaiRR(depth=1) @ 2).per_query(Context(lists, background=lists)).values).all()
+    assert np.isnan((NFaiRR(depth=1) @ 1).per_query(Context(lists, background=lists)).values).all()
+
+
+def test_the_background_reaches_down_to_the_cut_off() -> None:
+    with pytest.raises(InputError, match=r"depth is 1, but must be .* as in NFaiRR\(depth=2\)@2"):
+        NFaiRR(depth=1) @ 2
+    with pytest.raises(InputError, match="depth is 200"):
+        NFaiRR @ 300
+    assert str(NFaiRR(depth=300) @ 300) == "NFaiRR(depth=300)@300"
 
 
 @pytest.mark.parametrize("target", [{"female": 0.5}, (0.5, 0.6), (1.5, -0.5), {"female": "x", "male": 1}])

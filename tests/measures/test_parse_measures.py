@@ -38,7 +38,7 @@ fairr = st.builds(
     targets,
 )
 nfairr = st.builds(
-    lambda t, depth, target: NFaiRR(depth=depth, target=target) @ t, cutoffs, st.integers(1, 999), targets
+    lambda t, more, target: NFaiRR(depth=t + more, target=target) @ t, cutoffs, st.integers(1, 999), targets
 )
 effective = st.one_of(
     st.builds(lambda m, t: m @ t, st.sampled_from([nDCG, RR, AP, P, R]), cutoffs),

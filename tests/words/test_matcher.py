@@ -205,3 +205,15 @@ def test_eight_threads_and_a_forked_process_count_the_same() -> None:
     with context.Pool(2) as processes:
         assert processes.map(_total, [texts] * 4) == [expected] * 4
     assert [int(n) for n in MATCHERS["words"].count(texts, threads=4).counts.sum(axis=0)] == expected
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_two_phrases_with_the_same_first_word_the_longer_one_wins(turn: int) -> None:
+    groups = {"short": ["prime minister"], "long": ["prime minister elect"]}
+    matcher = Matcher(Lexicon("phrases", dict(list(groups.items())[::turn])), "words")
+    found = matcher.count(["The prime minister elect met the prime minister."])
+    assert dict(zip(matcher.groups, found.counts[0].tolist(), strict=True)) == {"short": 1, "long": 1}
+    together = Lexicon("phrases", {"all": ["prime minister", "prime minister elect"][::turn]})
+    assert Matcher(together, "words").find(["prime minister elect"])["word"].to_list() == [
+        "prime minister elect"
+    ]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import multiprocessing
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import evenrank as er
 from evenrank import demo, tables
 from evenrank.errors import InputError
 from evenrank.words import cache, counting
+from evenrank.words.lexicon import Lexicon
 from evenrank.words.tally import Tally, tally_to_file
 
 TEXTS = {"d1": "She met her brother.", "d2": "He left; his sister, her mother and his son did not.", "d3": ""}
@@ -197,3 +199,90 @@ def test_a_forked_process_tallies_the_same() -> None:
     expected = _forked_counts(docs)  # threads have run in this process before the fork
     with multiprocessing.get_context("fork").Pool(2) as processes:
         assert processes.map_async(_forked_counts, [docs] * 4).get(timeout=60) == [expected] * 4
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("doc_id", ["a", "b", "a"], r"row 3 repeats row 1: doc_id 'a'"),
+        ("doc_id", ["a", None, "b"], r"row 2: doc_id is missing"),
+        ("doc_id", [1, 2, 3], r"column doc_id holds Int64"),
+        ("female", [0, -1, 0], r"row 2: female is -1"),
+        ("tokens", [0, 1, None], r"row 3: tokens is None"),
+        ("male", [0.5, 1.0, 0.0], r"column male holds Float64"),
+        ("male_logwords", [0.0, float("nan"), 0.0], r"row 2: male_logwords is nan"),
+    ],
+)
+def test_rows_that_no_count_can_give_are_refused(
+    column: str, values: list[object], message: str, tmp_path: Path
+) -> None:
+    made = er.tally(TEXTS)
+    wrong = made.frame.with_columns(pl.Series(column, values))
+    with pytest.raises(InputError, match=message):
+        Tally.of(wrong)
+    table = wrong.to_arrow(compat_level=pl.CompatLevel.oldest())
+    path = tmp_path / "t.parquet"
+    pq.write_table(table.replace_schema_metadata({"evenrank": json.dumps(made.provenance)}), path)
+    with pytest.raises(InputError, match=rf"t\.parquet: {message}"):
+        Tally.read(path)
+
+
+def test_a_cached_tally_has_the_lexicon_that_was_asked_for(large: Path) -> None:
+    groups = {"female": ("wom*", "she"), "male": ("woman", "him")}
+    lexicons = [Lexicon("one", groups), Lexicon("two", groups), Lexicon("one", groups, overlapping=True)]
+    assert [er.tally(large, each).lexicon for each in lexicons] == lexicons
+
+
+@pytest.mark.parametrize("place", ["/dev/null/x", "file"])
+def test_without_a_usable_cache_the_tally_is_made_all_the_same(
+    place: str, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / place))
+    with pytest.warns(UserWarning, match="without the cache"):
+        assert er.tally(large).height == 10_000
+    with pytest.warns(UserWarning, match="without the cache"):
+        assert tally_to_file(large, tmp_path / "t.parquet")["documents"] == 10_000
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1 not really", None])
+def test_a_damaged_cached_tally_is_made_again(damage: bytes | None, large: Path, tmp_path: Path) -> None:
+    expected = er.tally(large).frame
+    (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
+    content = stored.read_bytes()
+    stored.write_bytes(content[:100] + bytes(4000) + content[4100:] if damage is None else damage)
+    tally_to_file(large, tmp_path / "t.parquet")
+    assert Tally.read(tmp_path / "t.parquet").frame.equals(expected)
+    assert stored.read_bytes() == content
+
+
+def test_a_damaged_part_is_counted_again(large: Path, tmp_path: Path) -> None:
+    expected = er.tally(large).frame
+    (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
+    stored.unlink()
+    stored.with_suffix("").mkdir()
+    (stored.with_suffix("") / "000000.parquet").write_bytes(b"PAR1 not really")
+    assert er.tally(large).frame.equals(expected)
+
+
+def test_what_killed_runs_left_in_the_cache_a_day_ago_is_removed(large: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "tally"
+    folder.mkdir(parents=True)
+    old, new = folder / ".a.parquet.0.tmp", folder / ".b.parquet.0.tmp"
+    old.touch()
+    new.touch()
+    os.utime(old, (0, 0))
+    er.tally(large)
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_a_tally_is_not_written_over_its_input_nor_compressed_twice(tmp_path: Path) -> None:
+    docs = tmp_path / "docs.tsv"
+    docs.write_text("a\tshe\n")
+    with pytest.raises(InputError, match="the input itself"):
+        tally_to_file(docs, docs)
+    assert docs.read_text() == "a\tshe\n"
+    for suffix in ("gz", "zst"):
+        with pytest.raises(InputError, match=r"end its name in \.parquet"):
+            tally_to_file(docs, tmp_path / f"t.parquet.{suffix}")

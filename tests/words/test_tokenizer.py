@@ -42,3 +42,13 @@ def test_whitespace_splits_on_single_spaces_and_nothing_else() -> None:
 def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="words, whitespace"):
         check_tokenizer("spaces")
+
+
+@pytest.mark.parametrize("apostrophe", ["\u0027", "\u2018", "\u2019", "\u02bc", "\uff07"])
+def test_every_apostrophe_ends_a_word(apostrophe: str) -> None:
+    assert tokens(f"She{apostrophe}s l{apostrophe}homme dell{apostrophe}uomo") == [
+        "she",
+        "homme",
+        "dell",
+        "uomo",
+    ]

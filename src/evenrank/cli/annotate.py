@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import Tokenizer, deliver, note, parse_runs, progress_bar
+from evenrank.cli.common import (
+    Missing,
+    Order,
+    Tokenizer,
+    deliver,
+    note,
+    parse_runs,
+    progress_bar,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from evenrank.queries.pooling import Votes
@@ -45,6 +54,17 @@ def pool_command(
     tokenizer: Annotated[
         Tokenizer | None, typer.Option(help="How text becomes words; words if left out.")
     ] = None,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    ] = None,
+    missing: Annotated[
+        Missing,
+        typer.Option(help="Documents the collection lacks: stop, count as word-free, or close the gap."),
+    ] = Missing.error,
+    order: Annotated[Order, typer.Option(help="Sort a run by its scores, or trust its ranks.")] = Order.score,
     measure: Annotated[str, typer.Option(help="RaB or ARaB, at the cut-off to sort queries by.")] = "RaB@10",
     top: Annotated[
         int, typer.Option(min=1, help="Queries to take from each list; a run has two lists.")
@@ -70,6 +90,7 @@ def pool_command(
     from evenrank.measures.evaluate import measure as measure_runs
     from evenrank.measures.parse import parse
     from evenrank.queries.pooling import pool, sheet_text
+    from evenrank.tables import docs as open_docs
 
     by = parse(measure)
     if not hasattr(by, "pair"):
@@ -81,10 +102,12 @@ def pool_command(
         measured = measure_runs(
             runs,
             [by],
-            docs=docs,
+            docs=None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field),
             tally=tally,
             lexicon=lexicon,
             tokenizer=tokenizer,
+            missing=missing.value,
+            order=order.value,
             confidence=None,
             progress=progress,
         )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evenrank.cli.common import Format, Tokenizer, deliver, note, progress_bar
+from evenrank.cli.common import Tokenizer, deliver, note, progress_bar, split_names
+
+
+class Form(StrEnum):
+    table = "table"
+    json = "json"
 
 
 def tally_command(
@@ -47,16 +53,11 @@ def tally_command(
     note(f"{made['documents']:,} documents, {how}: {output}")
 
 
-def split_names(text: str) -> tuple[str, ...]:
-    """Names out of a comma-separated list."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 def lexicons_command(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A shipped lexicon or a file; without it, all.")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="table or json.")] = Format.table,
+    form: Annotated[Form, typer.Option("--format", help="How to print them.")] = Form.table,
 ) -> None:
     """List the lexicons that ship with evenrank, or show the words of one."""
     import json
@@ -64,14 +65,15 @@ def lexicons_command(
     from evenrank.words.lexicon import lexicon, shipped
 
     chosen = [lexicon(each) for each in ([name] if name else shipped())]
-    if form is Format.json:
+    if form is Form.json:
         content = [{**each.to_dict(), "hash": each.hash} for each in chosen]
         deliver(json.dumps(content[0] if name else content, ensure_ascii=False, indent=2), None)
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console()
+    console = Console(highlight=False, markup=False, emoji=False)
     if name is None:
         table = Table(box=None, header_style="bold")
         for heading in ("name", "language", "words", "source"):
@@ -83,10 +85,10 @@ def lexicons_command(
         console.print(table)
         return
     only = chosen[0]
-    console.print(f"[bold]{only.name}[/bold]  {only.language}  hash {only.hash}", highlight=False)
+    console.print(Text.assemble((only.name, "bold"), f"  {only.language}  hash {only.hash}"))
     for text in (only.source, only.note):
         if text:
-            console.print(text, highlight=False, markup=False)
+            console.print(text)
     for group, entries in only.groups.items():
-        console.print(f"\n[bold]{group}[/bold] ({len(entries)})", highlight=False)
-        console.print(" ".join(entry.replace(" ", "_") for entry in entries), highlight=False, markup=False)
+        console.print(Text.assemble("\n", (group, "bold"), f" ({len(entries)})"))
+        console.print(" ".join(entry.replace(" ", "_") for entry in entries))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -27,6 +29,62 @@ class Tokenizer(StrEnum):
     whitespace = "whitespace"
 
 
+class Missing(StrEnum):
+    """What becomes of ranked documents that the collection lacks."""
+
+    error = "error"
+    zero = "zero"
+    skip = "skip"
+
+
+class Order(StrEnum):
+    """Which column of a run its order follows."""
+
+    score = "score"
+    rank = "rank"
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Names out of a comma-separated list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def level(confidence: float) -> str:
+    """A confidence level in percent, not rounded: 95%, 99.9%."""
+    return f"{100 * confidence:g}%"
+
+
+def exists(text: str) -> bool:
+    """Whether this is the name of something on the disk; a text too long for a name is not."""
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def split_runs(given: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Runs, and the other texts, out of arguments that are either; a run that is not there is an error."""
+    runs: list[str] = []
+    others: list[str] = []
+    for text in given:
+        name, equals, path = text.partition("=")
+        found = next((each for each in (text, path) if each and exists(each)), None)
+        if found is not None and not Path(found).is_dir():
+            runs.append(text)
+        elif re.match(r"\w+\(", text) or not _looks_like_a_path(text):
+            others.append(text)
+        elif found is not None:
+            raise InputError("is a folder; name the run files in it", path=found)
+        else:
+            raise InputError("no such file", path=path if equals and name and path else text)
+    return runs, others
+
+
+def _looks_like_a_path(text: str) -> bool:
+    separators = [os.sep, *([os.altsep] if os.altsep else [])]
+    return any(mark in text for mark in separators) or text.lower().endswith((".run", ".txt", ".gz", ".zst"))
+
+
 def parse_runs(given: Iterable[str]) -> dict[str, str]:
     """Runs by name out of `[NAME=]PATH`; a name given twice is refused."""
     from evenrank.measures.evaluate import run_name
@@ -34,7 +92,7 @@ def parse_runs(given: Iterable[str]) -> dict[str, str]:
     runs: dict[str, str] = {}
     for text in given:
         name, equals, path = text.partition("=")
-        if not equals or Path(text).exists():
+        if not equals or exists(text):
             name, path = run_name(text), text
         if not name or not path:
             raise InputError(f"--run {text!r}: write it as NAME=PATH or PATH")
@@ -48,7 +106,7 @@ def parse_runs(given: Iterable[str]) -> dict[str, str]:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A bar on stderr for work on bytes, shown on a terminal once it takes longer than a moment."""
+    """A bar on stderr for work on bytes, if that is a terminal; it goes away when the work is done."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -59,17 +59,18 @@ def demo_command(
         console.print("\nTo measure the same data yourself: [bold]evenrank demo -o DIR[/bold]")
         return
     demo.copy_to(output)
-    console.print(f"\nThe collection and the runs are in {output}. Try:")
+    console.print(f"\nThe collection and the runs are in {output}. Try:", markup=False, emoji=False)
     command = (
         f"evenrank measure ARaB@10 nDCG@10 {output}/*.run --docs {output}/docs.tsv "
         f"--qrels {output}/qrels.txt --genders {output}/genders.tsv"
     )
-    console.print(f"  {command}", soft_wrap=True)
+    console.print(f"  {command}", soft_wrap=True, markup=False, emoji=False)
 
 
 def _extremes(measurement: Measurement, queries: pl.DataFrame, number: int = 5) -> Table:
     """The queries whose results lean farthest to either side."""
     from rich.table import Table
+    from rich.text import Text
 
     from evenrank.cli.rendering import GROUP_COLOURS
 
@@ -81,5 +82,5 @@ def _extremes(measurement: Measurement, queries: pl.DataFrame, number: int = 5) 
         grid.add_column(f"neutral queries that lean most {group}", style=GROUP_COLOURS[group])
         grid.add_column("", justify="right", style=GROUP_COLOURS[group])
     for left, right in zip(*(side for _, side in sides), strict=True):
-        grid.add_row(texts[left[0]], f"{left[1]:+.2f}", texts[right[0]], f"{right[1]:+.2f}")
+        grid.add_row(Text(texts[left[0]]), f"{left[1]:+.2f}", Text(texts[right[0]]), f"{right[1]:+.2f}")
     return grid

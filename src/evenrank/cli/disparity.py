@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import Format, deliver, parse_runs
+from evenrank.cli.common import Format, deliver, level, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def disparity_command(
         from evenrank.measures.associating import association as associate
 
         files = _by_gender(association, genders)
-        deliver(_associated(associate(**files, bins=bins, confidence=confidence), form), output)
+        deliver(_associated(associate(**files, bins=bins, confidence=confidence), form, output), output)
         return
     for name, given in (("--run", run), ("--qrels", qrels), ("--genders", genders)):
         if not given:
@@ -86,7 +86,7 @@ def disparity_command(
         draws=draws,
         seed=seed,
     )
-    deliver(_compared(found, form, confidence), output)
+    deliver(_compared(found, form, confidence, output), output)
 
 
 def _by_gender(given: list[str], genders: str | None) -> dict[str, str | None]:
@@ -103,14 +103,14 @@ def _by_gender(given: list[str], genders: str | None) -> dict[str, str | None]:
     return files
 
 
-def _compared(found: Disparities, form: Format, confidence: float) -> str:
+def _compared(found: Disparities, form: Format, confidence: float, output: Path | None) -> str:
     from evenrank.cli.grids import number, p_value, render_grid
 
     if form is Format.json:
         return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if form is Format.csv:
         return found.frame().write_csv()
-    interval = f"{confidence:.0%} interval"
+    interval = f"{level(confidence)} interval"
     headings = ["measure", "run", "male", "female", "difference", interval, "%", "g", "p Welch", "p perm."]
     paired = any(one.paired for one in found)
     rows = []
@@ -134,10 +134,10 @@ def _compared(found: Disparities, form: Format, confidence: float) -> str:
             f"[{number(moved.low, '+.4f')}, {number(moved.high, '+.4f')}], p = {p_value(moved.p)}{shrunk}"
         )
     columns = [*headings, "p paired"] if paired else headings
-    return render_grid(form, columns, rows, remarks=remarks, left=2)
+    return render_grid(form, columns, rows, remarks=remarks, left=2, output=output)
 
 
-def _associated(found: Association, form: Format) -> str:
+def _associated(found: Association, form: Format, output: Path | None) -> str:
     from evenrank.cli.grids import number, p_value, render_grid
 
     if form is Format.json:
@@ -154,4 +154,4 @@ def _associated(found: Association, form: Format) -> str:
         f"Kolmogorov–Smirnov {found.kolmogorov_smirnov:.4f} (p = {p_value(found.p)}), "
         f"Wasserstein {found.wasserstein:.4f}, overlap {found.overlap:.3f} in {len(found.edges) - 1} bins",
     ]
-    return render_grid(form, ["queries", "pairs", "mean", "median"], rows, remarks=remarks)
+    return render_grid(form, ["queries", "pairs", "mean", "median"], rows, remarks=remarks, output=output)

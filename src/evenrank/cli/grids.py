@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format
-from evenrank.cli.rendering import escaped
+from evenrank.cli.rendering import canvas, escaped
 
 Rows = Sequence[Sequence[str]]
 
 
 def render_grid(
-    form: Format, headings: Sequence[str], rows: Rows, *, remarks: Iterable[str] = (), left: int = 1
+    form: Format,
+    headings: Sequence[str],
+    rows: Rows,
+    *,
+    remarks: Iterable[str] = (),
+    left: int = 1,
+    output: Path | None = None,
 ) -> str:
     """A table for people, or LaTeX (package booktabs). The first `left` columns are text, the rest numbers.
 
-    A row without cells is a gap.
+    A row without cells is a gap. `output` is the file it goes to, if not the screen.
     """
     if form is Format.latex:
         return _latex(headings, rows, left)
-    wide = sys.stdout.isatty()
-    console = Console(
-        file=io.StringIO(), width=Console().width if wide else 160, force_terminal=wide, highlight=False
-    )
+    console = canvas(output)
     grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for number, heading in enumerate(headings):
-        grid.add_column(heading, justify="left" if number < left else "right", no_wrap=True)
+        grid.add_column(Text(heading), justify="left" if number < left else "right", no_wrap=True)
     for row in rows:
         grid.add_row(*map(Text, row))
     console.print(grid)

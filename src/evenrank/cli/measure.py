@@ -8,27 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import Format, Tokenizer, deliver, note, parse_runs, progress_bar
+from evenrank.cli.common import (
+    Format,
+    Missing,
+    Order,
+    Tokenizer,
+    deliver,
+    note,
+    parse_runs,
+    progress_bar,
+    split_names,
+    split_runs,
+)
+from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     from evenrank.measures.measurements import Measurements
     from evenrank.measures.parse import Condition
 
 
-class Missing(StrEnum):
-    error = "error"
-    zero = "zero"
-    skip = "skip"
-
-
 class Ties(StrEnum):
     order = "order"
     expected = "expected"
-
-
-class Order(StrEnum):
-    score = "score"
-    rank = "rank"
 
 
 class Only(StrEnum):
@@ -76,7 +77,8 @@ def measure_command(
         str | None, typer.Option(metavar="FILE", help="Relevance judgments, for effectiveness and GSR.")
     ] = None,
     background: Annotated[
-        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.  [default: the first run]")
+        str | None,
+        typer.Option(metavar="RUN", help="What NFaiRR compares with: a name or file.  [default: the first]"),
     ] = None,
     vectors: Annotated[
         str | None,
@@ -145,16 +147,15 @@ def measure_command(
 
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
     """
-    from evenrank.cli.collection import split_names
     from evenrank.cli.rendering import render
     from evenrank.measures.evaluate import measure
     from evenrank.measures.parse import parse_condition
     from evenrank.tables import docs as open_docs
 
-    files = [text for text in measures if Path(text).is_file()]
+    _check_form(form, explain=explain, per_query=per_query)
+    files, wanted = split_runs(measures)
     runs = parse_runs([*files, *(run or [])])
     conditions = [parse_condition(text) for text in fail_if or []]
-    wanted = [text for text in measures if text not in files]
     with progress_bar("counting") as progress:
         measured = measure(
             runs,
@@ -165,7 +166,7 @@ def measure_command(
             tokenizer=None if tokenizer is None else tokenizer.value,
             queries=queries,
             qrels=qrels,
-            background=background,
+            background=None if background is None else runs.get(background, background),
             vectors=vectors,
             pairs=pairs,
             labels=labels,
@@ -182,11 +183,19 @@ def measure_command(
             explain=explain,
             progress=progress,
         )
-    deliver(render(measured, form, per_query=per_query, confidence=confidence), output)
+    deliver(render(measured, form, per_query=per_query, confidence=confidence, output=output), output)
     if form is not Format.json:
         for caution in measured.cautions:
             note(f"caution: {caution}")
     return _judge(measured, conditions)
+
+
+def _check_form(form: Format, *, explain: bool, per_query: bool) -> None:
+    """Refuse what a form has no place for."""
+    if explain and form in (Format.csv, Format.latex):
+        raise InputError(f"--explain is not part of --format {form.value}; choose table or json")
+    if per_query and form is Format.latex:
+        raise InputError("--per-query is not part of --format latex; choose table, json or csv")
 
 
 def _judge(measured: Measurements, conditions: list[Condition]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import Format, Tokenizer, deliver, parse_runs
+from evenrank.cli.common import Format, Tokenizer, deliver, level, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -108,10 +108,12 @@ def psychology_command(
             confidence=confidence,
             seed=seed,
         )
-    deliver(_rendered(found, form, confidence), output)
+    deliver(_rendered(found, form, confidence, output), output)
 
 
-def _rendered(found: JudgmentsAudit | RankingsAudit, form: Format, confidence: float) -> str:
+def _rendered(
+    found: JudgmentsAudit | RankingsAudit, form: Format, confidence: float, output: Path | None
+) -> str:
     from evenrank.cli.grids import render_grid
     from evenrank.psychology import JudgmentsAudit
 
@@ -123,7 +125,7 @@ def _rendered(found: JudgmentsAudit | RankingsAudit, form: Format, confidence: f
         "characteristic",
         *found.queries,
         "difference",
-        f"{confidence:.0%} interval",
+        f"{level(confidence)} interval",
         "g",
         "p",
         "p Holm",
@@ -135,7 +137,7 @@ def _rendered(found: JudgmentsAudit | RankingsAudit, form: Format, confidence: f
         if found.affiliation is False:
             remarks.append("caution: gender words do not follow the queries' labels; check the labels")
         rows = _rows(found.characteristics, list(found.queries))
-        return render_grid(form, headings, rows, remarks=remarks)
+        return render_grid(form, headings, rows, remarks=remarks, output=output)
     rows = []
     for name, characteristics in found.runs.items():
         compared = name != found.baseline
@@ -143,7 +145,7 @@ def _rendered(found: JudgmentsAudit | RankingsAudit, form: Format, confidence: f
             shrunk = found.reduction(name, one.name).reduction if compared else None
             rows.append([name, *cells, f"{shrunk:+.0%}" if shrunk is not None else ""])
     remarks.append(f"reduction: how much smaller |difference| is than that of {found.baseline}")
-    return render_grid(form, ["run", *headings, "reduction"], rows, remarks=remarks, left=2)
+    return render_grid(form, ["run", *headings, "reduction"], rows, remarks=remarks, left=2, output=output)
 
 
 def _rows(characteristics: tuple[Characteristic, ...], genders: list[str]) -> list[list[str]]:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
@@ -15,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evenrank.cli.common import Format
+from evenrank.cli.common import Format, level
 from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.summary import Summary
 
@@ -23,18 +24,24 @@ GROUP_COLOURS = {"female": "medium_purple1", "male": "dark_orange"}
 _ATTRIBUTED = 8  # rows shown of each list of contributions
 
 
-def render(measured: Measurements, form: Format, *, per_query: bool = False, confidence: float = 0.95) -> str:
-    """The results as text in the form asked for."""
+def render(
+    measured: Measurements,
+    form: Format,
+    *,
+    per_query: bool = False,
+    confidence: float = 0.95,
+    output: Path | None = None,
+) -> str:
+    """The results as text in the form asked for; `output` is the file they go to, if not the screen."""
     if form is Format.json:
         content = measured.to_dict(per_query=per_query)
         return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
     if form is Format.csv:
-        return (measured.per_query() if per_query else measured.frame()).write_csv()
+        return (measured.per_query() if per_query else _summaries(measured)).write_csv()
     if form is Format.latex:
         return _latex(measured)
-    width = _width()
-    console = Console(file=io.StringIO(), width=width, force_terminal=sys.stdout.isatty(), highlight=False)
-    console.print(table(measured, width=width, confidence=confidence))
+    console = canvas(output)
+    console.print(table(measured, width=console.width, confidence=confidence))
     for m in measured:
         if m.attribution is not None:
             console.print(explanation(m))
@@ -43,9 +50,24 @@ def render(measured: Measurements, form: Format, *, per_query: bool = False, con
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def _width() -> int:
-    """As wide as the terminal; wide enough for any table where the output is a file or a pipe."""
-    return Console().width if sys.stdout.isatty() else 160
+def canvas(output: Path | None) -> Console:
+    """Where a table is drawn before it is delivered; names are taken as they are, brackets and all.
+
+    Coloured and as wide as the terminal if it goes there; plain and wide enough for any table if it goes
+    to a file or a pipe.
+    """
+    screen = output is None and sys.stdout.isatty()
+    width = Console().width if screen else 160
+    return Console(
+        file=io.StringIO(), width=width, force_terminal=screen, highlight=False, markup=False, emoji=False
+    )
+
+
+def _summaries(measured: Measurements) -> pl.DataFrame:
+    """One row for each run and measure, with the label of the measured queries if there is one."""
+    frame = measured.frame()
+    labels = pl.Series("only", [m.only for m in measured], dtype=pl.String)
+    return frame if labels.null_count() == len(labels) else frame.insert_column(2, labels)
 
 
 class _Column(NamedTuple):
@@ -59,16 +81,18 @@ class _Column(NamedTuple):
 def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> RenderableType:
     """One line for each measure and run, those of one measure together, and remarks beneath.
 
-    In less than 110 columns only the value, its interval and its parts are shown.
+    In less than 110 columns only the value, its interval and its parts are shown; ties and the mean of
+    absolute values are among the remarks then.
     """
     rows = sorted(measured, key=lambda m: _place(measured, m))
     columns = [_Column("value", lambda m, s: _number(s.value, m))]
-    if any(m.low is not None for m in rows):
-        columns.append(_Column(f"{confidence:.0%} interval", lambda m, s: _bounds(s, m)))
-    for group in dict.fromkeys(name for m in rows for name in m.parts):
+    if any(s.low is not None for m in rows for s in _shown(m)):
+        columns.append(_Column(f"{level(confidence)} interval", lambda m, s: _bounds(s, m)))
+    for group in dict.fromkeys(name for m in rows for s in _shown(m) for name in s.parts):
         cell = partial(_part, group)
         columns.append(_Column(group, cell, GROUP_COLOURS.get(group, "")))
-    columns += _wide_columns(rows) if width >= 110 else []
+    wide = width >= 110
+    columns += _wide_columns(rows) if wide else []
     labelled = any(m.only is not None for m in rows)
     heading = "queries" if not labelled else "on queries"
 
@@ -76,7 +100,7 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
     grid.add_column("measure", no_wrap=True)
     grid.add_column("run", overflow="fold")
     for column in columns:
-        grid.add_column(column.name, justify="right", style=column.style, no_wrap=True)
+        grid.add_column(Text(column.name), justify="right", style=column.style, no_wrap=True)
     grid.add_column(heading, justify="right", no_wrap=True)
     before, yardsticks = None, list[tuple[str, Measurement, Summary]]()
 
@@ -93,13 +117,34 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
         yardsticks = [(f"({kind})", m, baseline) for kind, baseline in m.baselines.items()]
         about = "" if m.only is None else f" {m.only}"
         cells = [column.cell(m, m.summary) for column in columns]
-        grid.add_row(name if name != before else "", m.run, *cells, f"{m.queries:,}{about}")
+        grid.add_row(Text(name if name != before else ""), Text(m.run), *cells, f"{m.queries:,}{about}")
         for label, subset in m.subsets.items():
             cells = [column.cell(m, subset) for column in columns]
             grid.add_row("", "", *cells, f"{subset.queries:,} {label}", style="dim")
         before = name
     add_yardsticks()
-    return Group(grid, *(Text(text, style="dim") for text in _remarks(rows)))
+    remarks = [*([] if wide else _narrow_remarks(rows)), *_remarks(rows)]
+    return Group(grid, *(Text(text, style="dim") for text in remarks))
+
+
+def _shown(m: Measurement) -> list[Summary]:
+    """All summaries that get a line."""
+    return [m.summary, *m.subsets.values(), *m.baselines.values()]
+
+
+def _narrow_remarks(rows: list[Measurement]) -> list[str]:
+    """What would have columns of its own in a wide terminal: one remark for each measure."""
+    spread: dict[str, list[str]] = {}
+    tied: dict[str, list[str]] = {}
+    for m in rows:
+        if m.summary.abs is not None:
+            spread.setdefault(str(m.measure), []).append(f"{m.run} {m.summary.abs:.3f}")
+        if m.ties:
+            tied.setdefault(str(m.measure), []).append(f"{m.run} {m.ties:.0%}")
+    return [
+        *(f"mean |{name}|: {', '.join(runs)}" for name, runs in spread.items()),
+        *(f"{name}, queries with a tie at the cut-off: {', '.join(runs)}" for name, runs in tied.items()),
+    ]
 
 
 def _wide_columns(rows: list[Measurement]) -> list[_Column]:
@@ -109,7 +154,7 @@ def _wide_columns(rows: list[Measurement]) -> list[_Column]:
         return _signed(m.background[key]["value"]) if s is m.summary and key in m.background else ""
 
     columns = []
-    if any(m.summary.abs is not None for m in rows):
+    if any(s.abs is not None for m in rows for s in _shown(m)):
         columns.append(_Column("mean |·|", lambda m, s: "" if s.abs is None else f"{s.abs:.3f}"))
     for key, name in (("collection", "collection"), ("qrels", "relevant")):
         if any(key in m.background for m in rows):
@@ -149,7 +194,7 @@ def explanation(m: Measurement) -> RenderableType:
     grid = Table(
         box=None,
         header_style="bold",
-        title=f"{m.measure} of {m.run}: what makes up {_number(m.value, m)}",
+        title=Text(f"{m.measure} of {m.run}: what makes up {_number(m.value, m)}"),
         title_justify="left",
         title_style="bold",
         padding=(0, 2, 0, 0),
@@ -172,14 +217,14 @@ def explanation(m: Measurement) -> RenderableType:
 def _frame(frame: pl.DataFrame) -> RenderableType:
     grid = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for name in frame.columns:
-        grid.add_column(name, justify="right" if frame[name].dtype == pl.Float64 else "left")
+        grid.add_column(Text(name), justify="right" if frame[name].dtype == pl.Float64 else "left")
     for row in frame.iter_rows():
         grid.add_row(*(_plain(cell) if isinstance(cell, float) else Text(str(cell or "")) for cell in row))
     return Padding(grid, (1, 0, 0, 0))
 
 
 def _number(value: float | None, m: Measurement) -> str:
-    return _signed(value) if m.summary.abs is not None else _plain(value)
+    return _signed(value) if getattr(m.measure, "SIGNED", False) else _plain(value)
 
 
 def _signed(value: float | None) -> str:

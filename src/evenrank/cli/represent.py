@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenrank.cli.common import Format, Tokenizer, deliver, progress_bar
+from evenrank.cli.common import Format, Tokenizer, deliver, exists, progress_bar
 
 if TYPE_CHECKING:
     from evenrank.measures.representation import Representation
@@ -101,7 +101,7 @@ def represent_command(
             tally=coloured,
             columns={column: header for column, header in mapped.items() if header},
         )
-    deliver(render(found, form, feature=feature), output)
+    deliver(render(found, form, feature=feature, output=output), output)
 
 
 def _named(targets: list[str]) -> dict[str, str]:
@@ -111,7 +111,7 @@ def _named(targets: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in targets:
         name, equals, path = text.partition("=")
-        if not equals or Path(text).exists():
+        if not equals or exists(text):
             name, path = text if text == "full" else Path(text).name.partition(".")[0], text
         if not name or not path:
             raise InputError(f"--targets {text!r}: write it as NAME=FILE, FILE or full")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format
-from evenrank.cli.rendering import GROUP_COLOURS, escaped
+from evenrank.cli.rendering import GROUP_COLOURS, canvas, escaped
 from evenrank.errors import InputError
 from evenrank.measures.representation import Representation
 
@@ -22,7 +20,13 @@ _SUMMARY = ("MB", "SB", "MAB", "min", "max")
 _BAR = 40
 
 
-def render(found: Mapping[str, Representation], form: Format, *, feature: str | None = None) -> str:
+def render(
+    found: Mapping[str, Representation],
+    form: Format,
+    *,
+    feature: str | None = None,
+    output: Path | None = None,
+) -> str:
     """The results as text in the form asked for; `found` holds one for each table of targets."""
     first = next(iter(found.values()))
     if feature is not None and feature not in first.features:
@@ -34,8 +38,7 @@ def render(found: Mapping[str, Representation], form: Format, *, feature: str | 
         return pl.concat(frames).write_csv()
     if form is Format.latex:
         return _latex(found)
-    width = Console().width if sys.stdout.isatty() else 160
-    console = Console(file=io.StringIO(), width=width, force_terminal=sys.stdout.isatty(), highlight=False)
+    console = canvas(output)
     console.print(_summaries(found))
     for name, representation in found.items():
         of = feature if feature in representation.features else representation.features[0]
@@ -65,7 +68,7 @@ def _summaries(found: Mapping[str, Representation]) -> Table:
             summary = representation.summary(feature)
             cells = [_number(summary[key], signed=key not in ("SB", "MAB")) for key in _SUMMARY]
             group = Text(feature, style=GROUP_COLOURS.get(feature, ""))
-            grid.add_row("" if place else name, group, *cells, f"{summary['queries']:,}")
+            grid.add_row(Text("" if place else name), group, *cells, f"{summary['queries']:,}")
     return grid
 
 
@@ -136,7 +139,7 @@ def _grid(title: str | None = None) -> Table:
         header_style="bold",
         pad_edge=False,
         padding=(0, 2, 0, 0),
-        title=title,
+        title=None if title is None else Text(title),
         title_justify="left",
         title_style="bold",
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenrank.cli.common import deliver, note, progress_bar
+from evenrank.cli.common import deliver, note, progress_bar, split_names
 
 if TYPE_CHECKING:
     from evenrank.vectors import Vectors
@@ -129,7 +129,6 @@ def train_command(
     ] = None,
 ) -> None:
     """Train vectors on a collection of your own (gensim; one thread, so that it can be repeated)."""
-    from evenrank.cli.collection import split_names
     from evenrank.tables import docs as open_docs
     from evenrank.vectors import train
 
@@ -399,5 +398,5 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
         )
     for row in rows:
         grid.add_row(*map(Text, row))
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = Console(width=None if sys.stdout.isatty() else 160, markup=False, emoji=False)
     console.print(grid)

@@ -69,14 +69,28 @@ def pick_fields(
     return chosen
 
 
-def header(line: bytes, known: Iterable[str], separator: str | None = "\t") -> list[str] | None:
-    """The column names, if this first line is made of known ones."""
+def header(
+    line: bytes,
+    known: Iterable[str],
+    separator: str | None = "\t",
+    *,
+    needs: Sequence[Iterable[str]] = (),
+) -> list[str] | None:
+    """The column names in lower case, if this first line is made of known ones.
+
+    Or if it has, among three columns or more, one of each of ``needs``: such as an id and a text.
+    """
     try:
         cells = line.rstrip(b"\r\n").decode().lower().split(separator)
     except UnicodeDecodeError:
         return None
     names = [cell.strip() for cell in cells]
-    return names if len(names) > 1 and set(names) <= set(known) else None
+    if len(names) > 1 and set(names) <= set(known):
+        return names
+    # Two columns need no header, so that a line of two might well be data; so might long cells.
+    short = all(name.isprintable() and len(name) <= 60 for name in names)
+    enough = len(names) > 2 and short and needs and all(set(names) & set(need) for need in needs)
+    return names if enough else None
 
 
 def text_array(column: pa.Array, what: str, *, row: int = 0, path: Place = None) -> pa.Array:

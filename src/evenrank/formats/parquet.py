@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -66,9 +66,30 @@ def as_documents(
         return batch_of(ids, join_fields(texts))
 
 
-def frame(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """A Parquet file that fits in memory as a table, whatever its columns."""
+def frame(path: str | os.PathLike[str], wanted: Collection[str] | None = None) -> pl.DataFrame:
+    """A Parquet file that fits in memory as a table.
+
+    Of columns that are not ``wanted`` only the name is read: their cells are null.
+    """
     with files.reading(path), _open(path) as file:
-        table = file.read(use_threads=False)
+        found = file.schema_arrow.names
+        twice = [name for name in found if found.count(name) > 1]
+        if twice:
+            raise InputError(f"column {twice[0]} is there twice", path=path)
+        table = file.read(
+            columns=[name for name in found if wanted is None or name in wanted], use_threads=False
+        )
         table.validate(full=True)
-        return pl.DataFrame(pl.from_arrow(table))
+        rows = file.metadata.num_rows
+    read = {name: _series(table.column(name), name, path) for name in table.column_names}
+    return pl.DataFrame([read.get(name, pl.Series(name, [None]).new_from_index(0, rows)) for name in found])
+
+
+def _series(column: pa.ChunkedArray, name: str, path: str | os.PathLike[str]) -> pl.Series:
+    try:
+        return pl.Series(name, pl.from_arrow(column))
+    # Polars panics at some types and values, outside of the hierarchy of Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, ValueError) as error:
+        raise InputError(
+            f"column {name} holds {column.type}, which cannot be read; make it text or numbers", path=path
+        ) from error

@@ -17,7 +17,7 @@ Path = str | os.PathLike[str]
 def read(path: Path) -> tuple[pl.DataFrame, bool]:
     """``query_id`` and ``text``, checked; or, with False, the columns of a Parquet file as they are."""
     if os.path.isfile(path) and files.magic(path) == parquet.MAGIC:  # noqa: PTH113
-        return parquet.frame(path), False
+        return parquet.frame(path, {*QUERY_ID, *QUERY_TEXT}), False
     raw = files.whole(path)
     files.check_utf8(raw, path)
     data = raw.tobytes()
@@ -30,7 +30,7 @@ def read(path: Path) -> tuple[pl.DataFrame, bool]:
     elif files.format_suffix(path) != ".tsv" and topics.looks_like(text := data.decode()):
         return _topics(text, path), True
     else:
-        names = header(first, {*QUERY_ID, *QUERY_TEXT})
+        names = header(first, {*QUERY_ID, *QUERY_TEXT}, needs=(QUERY_ID, QUERY_TEXT))
         fields = (pick(names, QUERY_TEXT, path=path, line=1),) if names else ("text",)
         layout = tsv.layout(first, ids=QUERY_ID, fields=fields, path=path)
         batch = tsv.parse(raw, layout, path)

@@ -54,7 +54,7 @@ def read_columns(path: Path, kind: Kind) -> tuple[pl.DataFrame, int | None]:
     A Parquet file is returned as it is, with no line.
     """
     if _is_parquet(path):
-        return parquet.frame(path), None
+        return parquet.frame(path, kind.known), None
     line, first, columns, blank = 1, 1, 0, 0
     wanted: dict[str, int] = {}
     parts: list[list[pa.Array]] = []

@@ -31,7 +31,9 @@ def layout(
     first: bytes, *, ids: Sequence[str], fields: Sequence[str], path: str | os.PathLike[str]
 ) -> Layout:
     """The layout that the first line of a file announces, given the names an id goes by."""
-    names = header(first, {*ids, *BODY, TITLE, *fields})
+    ids, fields = [name.lower() for name in ids], [name.lower() for name in fields]
+    texts = {*BODY, TITLE, *fields}
+    names = header(first, {*ids, *texts}, needs=(ids, texts))
     if names is None:
         if not {*BODY} & {*fields}:
             raise InputError(f"no header names the field {fields[0]}", path=path, line=1)
@@ -39,11 +41,11 @@ def layout(
     if len(set(names)) < len(names):
         raise InputError("the header names a column twice", path=path, line=1)
     id_name = pick(names, ids, path=path, line=1)
-    texts = pick_fields([name for name in names if name != id_name], fields, path=path, line=1)
+    chosen = pick_fields([name for name in names if name != id_name], fields, path=path, line=1)
     return Layout(
         columns=len(names),
         id=names.index(id_name),
-        fields=tuple(names.index(name) for name in texts),
+        fields=tuple(names.index(name) for name in chosen),
         header=True,
         expected="<TAB>".join(names),
     )

@@ -74,21 +74,17 @@ def attribution_of(
             "contribution": weight * difference[entries],
         }
     )
-    by_document = frame.group_by("doc_id", maintain_order=True).agg(
-        queries=pl.len().cast(pl.Int64),
-        contribution=pl.col("contribution").sum(),
-        entry=pl.col("entry").first(),
-        weight=pl.col("weight").sum(),
-    )
+    by_document = summed(frame.with_columns(queries=1.0), ["doc_id"], ["queries", "contribution", "weight"])
+    by_document = by_document.with_columns(pl.col("queries").cast(pl.Int64))
     words = None
     if docs is not None and matcher is not None:
         words = _words(measure, lists, by_document, docs, matcher, {of: 1.0, against: -1.0})
     return Attribution(
-        value=float(frame["contribution"].sum()),
+        value=float(frame["contribution"].to_numpy().sum()),
         words=words,
         documents=largest_first(by_document.select("doc_id", "queries", "contribution"), ["doc_id"]),
         queries=largest_first(
-            frame.group_by("query_id", maintain_order=True).agg(pl.col("contribution").sum()), ["query_id"]
+            summed(frame.select("query_id", "contribution"), ["query_id"], ["contribution"]), ["query_id"]
         ),
     )
 
@@ -107,6 +103,13 @@ def _words(
     documents, entries = documents[holding], entries[holding]
     ids = documents["doc_id"].to_list()
     texts = docs.texts(ids)
+    lacking = [doc_id for doc_id in ids if doc_id not in texts]
+    if lacking:
+        more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
+        raise InputError(
+            f"the documents lack {lacking[0]}{more}, which the tally holds; give the documents that the "
+            "tally was made from"
+        )
     hits = matcher.find([texts[doc_id] for doc_id in ids])
     found = (
         hits.filter(pl.col("group").is_in(list(signs)))
@@ -131,11 +134,24 @@ def _words(
     )
     contribution = documents["weight"].to_numpy()[row] * sign * share
     return largest_first(
-        found.select("group", "word")
-        .with_columns(contribution=contribution)
-        .group_by("group", "word", maintain_order=True)
-        .agg(pl.col("contribution").sum()),
+        summed(
+            found.select("group", "word").with_columns(contribution=pl.Series(contribution)),
+            ["group", "word"],
+            ["contribution"],
+        ),
         ["group", "word"],
+    )
+
+
+def summed(frame: pl.DataFrame, keys: list[str], columns: list[str]) -> pl.DataFrame:
+    """The first row of each key, with sums of columns, added row by row: the same however many threads."""
+    first = frame.unique(subset=keys, keep="first", maintain_order=True)
+    numbered = first.select(keys).with_row_index("number")
+    number = (
+        frame.select(keys).join(numbered, on=keys, how="left", maintain_order="left")["number"].to_numpy()
+    )
+    return first.with_columns(
+        pl.Series(name, np.bincount(number, frame[name].to_numpy(), len(first))) for name in columns
     )
 
 

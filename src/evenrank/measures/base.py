@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -14,6 +14,9 @@ from ir_measures.measures import Measure, ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.lists import Floats, RankedLists
+
+LARGEST = 2**63 - 1
+"""The largest whole number that arrays hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +66,15 @@ class BiasMeasure(Measure):
         For something it needs, what else could be done than give it.
     SIGNED
         Whether values lean to one side or the other of 0, so that the mean of absolute values says more.
+    ORDERED
+        Whether the order of the documents above the cut-off counts, and not only which they are.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
     NAME: str = ""
     NEEDS: frozenset[str] = frozenset({"tally"})
     SIGNED: ClassVar[bool] = False
+    ORDERED: ClassVar[bool] = True
     WAYS_OUT: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **params: Any) -> None:
@@ -131,6 +137,8 @@ def _check_value(name: str, key: str, info: ParamInfo, value: Any) -> Any:
     minimum = getattr(info, "minimum", 1 if key == "cutoff" else None)
     if minimum is not None and value < minimum:
         raise InputError(f"{name}: {key} is {value!r}, but must be at least {minimum}")
+    if isinstance(value, int) and value > LARGEST:
+        raise InputError(f"{name}: {key} is {value!r}, but must be at most {LARGEST}")
     return value
 
 
@@ -141,6 +149,12 @@ def require_params(measure: Measure) -> None:
             at = f"{measure.NAME}@10" if key == measure.AT_PARAM else f"{measure.NAME}({key}=…)"
             what = "a cut-off" if key == "cutoff" else f"the parameter {key!r}"
             raise InputError(f"{measure.NAME} needs {what}, as in {at}")
+
+
+def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse a value that is not one of the known ones."""
+    if value not in known:
+        raise InputError(f"{name} cannot be {value!r}; {choices(str(value), known)}")
 
 
 def choices(word: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenrank.measures.attribution import Attribution, attribution_of
 from evenrank.measures.base import BiasMeasure, Context, PerQuery
-from evenrank.measures.lists import Floats, ranked_lists
+from evenrank.measures.lists import Floats, in_top, ranked_lists
 from evenrank.measures.measurements import Measurement
 from evenrank.measures.rank_bias import RankBias
 from evenrank.measures.sources import Sources
@@ -72,7 +72,7 @@ def measure_bias(
                     other: summary(measure, found, (label == other).fill_null(False).to_numpy())
                     for other in apart
                 },
-                notes=_notes(measure, sources, options),
+                notes=_notes(measure, context, sources, options),
                 attribution=_attribution(measure, context, defined, sources) if options.explain else None,
             )
         )
@@ -116,11 +116,24 @@ def _tied(measure: BiasMeasure, context: Context, chosen: np.ndarray) -> float |
     if not chosen.any():
         return None
     cutoff = measure.params.get("cutoff") or measure.depth()
-    return float(context.lists.tied_across(cutoff)[chosen].mean())
+    tied = context.lists.tied_within if measure.ORDERED else context.lists.tied_across
+    return float(tied(cutoff)[chosen].mean())
 
 
-def _notes(measure: BiasMeasure, sources: Sources, options: Options) -> tuple[str, ...]:
+def _notes(measure: BiasMeasure, context: Context, sources: Sources, options: Options) -> tuple[str, ...]:
     notes = []
+    lists = context.lists
+    if lists.skipped:
+        ranked = int(lists.scored_lengths.sum()) + lists.skipped
+        notes.append(f"{lists.skipped:,} of {ranked:,} ranked documents are not in the collection: skipped")
+    if options.missing == "zero":
+        rows = lists.rows[lists.top(measure.depth())[0]]
+        absent = int((rows < 0).sum())
+        if absent:
+            notes.append(
+                f"{absent:,} of {len(rows):,} ranked documents{in_top(measure.depth())} "
+                "are not in the collection: counted as having no words"
+            )
     if "background" in measure.NEEDS and sources.background_note:
         notes.append(sources.background_note)
     if options.explain and isinstance(measure, RankBias):

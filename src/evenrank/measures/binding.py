@@ -2,7 +2,7 @@
 
 What these libraries expect, and what is done about it: measures are equal when they print equal, so a bound
 measure carries a fingerprint of what it is bound to; a provider is only asked when it is in the default
-pipeline; and aggregates are plain means over all queries of qrels and run, so every one of them gets a value
+pipeline; and aggregates are plain means over all judged queries, so every one of them gets a value
 (see `bind`).
 """
 
@@ -23,9 +23,9 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 
 from evenrank import tables
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context
+from evenrank.measures.base import BiasMeasure, Context, check_choice
 from evenrank.measures.document_groups import DocumentGroups
-from evenrank.measures.evaluate import listed_measures
+from evenrank.measures.evaluate import MISSING, listed_measures
 from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.groups import GroupMeasure
 from evenrank.measures.lists import RankedLists, ranked_lists
@@ -49,7 +49,6 @@ class Binding:
     queries: pl.DataFrame | None
     background: pl.DataFrame | None
     missing: str
-    judged_only: bool
     name: str
     texts: GenderedTexts | None = None
     targets: Mapping[str, Mapping[str, Fraction]] | None = None
@@ -107,12 +106,11 @@ def bind(
     with ranked documents. Every listed query therefore gets a value, and values are multiplied by N/n,
     where n queries have ranked documents and N are listed, so that the means come out right; a query
     without ranked documents gets 0. Where all listed queries have ranked documents, N = n and the values
-    are the values. Listed are the queries of qrels and run, and `queries` if given.
-
-    In a list with effectiveness measures only judged queries can be listed: PyTerrier wants the same
-    queries for all measures. What the run does for other queries is then shared out evenly among the
-    judged ones; means are right, single values are shifted a little. With a `batch_size` in
-    `pt.Experiment` all this happens batch by batch, and means are only right where N = n.
+    are the values. Listed are the judged queries: PyTerrier wants the same queries for all measures, and
+    effectiveness knows no others. What the run does for other queries is shared out evenly among the
+    judged ones; means are right, single values are shifted a little. Without any judgments the queries of
+    the run are listed, and `queries` if given. With a `batch_size` in `pt.Experiment` all this happens
+    batch by batch, and means are only right where N = n.
 
     GSR is a slope over all queries; its values are contributions, whose mean is the slope. It needs docs
     and queries, and takes the judgments from those it is evaluated with. It cannot be computed batch by
@@ -124,7 +122,8 @@ def bind(
     tally, docs
         The coloured collection, or documents to colour with the default lexicon.
     queries
-        Queries to list even when they are neither judged nor ranked. GSR reads their texts.
+        Queries to list, where there are no judgments, even when nothing is ranked for them. GSR reads their
+        texts.
     background
         Run that NFaiRR compares with; unless given, each run is its own.
     vectors, pairs
@@ -137,6 +136,7 @@ def bind(
     missing
         Documents that the collection lacks: `error`, `zero` or `skip`.
     """
+    check_choice("missing", missing, MISSING)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if isinstance(measure, BiasMeasure)]
     slopes = [measure for measure in biases if isinstance(measure, StereotypeReinforcement)]
@@ -162,7 +162,6 @@ def bind(
         queries=asked,
         background=against,
         missing=missing,
-        judged_only=not all(isinstance(measure, BiasMeasure) for measure in wanted),
         name=_name(coloured, asked, against, collection, texts)
         + ("" if missing == "error" else f",{missing}"),
         texts=texts,
@@ -175,7 +174,7 @@ def bind(
         for measure in grouped:
             measure.check_groups(groups.groups)
         # A document without a given label shows no group; see `measure_groups`.
-        unknown = missing if groups.inferred else "zero"
+        unknown = missing if groups.inferred else "unlabelled"
         wished = None if targets is None else group_targets(targets, groups.groups)
         name = fingerprint([groups.frame, asked])[:8] + (
             "" if wished is None else targets_fingerprint(wished)[:8]
@@ -223,7 +222,7 @@ class EvenrankProvider(Provider):
 
 
 class BoundEvaluator(Evaluator):
-    """Values of bound measures for each query of qrels and run."""
+    """Values of bound measures for each judged query, or for each query of the run if none is judged."""
 
     def __init__(self, measures: list[Measure], judged: list[str], qrels: list[tuple[str, str, int]]) -> None:
         super().__init__(measures, judged)
@@ -276,7 +275,7 @@ class BoundEvaluator(Evaluator):
         return found
 
     def _listed(self, binding: Binding, ranked: Iterable[str]) -> dict[str, None]:
-        if binding.judged_only:
+        if self.qrel_qids:  # PyTerrier wants the same queries for all measures, and others list these
             return dict.fromkeys(self.qrel_qids)
         asked = [] if binding.queries is None else binding.queries["query_id"].to_list()
         return dict.fromkeys([*self.qrel_qids, *ranked, *asked])

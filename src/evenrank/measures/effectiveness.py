@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import ir_measures
@@ -75,22 +75,41 @@ def _summary(measure: Measure, values: Floats, chosen: NDArray[np.bool_], option
 def effectiveness(
     run: pl.DataFrame, qrels: pl.DataFrame, measures: Sequence[Measure]
 ) -> tuple[list[str], dict[Measure, Floats]]:
-    """The judged queries, in the order of the qrels, and each measure's values for them."""
+    """The judged queries, in the order of the qrels, and each measure's values for them.
+
+    0 where nothing was returned; NaN where something was, but the measure is undefined.
+    """
     judged = qrels["query_id"].unique(maintain_order=True)
     # Queries go by number: some of the tools behind ir_measures (gdeval) know no other ids.
     number = pl.DataFrame({"query_id": judged, "number": pl.int_range(len(judged), eager=True)})
-    # Minus the rank as score: every tool then ranks as we do, to the last tie.
-    ranked = run.join(number, on="query_id", maintain_order="left").with_columns(score=-pl.col("rank"))
+    # Scores that fall by one, down to 1: every tool then ranks as we do, to the last tie, and those that
+    # give a document that was not returned a score of 0 (Compat) rank it below all others.
+    ranked = run.join(number, on="query_id", maintain_order="left").with_columns(
+        score=pl.col("rank").max().over("number") - pl.col("rank") + 1
+    )
     relevance = _nested(qrels.join(number, on="query_id", maintain_order="left"), "relevance")
-    values = {measure: np.zeros(len(judged)) for measure in measures}
+    # What no tool gives a value for is undefined, as Accuracy where nothing relevant was returned.
+    unless_found = np.zeros(len(judged))
+    unless_found[ranked["number"].unique().to_numpy()] = np.nan
+    values = {measure: unless_found.copy() for measure in measures}
     try:
-        for metric in ir_measures.iter_calc(list(values), relevance, _nested(ranked, "score")):
-            values[metric.measure][int(metric.query_id)] = metric.value
-    except ValueError as error:  # how ir_measures says that no installed tool computes a measure
-        if not str(error).startswith("Unsupported measures"):
-            raise
-        raise InputError(" ".join(str(error).split())) from None
+        scores = _nested(ranked, "score")
+        for together in _by_tool(values):
+            for metric in ir_measures.iter_calc(together, relevance, scores):
+                values[metric.measure][int(metric.query_id)] = metric.value
+    except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
+        names = ", ".join(map(str, values))
+        raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None
     return judged.to_list(), values
+
+
+def _by_tool(measures: Iterable[Measure]) -> list[list[Measure]]:
+    """The measures, apart by the tool that computes them: ir_measures turns undefined into 0 for several."""
+    found: dict[str | None, list[Measure]] = {}
+    for measure in measures:
+        tools = (p for p in ir_measures.DefaultPipeline.providers if p.is_available() and p.supports(measure))
+        found.setdefault(next((tool.NAME for tool in tools), None), []).append(measure)
+    return list(found.values())
 
 
 def _nested(table: pl.DataFrame, value: str) -> dict[str, dict[str, float]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
+from numbers import Real
 from os import PathLike
 from pathlib import PurePath
 from typing import Any, Literal
@@ -15,7 +17,7 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import tables
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, choices
+from evenrank.measures.base import BiasMeasure, check_choice
 from evenrank.measures.bias import measure_bias
 from evenrank.measures.effectiveness import measure_effectiveness
 from evenrank.measures.fingerprint import fingerprint
@@ -32,7 +34,9 @@ from evenrank.measures.subsets import check_subset, gender_labels
 from evenrank.measures.summary import Bootstrap, Options
 from evenrank.measures.targets import targets_fingerprint
 
+MISSING = ("error", "zero", "skip")
 _SUFFIXES = (".gz", ".zst", ".run", ".txt")
+_process = {"measured": False, "forked": False}
 
 
 def measure(
@@ -99,7 +103,8 @@ def measure(
         and the other subsets are shown apart; `only` (neutral, female, male, all) chooses one subset for
         all measures.
     missing
-        Documents that the collection lacks: `error`, `zero` (no words) or `skip` (the next moves up).
+        Documents that the collection lacks: `error`, `zero` (no words) or `skip` (the next moves up). A note
+        says how many; where it lacks all of them, that is always an error.
     ties
         `order`: by id, descending, as trec_eval does. `expected`: the exact mean over all orders of tied
         documents, for measures that are linear in the documents: RaB, ARaB, FaiRR and NFaiRR.
@@ -119,13 +124,11 @@ def measure(
     >>> measure(run, "RaB(magnitude='count')@1", docs=docs)["RaB(magnitude='count')@1"].value
     1.0
     """
-    for name, value, known in (
-        ("missing", missing, ("error", "zero", "skip")),
-        ("ties", ties, ("order", "expected")),
-        ("order", order, ("score", "rank")),
-    ):
-        if value not in known:
-            raise InputError(f"{name} cannot be {value!r}; {choices(str(value), known)}")
+    _refuse_after_fork()
+    check_choice("missing", missing, MISSING)
+    check_choice("ties", ties, ("order", "expected"))
+    check_choice("order", order, ("score", "rank"))
+    _check_bootstrap(confidence, resamples, seed)
     if ties == "expected" and order == "rank":
         raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
     wanted = listed_measures(measures)
@@ -158,6 +161,25 @@ def measure(
         cautions=sources.cautions(),
         describe=partial(_provenance, frames, sources, options),
     )
+
+
+def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> None:
+    if confidence is not None and not 0 < confidence < 1:
+        raise InputError(f"confidence is {confidence!r}, but must lie between 0 and 1, as in 0.95")
+    if resamples < 1:
+        raise InputError(f"resamples is {resamples!r}, but must be at least 1")
+    if seed < 0:
+        raise InputError(f"seed is {seed!r}, but must be at least 0")
+
+
+def _refuse_after_fork() -> None:
+    """Refuse to measure in a fork of a process that has measured: Polars would wait for threads it lost."""
+    if _process["forked"]:
+        raise InputError("measuring does not work in a forked process; start workers with spawn")
+    if not _process["measured"]:
+        _process["measured"] = True
+        if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+            os.register_at_fork(after_in_child=lambda: _process.update(forked=True))
 
 
 def _measure_run(
@@ -264,4 +286,4 @@ def run_name(path: str | PathLike[str]) -> str:
 def _is_run(runs: Mapping[Any, Any]) -> bool:
     """Whether a mapping is one run (query → document → score) and not runs by name."""
     first = next(iter(runs.values()), None)
-    return isinstance(first, Mapping) and all(isinstance(score, int | float) for score in first.values())
+    return isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())

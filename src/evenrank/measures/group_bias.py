@@ -41,7 +41,7 @@ def measure_groups(
     coloured: Any = groups  # has what is asked of a tally here: frame and groups
     seen = replace(sources, tally=coloured, background=None, background_depth=0, background_name="")
     # A document without a given label shows no group; one that a tally lacks may be a mistake.
-    asked = options if groups.inferred else replace(options, missing="zero")
+    asked = options if groups.inferred else replace(options, missing="unlabelled")
     found = []
     for measured in measure_bias(name, run, measures, seen, asked):
         notes = [f"group labels: {groups.how}", *measured.notes]

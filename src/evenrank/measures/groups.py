@@ -17,12 +17,10 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, choices
-from evenrank.measures.lists import Floats, Ints
+from evenrank.measures.lists import WHOLE, Floats, Ints
 
 Shares = list[Fraction | None]
 """A share for each group, None where it is not known."""
-WHOLE = 1 << 31
-"""Depth of a measure that looks at whole lists."""
 TARGETS = ("list", "collection", "equal")
 
 CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshold; without it the whole list")

@@ -20,6 +20,8 @@ Ints = NDArray[np.int64]
 # weights(n, t): what each of n ranked documents weighs at the cut-off t.
 Weights = Callable[[int, int], Floats]
 T = TypeVar("T")
+WHOLE = 1 << 31
+"""Depth of a measure that looks at whole lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,7 @@ class RankedLists:
 
     `rows` is each entry's row in the tally, −1 for a document that the tally does not hold and that
     counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding ties.
+    `skipped` is how many documents were left out of the whole lists.
     """
 
     query_ids: pl.Series
@@ -60,6 +63,7 @@ class RankedLists:
     scored_lengths: Ints
     expected_ties: bool = False
     emptied: tuple[str, ...] = ()
+    skipped: int = 0
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -131,6 +135,19 @@ class RankedLists:
         first[self.starts] = True
         return np.flatnonzero(first)
 
+    def tied_within(self, cutoff: int) -> NDArray[np.bool_]:
+        """For each list, whether a document down to `cutoff` has the score of the one just below it."""
+        return self.cached(("tied within", cutoff), lambda: self._tied_within(cutoff))
+
+    def _tied_within(self, cutoff: int) -> NDArray[np.bool_]:
+        if not len(self.scored_lengths):
+            return np.zeros(0, dtype=bool)
+        tied = np.zeros(len(self.scores), dtype=bool)
+        tied[:-1] = self.scores[:-1] == self.scores[1:]
+        starts = _starts(self.scored_lengths)
+        tied[starts + self.scored_lengths - 1] = False
+        return np.logical_or.reduceat(tied & (_positions(self.scored_lengths) <= cutoff), starts)
+
     def tied_across(self, cutoff: int) -> NDArray[np.bool_]:
         """For each list, whether the documents at `cutoff` and just below it have the same score."""
         return self.cached(("tied", cutoff), lambda: self._tied_across(cutoff))
@@ -173,17 +190,22 @@ def ranked_lists(
     """The top `depth` of every list of a normalised run, each document found in the tally.
 
     `missing` says what happens to documents that the tally does not hold: `error`, `zero` (they have
-    no words) or `skip` (the next document moves up). With expected ties a list goes on until the tie
-    at `depth` ends.
+    no words) or `skip` (the next document moves up), all of which is refused where it holds none of
+    them; `unlabelled` is `zero` for a tally that need not hold any. With expected ties a list goes on
+    until the tie at `depth` ends.
     """
     doc_ids, scores, rows = run["doc_id"], run["score"].to_numpy(), None
     first = np.flatnonzero(run["rank"].to_numpy() == 1)
     lengths = np.diff(first, append=run.height)
     query_ids = run["query_id"].gather(first)
     emptied: tuple[str, ...] = ()
+    skipped = 0
     if missing == "skip" and len(first):
         rows = find_rows(doc_ids, tally["doc_id"])
         held = rows >= 0
+        if not held.any():
+            refuse_strangers(name)
+        skipped = int((~held).sum())
         left = np.add.reduceat(held, first, dtype=np.int64)
         emptied = tuple(query_ids.filter(pl.Series(left == 0)).to_list())
         query_ids, lengths = query_ids.filter(pl.Series(left > 0)), left[left > 0]
@@ -198,8 +220,11 @@ def ranked_lists(
         rows = rows[entries]
     else:
         rows = find_rows(doc_ids, tally["doc_id"])
-        if missing == "error" and (rows < 0).any():
-            refuse_missing(doc_ids.filter(pl.Series(rows < 0)), name)
+        absent = rows < 0
+        if missing == "zero" and len(rows) and absent.all():
+            refuse_strangers(name, depth)
+        if missing == "error" and absent.any():
+            refuse_missing(doc_ids.filter(pl.Series(absent)), name, depth)
     return RankedLists(
         query_ids=query_ids,
         lengths=kept,
@@ -211,6 +236,7 @@ def ranked_lists(
         scored_lengths=lengths,
         expected_ties=expected_ties,
         emptied=emptied,
+        skipped=skipped,
     )
 
 
@@ -231,12 +257,24 @@ def _laid_out(weights: Weights, lengths: Ints) -> Floats:
     return table[np.repeat(_starts(distinct)[which], lengths) + _positions(lengths) - 1]
 
 
-def refuse_missing(doc_ids: pl.Series, name: str) -> None:
-    """Say which documents of a run the collection lacks."""
+def refuse_missing(doc_ids: pl.Series, name: str, depth: int | None = None) -> None:
+    """Say which documents of a run, or of its lists down to `depth`, the collection lacks."""
     distinct = doc_ids.unique(maintain_order=True)
     first = ", ".join(distinct.head(5).to_list())
     more = ", …" if len(distinct) > 5 else ""
     raise InputError(
-        f"{name}: the collection lacks {len(distinct):,} of its documents ({first}{more}); "
+        f"{name}: the collection lacks {len(distinct):,} of its documents{in_top(depth)} ({first}{more}); "
         "check that they belong together, or choose what to do with --missing zero or skip"
     )
+
+
+def refuse_strangers(name: str, depth: int | None = None) -> None:
+    """Say that a run belongs to another collection, which no choice of what to do with a few can mend."""
+    raise InputError(
+        f"{name}: the collection lacks all of its documents{in_top(depth)}; check that they belong together"
+    )
+
+
+def in_top(depth: int | None) -> str:
+    """How far down was looked; nothing for whole lists."""
+    return "" if depth is None or depth >= WHOLE else f" in the top {depth:,}"

@@ -29,8 +29,9 @@ class Measurement:
     left_out
         How many queries have no value, by reason.
     ties
-        Share of the measured queries with a tie across the cut-off: there the ids of documents, not the
-        ranker, decide what is measured. None where it does not apply.
+        Share of the measured queries where the ids of documents, not the ranker, decide what is measured:
+        those with a tie across the cut-off, and, for measures that weigh ranks differently (all but RaB
+        and its like), with any tie that touches the documents above it. None where it does not apply.
     background
         The same difference over the whole collection and over the judged-relevant documents, and how
         far the run is from each; computed when first asked for.
@@ -101,7 +102,7 @@ class Measurement:
             "left_out": self.left_out,
         }
         if signed:
-            row["abs"] = self.summary.abs
+            row |= {"abs": self.summary.abs, "beyond": {"0.1": self.beyond(0.1)}}
         row |= {"spread": self.summary.spread, "quantiles": self.summary.quantiles}
         if self.ties is not None:
             row["ties"] = self.ties

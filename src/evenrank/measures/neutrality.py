@@ -129,7 +129,8 @@ class _NFaiRR(_FaiRR):
     NFaiRR_t(q) = FaiRR_t(q) / IFaiRR_t(q), where IFaiRR_t sums over the query's background documents,
     the top `depth` (200, as in the released code) of one run, sorted by neutrality. In [0, 1] where the
     background holds the ranked documents; higher is fairer. Undefined where no background document is
-    neutral at all. Values with different backgrounds cannot be compared.
+    neutral at all. Values with different backgrounds cannot be compared. A `depth` below the cut-off is
+    refused: the best of fewer documents is no bound.
 
     Rekabsaz, Kopeinik and Schedl, SIGIR 2021.
     """
@@ -142,6 +143,15 @@ class _NFaiRR(_FaiRR):
         **_FaiRR.SUPPORTED_PARAMS,
         "depth": Param(dtype=int, default=200, minimum=1, desc="number of background documents of a query"),
     }
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        cutoff = self.params.get("cutoff")
+        if cutoff is not None and self["depth"] < cutoff:
+            raise InputError(
+                f"{self.NAME}: depth is {self['depth']}, but must be at least the cut-off, "
+                f"as in {self.NAME}(depth={cutoff})@{cutoff}"
+            )
 
     def background_depth(self) -> int:
         return int(self["depth"])

@@ -39,6 +39,7 @@ class DictionaryBias(BiasMeasure):
     __name__ = NAME = "LIWC"
     PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
+    ORDERED = False
     NEEDS = frozenset({"docs"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),

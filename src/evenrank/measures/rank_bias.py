@@ -93,6 +93,7 @@ class _RaB(RankBias):
     __name__ = NAME = "RaB"
     PRETTY_NAME = "Rank bias"
     SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
+    ORDERED = False
     weights = staticmethod(rab_weights)
 
 

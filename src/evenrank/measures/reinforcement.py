@@ -14,7 +14,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures import slope
-from evenrank.measures.attribution import Attribution, largest_first
+from evenrank.measures.attribution import Attribution, largest_first, summed
 from evenrank.measures.gendered_lists import Valued
 from evenrank.measures.measurements import Measurement
 from evenrank.measures.slope import Ints, Line
@@ -127,7 +127,7 @@ def measure_reinforcement(
                     ).summary(options.bootstrap)
                     for other in (apart if options.only is None else [])
                 },
-                notes=_notes(study, fitted, options),
+                notes=_notes(name, study, fitted, options),
                 attribution=attribution(study, fitted) if options.explain and defined else None,
                 yardsticks=partial(study.baselines, measure, chosen, options.bootstrap),
                 fitted=fitted,
@@ -155,8 +155,14 @@ def _reasons(study: Study, depths: Ints, listed: Valued, ranked: set[str], fitte
     return reasons
 
 
-def _notes(study: Study, fitted: Fitted, options: Options) -> tuple[str, ...]:
+def _notes(name: str, study: Study, fitted: Fitted, options: Options) -> tuple[str, ...]:
     notes = []
+    if options.missing != "error":
+        ranked = study.lists[name].doc_ids
+        absent = int((~ranked.is_in(study.collection.doc_ids.implode())).sum())
+        if absent:
+            done = "skipped" if options.missing == "skip" else "counted as having no value"
+            notes.append(f"{absent:,} of {len(ranked):,} ranked documents are not in the collection: {done}")
     if fitted.line is None and len(fitted.x):
         few = "only one query has a value" if len(fitted.x) == 1 else EQUAL
         notes.append(f"undefined: {few}, and no line can be fitted")
@@ -192,11 +198,11 @@ def attribution(study: Study, fitted: Fitted) -> Attribution:
         },
         schema={"group": pl.String, "word": pl.String, "contribution": pl.Float64},
     )
-    documents = (
-        pl.DataFrame({"doc_id": collection.doc_ids.gather(rows), "contribution": shares})
-        .group_by("doc_id", maintain_order=True)
-        .agg(queries=pl.len().cast(pl.Int64), contribution=pl.col("contribution").sum())
-    )
+    documents = summed(
+        pl.DataFrame({"doc_id": collection.doc_ids.gather(rows), "queries": 1.0, "contribution": shares}),
+        ["doc_id"],
+        ["queries", "contribution"],
+    ).with_columns(pl.col("queries").cast(pl.Int64))
     queries = pl.DataFrame(
         {
             "query_id": study.query_ids.gather(fitted.queries),

@@ -66,6 +66,7 @@ class _Skew(GroupMeasure):
     __name__ = NAME = "Skew"
     PRETTY_NAME = "Skew"
     SHORT_DESC = "Logarithm of a group's share in the top k over its target share."
+    ORDERED = False
     SIGNED = True
     UNDEFINED = "no labelled document in the top, or the target is 0"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "target": TARGET, "group": GROUP}  # noqa: RUF012
@@ -88,6 +89,7 @@ class _MinSkew(GroupMeasure):
     __name__ = NAME = "MinSkew"
     PRETTY_NAME = "Minimum skew"
     SHORT_DESC = "Skew of the group that is worst off in the top k."
+    ORDERED = False
     SIGNED = True
     UNDEFINED = "no labelled document in the top"
     pick = staticmethod(np.nanmin)

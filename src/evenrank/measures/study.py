@@ -25,7 +25,7 @@ from evenrank.measures.gendered_lists import (
     relevant_counts,
     run_entries,
 )
-from evenrank.measures.lists import refuse_missing
+from evenrank.measures.lists import refuse_missing, refuse_strangers
 from evenrank.measures.slope import Floats, Ints, Line
 from evenrank.measures.stereotype import StereotypeReinforcement
 from evenrank.measures.summary import QUANTILES, Bootstrap, Summary
@@ -174,10 +174,14 @@ class Study:
         entries = self.lists[run]
         if self.missing == "skip":
             held = entries.doc_ids.is_in(self.collection.doc_ids.implode()).to_numpy()
+            if len(held) and not held.any():
+                refuse_strangers(run)
             entries = _closed(entries.kept(held))
         entries = entries.top(depths)
         valued = self.collection.valued(entries, self.query_texts)
         lacking = valued.doc_rows < 0
+        if self.missing == "zero" and len(lacking) and lacking.all():
+            refuse_strangers(run)
         if self.missing == "error" and lacking.any():
             refuse_missing(entries.doc_ids.filter(pl.Series(lacking)), run)
         return valued

@@ -23,16 +23,11 @@ from evenrank import tables
 from evenrank.errors import InputError
 from evenrank.formats import files
 from evenrank.formats.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
+from evenrank.formats.labels import SPELLINGS, plain
 
 CLASSES = ("neutral", "female", "male", "other")
 """The four classes of the paper; neutral is its "non-gendered", other its "other or multiple genders"."""
 
-_SPELLINGS = {
-    "neutral": ("n", "neutral", "nongendered", "nogender", "genderneutral", "none"),
-    "female": ("f", "female", "females", "woman", "women"),
-    "male": ("m", "male", "males", "man", "men"),
-    "other": ("o", "other", "multiple", "both", "otherormultiple", "otherormultiplegenders", "othermultiple"),
-}
 _ANNOTATOR = re.compile(r"annotator[ _-]?\d+")
 _FORMULA = re.compile(r"'*[=+\-@]")
 
@@ -175,7 +170,7 @@ def vote(
             mine = ballots.setdefault(ballot.query_id, {})
             if mine.setdefault(ballot.annotator, ballot) is not ballot:
                 raise ballot.problem(f"query {show(ballot.query_id)} has two labels by the same annotator")
-            if ballot.label and _plain(ballot.label) not in legal:
+            if ballot.label and plain(ballot.label) not in legal:
                 raise ballot.problem(f"unknown label {show(ballot.label)}; use one of {listing(classes)}")
     if not ballots:
         raise InputError("the sheets have no rows")
@@ -186,7 +181,7 @@ def vote(
     labels, dropped, tallied = [], [], []
     for query, mine in ballots.items():
         text = next((b.text for b in mine.values() if b.text), None)
-        given = Counter(legal[_plain(b.label)] for b in mine.values() if b.label)
+        given = Counter(legal[plain(b.label)] for b in mine.values() if b.label)
         label, votes = given.most_common(1)[0] if given else ("", 0)
         complete = given.total() == annotators
         if complete:
@@ -319,12 +314,8 @@ def _read(sheet: Any) -> _Sheet:
 
 def _legal(classes: Sequence[str]) -> dict[str, str]:
     """Every spelling of every class."""
-    known = {spelling: c for c in classes for spelling in _SPELLINGS.get(c, ())}
-    return known | {_plain(c): c for c in classes}
-
-
-def _plain(label: str) -> str:
-    return re.sub(r"[\W_]+", "", label).casefold()
+    known = {spelling: c for c in classes for spelling in SPELLINGS.get(c, ())}
+    return known | {plain(c): c for c in classes}
 
 
 def _shield(text: str) -> str:

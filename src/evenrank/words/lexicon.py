@@ -64,10 +64,12 @@ class Lexicon:
 
     @functools.cached_property
     def hash(self) -> str:
-        """Hex digest of what is counted: the groups in order and their words, whatever the name."""
+        """Hex digest of what is counted: the groups in order, their words and whether they may overlap."""
         import xxhash
 
-        content = [[group, sorted(words)] for group, words in self.groups.items()]
+        content: list[Any] = [[group, sorted(words)] for group, words in self.groups.items()]
+        if self.overlapping:  # a word may then count for several groups
+            content.append("overlapping")
         canonical = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return str(xxhash.xxh3_128_hexdigest(canonical.encode()))
 
@@ -182,7 +184,10 @@ def _grouped(
     home: dict[str, str] = {}
     for entry in entries:
         word = _checked(entry, path)
-        group = _group_name(entry.group, path=path, line=entry.line)
+        try:
+            group = _group_name(entry.group)
+        except InputError as error:  # only now: finding the line means a search through the file
+            raise InputError(error.message, path=path, line=entry.line) from None
         other = home.setdefault(word, group)
         if other != group and not overlapping:
             raise InputError(
@@ -220,13 +225,13 @@ def _checked(entry: Entry, path: Path | None) -> str:
     return word
 
 
-def _group_name(name: str, *, path: Path | None = None, line: int | None = None) -> str:
+def _group_name(name: str) -> str:
     name = " ".join(name.split())
     name = _SHORT.get(name.lower(), name)
     if not name:
-        raise InputError("a group without a name", path=path, line=line)
+        raise InputError("a group without a name")
     if name in _RESERVED or name.endswith("_logwords") or not _writable(name):
-        raise InputError(f"{name!r} cannot be the name of a group; choose another", path=path, line=line)
+        raise InputError(f"{name!r} cannot be the name of a group; choose another")
     return name
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import evenrank
 from evenrank.errors import InputError
+from evenrank.formats.columns import refuse_repeats, show
 from evenrank.formats.files import reading, writing
 from evenrank.tables import Docs
 from evenrank.tables import docs as as_docs
@@ -61,7 +64,7 @@ class Tally:
         if isinstance(source, Tally):
             return source
         if isinstance(source, pl.DataFrame):
-            return cls(source)
+            return cls(_checked(source))
         if isinstance(source, (str, os.PathLike)):
             return cls.read(source)
         raise InputError(f"a tally is a Tally, a Parquet file or a Polars frame, not {type(source).__name__}")
@@ -69,16 +72,15 @@ class Tally:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Tally:
         """Read a tally from its Parquet file."""
-        facts = read_provenance(path)
-        with reading(path):
-            table = pq.read_table(path)
+        made = _read(path)
         try:
-            return cls(_frame(table), facts)
+            return cls(_checked(made.frame), made._provenance)
         except InputError as error:
             raise InputError(error.message, path=path) from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
+        _check_output(path)
         write_tally(path, iter([_table(self.frame)]), _schema(self.groups), self.provenance)
 
     @cached_property
@@ -150,8 +152,8 @@ def tally(
     [2]
     """
     source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
-    if cached and cache.is_worth_it(source):
-        return Tally.read(_cached_file(source, matcher, progress))
+    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
+        return _read(stored)
     batches = list(unique(count_documents(source, matcher, progress=progress), source))
     table = pa.Table.from_batches(batches, _schema(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
@@ -172,8 +174,8 @@ def tally_to_file(
     Returns the provenance that the file carries.
     """
     source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
-    if cached and cache.is_worth_it(source):
-        stored = _cached_file(source, matcher, progress)
+    _check_output(path, source)
+    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
         cache.copy(stored, path)
         return read_provenance(stored)
     facts = provenance(source, matcher)
@@ -181,17 +183,48 @@ def tally_to_file(
     return write_tally(path, unique(rows, source), _schema(matcher.groups), facts)
 
 
-def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path:
+def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> None:
+    """Refuse to write where the input is, or under a name that would compress the Parquet file."""
+    if Path(path).suffix.lower() in (".gz", ".zst"):
+        raise InputError(
+            "a tally is a Parquet file, compressed in itself; end its name in .parquet", path=path
+        )
+    if source is not None and source.path is not None and Path(path).exists():
+        with reading(path):
+            same = Path(path).samefile(source.path)
+        if same:
+            raise InputError("this is the input itself; give the tally another name", path=path)
+
+
+def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:
+    """The finished tally in the cache, made now if need be; None if the cache cannot be used."""
     facts = provenance(source, matcher)
     schema = _schema(matcher.groups)
-    folder = cache.folder(facts)
-    finished = folder.with_suffix(".parquet")
-    if not finished.exists():
-        rows = cache.resumable(source, matcher, folder, schema, progress)
-        finished.parent.mkdir(parents=True, exist_ok=True)
-        write_tally(finished, unique(rows, source), schema, facts)
-    cache.forget(folder)
+    try:
+        folder = cache.folder(facts)
+        finished = folder.with_suffix(".parquet")
+        if not finished.exists() or not cache.is_whole(finished, schema):
+            cache.prepare(folder)
+            rows = cache.resumable(source, matcher, folder, schema, progress)
+            write_tally(finished, unique(rows, source), schema, facts)
+        cache.forget(folder)
+    except (OSError, RuntimeError, InputError) as error:  # RuntimeError: there is no home folder
+        if isinstance(error, InputError) and not cache.holds(error.path):
+            raise
+        warnings.warn(f"counting without the cache, which cannot be used: {error}", stacklevel=3)
+        return None
     return finished
+
+
+def _read(path: str | os.PathLike[str]) -> Tally:
+    """A tally from a file, its rows taken as they are."""
+    facts = read_provenance(path)
+    with reading(path):
+        table = pq.read_table(path)
+    try:
+        return Tally(_frame(table), facts)
+    except InputError as error:
+        raise InputError(error.message, path=path) from error
 
 
 def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
@@ -259,6 +292,33 @@ def _row_groups(rows: Iterator[pa.Table | pa.RecordBatch], schema: pa.Schema) ->
 def _frame(table: pa.Table) -> pl.DataFrame:
     columns = zip(table.column_names, table.columns, strict=True)
     return pl.DataFrame([pl.Series(name, column.combine_chunks()) for name, column in columns])
+
+
+def _checked(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame, if it can be a tally: every document once, whole counts and sums that are not negative."""
+    groups = _groups(frame.columns)
+    if frame["doc_id"].dtype != pl.String:
+        raise InputError(f"column doc_id holds {frame['doc_id'].dtype}; it must be text")
+    wanted: dict[str, Any] = dict.fromkeys(("tokens", *groups), pl.Int64)
+    for name, kind in (wanted | {group + _LOGWORDS: pl.Float64 for group in groups}).items():
+        column = frame[name]
+        if not (column.dtype.is_integer() if kind == pl.Int64 else column.dtype.is_numeric()):
+            what = "whole numbers" if kind == pl.Int64 else "numbers"
+            raise InputError(f"column {name} holds {column.dtype}; it must be {what}")
+        values = column.cast(kind, strict=False)
+        good = (values >= 0) & (values.cast(pl.Float64).is_finite())
+        if values.null_count() or not good.all():
+            row = int((~good.fill_null(False)).arg_true()[0])
+            raise InputError(f"row {row + 1}: {name} is {show(column[row])}; it must be a number from 0 on")
+        if column.dtype != kind:
+            frame = frame.with_columns(values)
+    ids = frame["doc_id"]
+    if ids.null_count():
+        raise InputError(f"row {int(ids.is_null().arg_true()[0]) + 1}: doc_id is missing")
+    hashes = np.sort(ids.hash().to_numpy())
+    if (hashes[1:] == hashes[:-1]).any():
+        refuse_repeats(frame, ["doc_id"])
+    return frame
 
 
 def _table(frame: pl.DataFrame) -> pa.Table:

@@ -31,11 +31,17 @@ _GROUP_COLUMNS = {"group", "groups", "gender", "label", "category"}
 
 
 class Entry(NamedTuple):
-    """One word of one group, and the line it stands on (None where the format does not tell)."""
+    """One word of one group, and its line; or the text of the file, to look for the line when needed."""
 
     word: str
     group: str
-    line: int | None = None
+    number: int | None = None
+    text: str = ""
+
+    @property
+    def line(self) -> int | None:
+        """The line the word stands on, None if unknown. It may have to be searched for."""
+        return _line_of(self.text, self.word) if self.number is None else self.number
 
 
 class WordList(NamedTuple):
@@ -55,7 +61,7 @@ def read(path: Path) -> WordList:
 
 
 def entries_of(groups: Mapping[Any, Any], *, path: Path | None = None, text: str = "") -> list[Entry]:
-    """Entries of a mapping from group to words; `text` is searched for the line of each word."""
+    """Entries of a mapping from group to words; `text` is where errors look for the line of a word."""
     entries: list[Entry] = []
     for group, words in groups.items():
         if not isinstance(group, str):
@@ -71,7 +77,7 @@ def entries_of(groups: Mapping[Any, Any], *, path: Path | None = None, text: str
         for word in ordered:
             if not isinstance(word, str):
                 raise InputError(f"group {group!r} holds {word!r}, which is not a word", path=path)
-            entries.append(Entry(word, group, _line_of(text, word)))
+            entries.append(Entry(word, group, text=text))
         if len(entries) == before:
             raise InputError(f"group {group!r} has no words", path=path)
     return entries
