@@ -135,6 +135,20 @@ def gsr(part: str) -> Callable[[Path], dict[str, Any]]:
     return found
 
 
+def debiasing(data: Path) -> dict[str, Any]:
+    """How well gender can still be read out of GloVe vectors after each method; chance is 0.5."""
+    from evenrank.vectors import debiased, load, recoverability
+
+    vectors = load(data / "data" / "vectors" / "glove-100d.bin.gz")
+    found = {"none": recoverability(vectors, vectors).to_dict()}
+    for method in ("hard", "strong"):
+        found[method] = recoverability(vectors, debiased(vectors, method)).to_dict()
+    found["leace"] = recoverability(
+        vectors, lambda held_out: debiased(vectors, "leace", held_out=held_out)
+    ).to_dict()
+    return found
+
+
 _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "authors-code": authors_code,
     "human-labels": human_labels,
@@ -146,6 +160,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "representation": image_search,
     "psychology": psychology,
     "disparity": disparity,
+    "debiasing": debiasing,
 }
 
 
