@@ -27,7 +27,7 @@ def _row(queries: int, depth: int) -> Row:
     counts = rng.poisson((0.4, 0.6), (size, 2))
     ids = [str(i) for i in range(size)]
     logs = np.log1p(counts)
-    tally = pl.DataFrame(
+    frame = pl.DataFrame(
         {
             "doc_id": ids,
             "tokens": rng.integers(20, 100, size),
@@ -37,6 +37,7 @@ def _row(queries: int, depth: int) -> Row:
             "male_logwords": logs[:, 1],
         }
     )
+    tally = er.Tally.of(frame)  # checked once, at the door
     run = tables.run(
         pl.DataFrame(
             {

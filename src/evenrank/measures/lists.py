@@ -137,16 +137,19 @@ class RankedLists:
 
     def tied_within(self, cutoff: int) -> NDArray[np.bool_]:
         """For each list, whether a document down to `cutoff` has the score of the one just below it."""
-        return self.cached(("tied within", cutoff), lambda: self._tied_within(cutoff))
+        return self._first_tie <= cutoff
 
-    def _tied_within(self, cutoff: int) -> NDArray[np.bool_]:
-        if not len(self.scored_lengths):
-            return np.zeros(0, dtype=bool)
-        tied = np.zeros(len(self.scores), dtype=bool)
-        tied[:-1] = self.scores[:-1] == self.scores[1:]
+    @cached_property
+    def _first_tie(self) -> Ints:
+        """For each list, the first position whose score is also that of the next; beyond any if none."""
+        first = np.full(len(self.scored_lengths), np.iinfo(np.int64).max)
         starts = _starts(self.scored_lengths)
-        tied[starts + self.scored_lengths - 1] = False
-        return np.logical_or.reduceat(tied & (_positions(self.scored_lengths) <= cutoff), starts)
+        tied = np.flatnonzero(self.scores[:-1] == self.scores[1:])
+        owner = np.searchsorted(starts, tied, side="right") - 1
+        position = tied - starts[owner] + 1
+        inside = position < self.scored_lengths[owner]
+        np.minimum.at(first, owner[inside], position[inside])
+        return first
 
     def tied_across(self, cutoff: int) -> NDArray[np.bool_]:
         """For each list, whether the documents at `cutoff` and just below it have the same score."""
