@@ -13,6 +13,7 @@ from evenrank.cli import (
     demo,
     disparity,
     measure,
+    mitigate,
     psychology,
     represent,
     reproduce,
@@ -55,5 +56,6 @@ app.command("tally")(collection.tally_command)
 app.command("lexicons")(collection.lexicons_command)
 app.command("pool")(annotate.pool_command)
 app.command("vote")(annotate.vote_command)
+app.add_typer(mitigate.app, name="mitigate")
 app.add_typer(vectors.app, name="vectors")
 app.add_typer(reproduce.app, name="reproduce")

@@ -1,0 +1,1 @@
+"""Mitigations: a run or training data in, the same out, less biased."""
