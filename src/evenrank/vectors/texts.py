@@ -23,10 +23,11 @@ import pyarrow as pa
 
 from evenrank.vectors.direction import Pairs
 from evenrank.vectors.table import Genderedness, genderedness
-from evenrank.words import kernel
+from evenrank.words import kernel, layout
 from evenrank.words.addresses import addresses, strings
+from evenrank.words.compiling import every_word_table
 from evenrank.words.matcher import cores
-from evenrank.words.tokenizer import tokens, unicode_tables
+from evenrank.words.tokenizer import tokens
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -127,7 +128,7 @@ class GenderedTexts:
         """Plain ASCII texts the quick way, and others with all of Unicode; in the order of the texts."""
         from evenrank.vectors import reading
 
-        array, data, ends = _bytes(array)
+        array, data, ends = packed(array)
         plain = np.zeros(len(array), bool)
         room = int(ends[-1] - ends[0]) // 3 + len(array) + 1  # a word has two letters, and a space behind
         counts = np.zeros(len(array), np.int64)
@@ -144,10 +145,10 @@ class GenderedTexts:
         return quick.interleaved(slow, _bounds(counts), np.repeat(plain, counts))
 
     def _find_unicode(self, array: pa.Array) -> Found:
-        where = addresses(array, kernel.PADDING)
+        where = addresses(array, layout.PADDING)
         room = int((where.ends - where.starts).sum()) // 2 + len(array) + 1
         found = Found(np.zeros(len(array) + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
-        scratch = kernel.scratch(entries=len(self.vocabulary), longest=self._longest)
+        scratch = layout.scratch(entries=len(self.vocabulary), longest=self._longest)
         kernel.collect(self._table, where.starts, where.ends, scratch, *found)
         last = int(found.bounds[-1])
         return Found(found.bounds, found.words[:last].copy(), found.times[:last].copy())
@@ -229,12 +230,12 @@ def hashes(texts: pa.Array | Sequence[str], seed: int = 0) -> npt.NDArray[np.uin
     """A number for each text that looks random; the same for the same text and seed, everywhere."""
     from evenrank.vectors.reading import hashes_of
 
-    _, data, ends = _bytes(strings(texts))
+    _, data, ends = packed(strings(texts))
     found: npt.NDArray[np.uint64] = hashes_of(data, ends, np.uint64(seed))
     return found
 
 
-def _bytes(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.uint8], npt.NDArray[Any]]:
+def packed(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.uint8], npt.NDArray[Any]]:
     """An array with all its texts end to end, their bytes, and where each begins and the last ends."""
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)) or array.null_count:
         array = array.cast(pa.large_string()).fill_null("")
@@ -261,23 +262,11 @@ def _stems(words: list[str]) -> list[str]:
     return list(Stemmer.Stemmer(STEMMER).stemWords(words))
 
 
-def _table(vocabulary: list[str]) -> kernel.Table:
+def _table(vocabulary: list[str]) -> layout.Table:
     """The vocabulary as a hash table of the kernel: words only, no phrases and no prefixes."""
     encoded = [word.encode() for word in vocabulary]
     offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
     pool = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     slots = np.zeros((1 << max(1, (2 * len(encoded)).bit_length()), 6), np.int64)
     kernel.fill_slots(slots, pool, offsets)
-    unicode = unicode_tables()
-    return kernel.Table(
-        words=True,
-        bits=np.full(1024, np.uint64(0xFFFFFFFFFFFFFFFF)),
-        slots=slots,
-        phrases=np.zeros((0, 5), np.int64),
-        corners=np.zeros(1, np.uint32),
-        prefixes=np.zeros((1, 6), np.int64),
-        pool=pool,
-        kind=unicode.kind,
-        fold=unicode.fold,
-        pairs=np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1),
-    )
+    return every_word_table(slots, pool)

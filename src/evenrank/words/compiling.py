@@ -8,9 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from evenrank.errors import InputError
-from evenrank.words import kernel
+from evenrank.words import kernel, layout
 from evenrank.words.lexicon import Lexicon
 from evenrank.words.tokenizer import Tokenizer, tokens, unicode_tables
+
+_STEM = 5  # prefixes of so many bytes are told by a hash of them, shorter ones by their letters
+
+
+_ALPHABET = b"abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Entry(NamedTuple):
@@ -68,7 +73,7 @@ def memberships_of(entries: list[Entry], overlapping: bool) -> list[list[int]]:
     return memberships
 
 
-def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> kernel.Table:
+def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> layout.Table:
     """Lay the entries out as the arrays of the kernel."""
     pool = bytearray()
     prefixes = _prefixes(entries)
@@ -83,7 +88,7 @@ def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> kernel.Table:
         token: (exact.get(token, next(iter(_covering(token, prefixes)), -1)), *bounds.get(token, (0, 0)))
         for token in [*exact, *bounds]
     }
-    end = bytes([kernel.TOKEN_END])
+    end = bytes([layout.TOKEN_END])
     phrases = []
     for i in order:
         entry = entries[i]
@@ -91,16 +96,42 @@ def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> kernel.Table:
         phrases.append((_add(pool, rest), len(rest), len(entry.tokens) - 1, int(entry.open), i))
     unicode = unicode_tables()
     words = tokenizer == "words"
-    return kernel.Table(
+    stems = {prefix[:_STEM] for prefix in prefixes if len(prefix) >= _STEM}
+    short = [prefix for prefix in prefixes if len(prefix) < _STEM]
+    if words:  # a short prefix is a few dozen stems, a very short one too many
+        stems.update(stem for prefix in short if len(prefix) >= _STEM - 2 for stem in _extended(prefix))
+        short = [prefix for prefix in short if len(prefix) < _STEM - 2]
+    return layout.Table(
         words=words,
-        bits=_bits(slots),
+        bits=_bits(_hash(form) for token in slots for form in (token, _loosened(token))),
+        stems=_bits(int(kernel.stem_hash(_packed(_loosened(stem)))) for stem in stems),
+        corners=_corners(short),
         slots=_hash_table(slots, pool),
         phrases=np.array(phrases, np.int64).reshape(-1, 5),
-        corners=_corners(prefixes),
+        lengths=_lengths(prefixes),
         prefixes=_hash_table({token: (i, 0, 0) for token, i in prefixes.items()}, pool),
         pool=np.frombuffer(bytes(pool), np.uint8),
         kind=unicode.kind,
         fold=unicode.fold if words else unicode.lower,
+        pairs=np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1),
+    )
+
+
+def every_word_table(slots: np.ndarray, pool: np.ndarray) -> layout.Table:
+    """A table of words alone, so many that each token is looked up."""
+    unicode = unicode_tables()
+    return layout.Table(
+        words=True,
+        bits=np.full(1 << 12, np.iinfo(np.uint64).max, np.uint64),
+        stems=_bits(()),
+        corners=_corners([]),
+        slots=slots,
+        phrases=np.zeros((0, 5), np.int64),
+        lengths=np.zeros(1, np.uint32),
+        prefixes=np.zeros((1, 6), np.int64),
+        pool=pool,
+        kind=unicode.kind,
+        fold=unicode.fold,
         pairs=np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1),
     )
 
@@ -124,13 +155,24 @@ def _hash(token: bytes) -> int:
     return int(kernel.hash_key(_packed(token), len(token)))
 
 
-def _bits(tokens: Iterable[bytes]) -> np.ndarray:
-    """One bit for each hash, of the token itself and of what the kernel's quick path makes of it."""
-    bits = np.zeros(1024, np.uint64)
-    for token in tokens:
-        for form in (token, bytes(byte | 0x20 for byte in token)):
-            mark = _hash(form) >> 48
-            bits[mark >> 6] |= np.uint64(1 << (mark & 63))
+def _loosened(token: bytes) -> bytes:
+    """What the kernel's quick path makes of a token."""
+    return bytes(byte | 0x20 for byte in token)
+
+
+def _extended(prefix: bytes) -> list[bytes]:
+    """Every beginning of an ASCII word that this prefix can grow into, as long as a stem or a whole word."""
+    if len(prefix) == _STEM:
+        return [prefix]
+    return [prefix, *(stem for letter in _ALPHABET for stem in _extended(prefix + bytes([letter])))]
+
+
+def _bits(hashes: Iterable[int]) -> np.ndarray:
+    """One bit for the upper 18 bits of each hash."""
+    bits = np.zeros(1 << 12, np.uint64)
+    for each in hashes:
+        mark = each >> 46
+        bits[mark >> 6] |= np.uint64(1 << (mark & 63))
     return bits
 
 
@@ -140,18 +182,23 @@ def _hash_table(rows: Mapping[bytes, tuple[int, int, int]], pool: bytearray) -> 
     table = np.zeros((size, 6), np.int64)
     for token, values in rows.items():
         slot = _hash(token) & (size - 1)
-        while table[slot, kernel.SIZE]:
+        while table[slot, layout.SIZE]:
             slot = (slot + 1) & (size - 1)
         table[slot] = (_packed(token), len(token), _add(pool, token), *values)
     return table
 
 
-def _corners(prefixes: Mapping[bytes, int]) -> np.ndarray:
+def _lengths(prefixes: Iterable[bytes]) -> np.ndarray:
     """For the first four letters of a token (five bits of each), the lengths of the prefixes to try."""
-    if not prefixes:
-        return np.zeros(1, np.uint32)  # never looked at
     lengths = np.zeros((32, 32, 32, 32), np.uint32)  # by fourth, third, second and first letter
     for prefix in prefixes:
         corner = tuple(slice(None) if i >= len(prefix) else prefix[i] & 31 for i in (3, 2, 1, 0))
-        lengths[corner] |= np.uint32(1 << min(len(prefix), kernel.LONG))
+        lengths[corner] |= np.uint32(1 << min(len(prefix), layout.LONG))
     return lengths.reshape(-1)
+
+
+def _corners(prefixes: list[bytes]) -> np.ndarray:
+    """One bit for each four letters that begin with one of these prefixes."""
+    if not prefixes:
+        return np.zeros(1, np.uint64)  # never looked at
+    return np.packbits(_lengths(prefixes) > 0, bitorder="little").view(np.uint64)

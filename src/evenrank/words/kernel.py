@@ -4,82 +4,72 @@ Two halves. `_runs` reads a document in chunks of 64 bytes; each chunk becomes a
 and the edges in the mask are the tokens' starts and ends, so that the branch predictor is asked once per
 token and not once per letter. A token's first eight bytes, lower-cased by one OR, are hashed; the few
 tokens whose hash is that of an entry are handed on, with those that hold characters beyond ASCII.
-`_look_up` then folds them and compares them with the entries byte by byte.
+`_look_up` then folds them and compares them with the entries byte by byte, and remembers what it found
+for short tokens, since most of what a text says it says again.
 
-Everything here is a free function on arrays; :mod:`evenrank.words.matcher` builds the arrays.
+Everything here is a free function on the arrays of :mod:`evenrank.words.layout`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from evenrank.words.codepoints import compiled, next_piece, next_word
+from evenrank.words.layout import (
+    CARRY,
+    ENTRY,
+    FIRST_PHRASE,
+    GOES_ON,
+    HITS,
+    KEY,
+    LAST_PHRASE,
+    LONG,
+    M_ENTRY,
+    M_KEY,
+    M_REST,
+    M_SIZE,
+    MEMO,
+    NONE,
+    OFFSET,
+    OPEN_AT,
+    OPEN_HIGH,
+    P_ENTRY,
+    P_OFFSET,
+    P_OPEN,
+    P_SIZE,
+    P_TOKENS,
+    PHRASE_END,
+    SIZE,
+    TOKEN_END,
+    TOUCHED,
+    UNKNOWN,
+)
 from evenrank.words.simd import byte_at, high_mask, load8, lowest_bit, pieces_mask, words_mask
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _CASE = np.uint64(0x2020202020202020)
+_FIVE = np.uint64(0xFFFFFFFFFF)
 _LOGARITHMS = np.log1p(np.arange(64))
 _MIX_KEY, _MIX_LENGTH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
-
-PADDING = 64  # bytes that may be read beyond the end of a text
-TOKEN_END = 0xFF  # never a byte of UTF-8
-LONG = 31  # prefixes of this length and more share a bit
-
-# Columns of `slots` and `prefixes`, open-addressing hash tables of folded tokens; size 0 is a free slot.
-KEY, SIZE, OFFSET, ENTRY, FIRST_PHRASE, LAST_PHRASE = range(6)
-# Columns of `phrases`: the further tokens of a phrase in `pool`, their number, a prefix at the end?
-P_OFFSET, P_SIZE, P_TOKENS, P_OPEN, P_ENTRY = range(5)
-# What `state` holds between calls.
-TOUCHED, HITS, PHRASE_END, CARRY, OPEN_AT, OPEN_HIGH = range(6)
-
-
-class Table(NamedTuple):
-    """A compiled lexicon."""
-
-    words: bool  # tokenizer `words`, else `whitespace`
-    bits: np.ndarray  # uint64[1024]: one bit for each 16-bit hash of a slot's token
-    slots: np.ndarray  # int64[·, 6]: words, and first tokens of phrases
-    phrases: np.ndarray  # int64[·, 5]: those of one first token together, the longest first
-    corners: np.ndarray  # uint32[2**20]: by the first four letters, the lengths of prefixes to try
-    prefixes: np.ndarray  # int64[·, 4]: one row if there is no prefix
-    pool: np.ndarray  # uint8: all folded tokens
-    kind: np.ndarray  # uint8, by code point: see tokenizer.Unicode
-    fold: np.ndarray  # uint32, by code point
-    pairs: np.ndarray  # int64[·, 2]: letter << 21 | mark, and what they make
-
-
-class Scratch(NamedTuple):
-    """Working memory of one thread."""
-
-    runs: np.ndarray  # int64[·, 3]: candidate tokens of a document: start, end, beyond ASCII?
-    token: np.ndarray  # uint8: one folded token, as much of it as any entry has
-    ahead: np.ndarray  # uint8: the folded tokens behind one that may begin a phrase
-    marks: np.ndarray  # int64[·, 2]: where each of those ends in `ahead`, and in the document
-    seen: np.ndarray  # int64[entries, 2]: hits in this document; and the entries that have any
-    state: np.ndarray  # int64[6]
-    spans: np.ndarray  # int64[·, 4]: row, entry, start, end of each hit; no rows when not wanted
-
-
-def scratch(*, entries: int, longest: int, ahead: int = 0, spans: np.ndarray | None = None) -> Scratch:
-    """Working memory for a table of so many entries, whose longest token and longest phrase are known."""
-    room = longest + 4  # a token cut to this is longer than any entry's
-    return Scratch(
-        runs=np.empty((1024, 3), np.int64),
-        token=np.zeros(room, np.uint8),
-        ahead=np.zeros(ahead * (room + 1) + 1, np.uint8),
-        marks=np.zeros((ahead + 1, 2), np.int64),
-        seen=np.zeros((entries, 2), np.int64),
-        state=np.zeros(6, np.int64),
-        spans=np.zeros((0, 4), np.int64) if spans is None else spans,
-    )
 
 
 @compiled
 def hash_key(key, size):
     mixed = (np.uint64(key) ^ (np.uint64(size) * _MIX_LENGTH)) * _MIX_KEY
     return mixed ^ (mixed >> np.uint64(29))
+
+
+@compiled
+def is_marked(bits, hashed):
+    """One or zero: the bit for the upper 18 bits of a hash."""
+    mark = hashed >> np.uint64(46)
+    return (bits[mark >> np.uint64(6)] >> (mark & np.uint64(63))) & _ONE
+
+
+@compiled
+def stem_hash(key):
+    """The hash of the first five bytes."""
+    return hash_key(np.uint64(key) & _FIVE, 5)
 
 
 @compiled
@@ -100,7 +90,7 @@ def _loose_key(address, size):
 
 
 @compiled
-def _runs(words, bits, corners, prefixed, start, end, position, runs, state):
+def _runs(words, bits, stems, corners, prefixed, start, end, position, runs, state):
     """Collect the candidate tokens of the text at start:end from a position on.
 
     Returns the tokens counted, the candidates found, and the position reached, which is before the end
@@ -108,6 +98,7 @@ def _runs(words, bits, corners, prefixed, start, end, position, runs, state):
     """
     tokens, found = 0, 0
     limit = len(runs) - 64
+    cornered = len(corners) > 1
     carry = np.uint64(state[CARRY])  # was the byte before this chunk a token byte …
     open_at = state[OPEN_AT]  # … then its run began here …
     open_high = state[OPEN_HIGH] != 0  # … and does it hold characters beyond ASCII
@@ -142,14 +133,15 @@ def _runs(words, bits, corners, prefixed, start, end, position, runs, state):
                     continue  # one letter beside an apostrophe
             tokens += 1
             key = _loose_key(first, size)
-            mark = hash_key(key, size) >> np.uint64(48)
-            candidate = (bits[mark >> np.uint64(6)] >> (mark & np.uint64(63))) & _ONE != _ZERO
-            if prefixed and not candidate:
-                shorter = (np.uint64(2) << np.uint64(min(size, LONG))) - _ONE
-                candidate = np.uint64(corners[_corner(key)]) & shorter != _ZERO
-            if candidate:
-                runs[found, 0], runs[found, 1], runs[found, 2] = first, last, 0
-                found += 1
+            candidate = is_marked(bits, hash_key(key, size))
+            if prefixed:
+                candidate |= is_marked(stems, stem_hash(key))
+            if cornered:
+                corner = _corner(key)
+                candidate |= (corners[corner >> np.uint64(6)] >> (corner & np.uint64(63))) & _ONE
+            # Written in any case and kept or not: a branch here would be guessed wrong too often.
+            runs[found, 0], runs[found, 1], runs[found, 2] = first, last, 0
+            found += np.int64(candidate)
         carry = mask >> np.uint64(63)
         if starts != _ZERO:
             begin = lowest_bit(starts)
@@ -205,9 +197,9 @@ def _slot(slots, pool, key, token, size):
 
 
 @compiled
-def _prefix(prefixes, corners, pool, key, token, size):
+def _prefix(prefixes, lengths_of, pool, key, token, size):
     """The entry of the longest prefix of a folded token, or -1."""
-    lengths = corners[_corner(key)]
+    lengths = lengths_of[_corner(key)]
     for length in range(min(size, len(token)), 0, -1):
         if (lengths >> min(length, LONG)) & 1:
             part = key if length >= 8 else key & ((np.int64(1) << (8 * length)) - 1)
@@ -254,61 +246,99 @@ def _lower(first, last, token):
 
 
 @compiled
+def _entry(table, key, token, size):
+    """The entry of a folded token, a word or else a prefix, and the slot of the word, or -1 for each."""
+    slot = np.int64(-1)
+    if size < len(token):
+        slot = _slot(table.slots, table.pool, key, token, size)
+    if slot >= 0:
+        return table.slots[slot, ENTRY], slot
+    if len(table.prefixes) > 1:
+        return _prefix(table.prefixes, table.lengths, table.pool, key, token, size), slot
+    return np.int64(NONE), slot
+
+
+@compiled
+def _recall(memo, place, key, rest, size):
+    """The entry of a word met before, or UNKNOWN."""
+    if memo[place, M_KEY] == key and memo[place, M_REST] == rest and memo[place, M_SIZE] == size:
+        return memo[place, M_ENTRY]
+    return np.int64(UNKNOWN)
+
+
+@compiled
+def _learn(table, at, last, token, memo, place, key, rest):
+    """Look an ASCII word of at most 16 bytes up, and remember its entry."""
+    size = last - at
+    _lower(at, last, token)
+    entry, slot = _entry(table, key, token, size)
+    if slot >= 0 and table.slots[slot, LAST_PHRASE] > table.slots[slot, FIRST_PHRASE]:
+        entry = np.int64(GOES_ON)
+    memo[place, M_KEY], memo[place, M_REST], memo[place, M_SIZE], memo[place, M_ENTRY] = (
+        key,
+        rest,
+        size,
+        entry,
+    )
+    return entry
+
+
+@compiled
+def _note(entry, row, first, last, seen, spans, state):
+    """Count one hit, and where it stands if that is wanted."""
+    if seen[entry, 0] == 0:
+        seen[state[TOUCHED], 1] = entry
+        state[TOUCHED] += 1
+    seen[entry, 0] += 1
+    hit = state[HITS]
+    if hit < len(spans):
+        spans[hit, 0], spans[hit, 1], spans[hit, 2], spans[hit, 3] = row, entry, first, last
+    state[HITS] = hit + 1
+
+
+@compiled
 def _look_up(table, start, end, found, row, scratch):
     """Find the entries in the first `found` runs and note them; returns the tokens not yet counted."""
-    slots, pool, prefixes, corners = table.slots, table.pool, table.prefixes, table.corners
-    words, kinds, fold, pairs = table.words, table.kind, table.fold, table.pairs
-    runs, token, seen, spans, state = scratch.runs, scratch.token, scratch.seen, scratch.spans, scratch.state
+    slots, words = table.slots, table.words
+    runs, token, memo = scratch.runs, scratch.token, scratch.memo
+    seen, spans, state = scratch.seen, scratch.spans, scratch.state
     tokens = 0
     for run in range(found):
         position, last, beyond = runs[run, 0], runs[run, 1], runs[run, 2]
+        if words and not beyond and last - position <= 16:
+            if position < state[PHRASE_END]:
+                continue
+            size = last - position
+            key = np.int64(_loose_key(position, size))
+            rest = np.int64(_loose_key(position + 8, size - 8)) if size > 8 else np.int64(0)
+            place = np.int64(hash_key(key + rest, size)) & np.int64(MEMO - 1)
+            entry = _recall(memo, place, key, rest, size)
+            if entry == UNKNOWN:  # the whole table goes on the stack for this call
+                entry = _learn(table, position, last, token, memo, place, key, rest)
+            if entry >= 0:
+                _note(entry, row, position - start, last - start, seen, spans, state)
+            if entry != GOES_ON:
+                continue
         while position < last:
-            key = np.int64(0)
             if not beyond:
                 at, position, size = position, last, last - position
-                if words and size <= 8:
-                    key = np.int64(_loose_key(at, size))
-                else:
-                    _lower(at, last, token)
-                    key = _packed(token, size)
+                _lower(at, last, token)
             else:
-                if words:
-                    at, position, size = next_word(kinds, fold, pairs, start, position, last, end, token)
-                else:
-                    at, position, size = next_piece(fold, position, last, token)
+                at, position, size = _next_token(table, start, position, last, end, token)
                 if at < 0:
                     break
                 tokens += 1
-                key = _packed(token, size)
             if at < state[PHRASE_END]:
                 continue
-            entry, stop, slot = np.int64(-1), position, np.int64(-1)
-            if size < len(token):
-                slot = _slot(slots, pool, key, token, size)
-            if slot >= 0:
-                entry = slots[slot, ENTRY]
-                if slots[slot, LAST_PHRASE] > slots[slot, FIRST_PHRASE]:
-                    phrase, phrase_end = _phrase(table, start, position, end, slot, scratch)
-                    if phrase >= 0:
-                        entry, stop = phrase, phrase_end
-                        state[PHRASE_END] = stop
-            elif len(prefixes) > 1:
-                entry = _prefix(prefixes, corners, pool, key, token, size)
-            if entry < 0:
-                continue
-            if seen[entry, 0] == 0:
-                seen[state[TOUCHED], 1] = entry
-                state[TOUCHED] += 1
-            seen[entry, 0] += 1
-            hit = state[HITS]
-            if hit < len(spans):
-                spans[hit, 0], spans[hit, 1], spans[hit, 2], spans[hit, 3] = (
-                    row,
-                    entry,
-                    at - start,
-                    stop - start,
-                )
-            state[HITS] = hit + 1
+            entry, slot = _entry(table, _packed(token, size), token, size)
+            stop = position
+            if slot >= 0 and slots[slot, LAST_PHRASE] > slots[slot, FIRST_PHRASE]:
+                phrase, phrase_end = _phrase(table, start, position, end, slot, scratch)
+                if phrase >= 0:
+                    entry, stop = phrase, phrase_end
+                    state[PHRASE_END] = stop
+            if entry >= 0:
+                _note(entry, row, at - start, stop - start, seen, spans, state)
     return tokens
 
 
@@ -316,12 +346,14 @@ def _look_up(table, start, end, found, row, scratch):
 def _scan(table, start, end, row, scratch):
     """Find all entries in one text, into scratch.seen; returns its number of tokens."""
     state, runs = scratch.state, scratch.runs
-    words, bits, corners = table.words, table.bits, table.corners
+    words, bits, stems, corners = table.words, table.bits, table.stems, table.corners
     prefixed = len(table.prefixes) > 1
     tokens, position = 0, start
     state[TOUCHED] = state[PHRASE_END] = state[CARRY] = 0
     while position < end or state[CARRY]:
-        here, found, position = _runs(words, bits, corners, prefixed, start, end, position, runs, state)
+        here, found, position = _runs(
+            words, bits, stems, corners, prefixed, start, end, position, runs, state
+        )
         tokens += here
         if found:
             tokens += _look_up(table, start, end, found, row, scratch)

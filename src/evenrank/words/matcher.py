@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evenrank.words import kernel
+from evenrank.words import kernel, layout
 from evenrank.words.addresses import addresses, strings
 from evenrank.words.compiling import compile_entries, entries_of, memberships_of
 from evenrank.words.lexicon import Lexicon, lexicon
@@ -64,10 +65,15 @@ class Matcher:
         array = strings(texts)
         size = len(array)
         found = self._outputs(size)
+        own = threading.local()  # working memory, which also remembers the tokens met before
 
         def work(first: int) -> None:
             rows = slice(first, min(first + _SLICE, size))
-            self._count(array[rows], found.tokens[rows], found.counts[rows], found.logwords[rows])
+            if not hasattr(own, "scratch"):
+                own.scratch = self._scratch()
+            self._count(
+                array[rows], found.tokens[rows], found.counts[rows], found.logwords[rows], own.scratch
+            )
 
         if threads == 1 or size <= _SLICE:
             for first in range(0, size, _SLICE):
@@ -81,9 +87,9 @@ class Matcher:
         """Every hit: row, group, the word as the lexicon spells it, start and end in bytes."""
         array = strings(texts)
         outputs = self._outputs(len(array))
-        hits = self._count(array, *outputs)  # a first pass, to know how many there are
+        hits = self._count(array, *outputs, self._scratch())  # a first pass, to know how many there are
         spans = np.zeros((hits, 4), np.int64)
-        self._count(array, *outputs, spans=spans)
+        self._count(array, *outputs, self._scratch(spans))
         entry, starts = spans[:, 1], self._group_starts
         times = starts[entry + 1] - starts[entry]
         which = np.repeat(np.arange(hits), times)
@@ -111,22 +117,24 @@ class Matcher:
         shape = (size, len(self.groups))
         return Counts(np.zeros(size, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.float64))
 
+    def _scratch(self, spans: np.ndarray | None = None) -> layout.Scratch:
+        return layout.scratch(
+            entries=len(self._entries),
+            longest=self._longest,
+            ahead=int(self._table.phrases[:, layout.P_TOKENS].max(initial=0)),
+            spans=spans,
+        )
+
     def _count(
         self,
         array: pa.Array,
         tokens: np.ndarray,
         counts: np.ndarray,
         logwords: np.ndarray,
-        spans: np.ndarray | None = None,
+        scratch: layout.Scratch,
     ) -> int:
         """Run the kernel over a string array; returns the number of hits."""
-        texts = addresses(array, kernel.PADDING)
-        scratch = kernel.scratch(
-            entries=len(self._entries),
-            longest=self._longest,
-            ahead=int(self._table.phrases[:, kernel.P_TOKENS].max(initial=0)),
-            spans=spans,
-        )
+        texts = addresses(array, layout.PADDING)
         kernel.count(
             self._table,
             self._groups,
@@ -138,7 +146,7 @@ class Matcher:
             counts,
             logwords,
         )
-        return int(scratch.state[kernel.HITS])
+        return int(scratch.state[layout.HITS])
 
 
 def cores() -> int:
