@@ -37,3 +37,19 @@ def write_tsv(path: Path, size: int) -> None:
             lines = "".join(f"{number + i}\t{text}\n" for i, text in enumerate(texts))
             file.write(lines)
             written, number = written + len(lines), number + len(texts)
+
+
+def recombined(documents: int, *, seed: int = 0) -> list[str]:
+    """Passages of two or three real sentences each, drawn at random: a collection as large as wanted."""
+    import numpy as np
+
+    folder = shared()
+    if folder is None:
+        sentences = er.load(demo.folder()).docs.frame()["text"].to_list()
+    else:
+        sentences = er.load(folder / "data" / "squad", split="test").docs.frame()["text"].to_list()
+    drawn = np.random.default_rng(seed).integers(len(sentences), size=(documents, 3)).tolist()
+    return [
+        f"{sentences[a]} {sentences[b]}" if a % 2 else f"{sentences[a]} {sentences[b]} {sentences[c]}"
+        for a, b, c in drawn
+    ]

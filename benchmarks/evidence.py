@@ -14,9 +14,11 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
+from benchmarks.classifier_evidence import query_gender, query_gender_ablation
 from benchmarks.corpus import shared
 from benchmarks.image_search import image_search
 from benchmarks.psychology_evidence import disparity, psychology
+from benchmarks.rankers_evidence import rankers
 
 _FOLDER = Path(__file__).parents[1] / "docs" / "evidence"
 _COLLECTIONS = ("time", "grepbiasir", "squad")
@@ -149,6 +151,34 @@ def debiasing(data: Path) -> dict[str, Any]:
     return found
 
 
+def feedback(data: Path) -> dict[str, Any]:
+    """RM3 beside Anserini's, and what bias-aware RM3 does on two collections; takes minutes."""
+    from benchmarks.feedback_evidence import feedback as found
+
+    return found(data)
+
+
+def trade_off(data: Path) -> dict[str, Any]:
+    """Both modes of constrained re-ranking beside interpolation and bias-aware feedback."""
+    from benchmarks.tradeoff_evidence import trade_off as found
+
+    return found(data)
+
+
+def constrain(data: Path) -> dict[str, Any]:
+    """Constrained re-ranking: time, what is proved, the largest gap, and HiGHS on the same problems."""
+    from benchmarks.constrain import evidence
+
+    return evidence()
+
+
+def query_gender_transformer(data: Path) -> dict[str, Any]:
+    """The transformer classifier of query gender, cross-validated: an hour, unless its folds are kept."""
+    from benchmarks.transformer_evidence import transformer
+
+    return transformer(data)
+
+
 _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "authors-code": authors_code,
     "human-labels": human_labels,
@@ -161,6 +191,13 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "psychology": psychology,
     "disparity": disparity,
     "debiasing": debiasing,
+    "query-gender": query_gender,
+    "query-gender-ablation": query_gender_ablation,
+    "rankers": rankers,
+    "feedback": feedback,
+    "trade-off": trade_off,
+    "constrain": constrain,
+    "query-gender-transformer": query_gender_transformer,
 }
 
 

@@ -14,10 +14,15 @@ __version__ = "0.1.0"
 # Where each public name lives; it is imported when first used, so that `import evenrank` costs nothing.
 _HOME = {
     "InputError": "errors",
+    "audit": "auditing",
+    "Audit": "auditing",
     "load": "tables",
     "lexicon": "words.lexicon",
     "Lexicon": "words.lexicon",
     "tally": "words.tally",
+    "index": "rankers.building",
+    "Index": "rankers.index",
+    "search": "rankers.searching",
     "Tally": "words.tally",
     "measure": "measures.evaluate",
     "represent": "measures.labelled_lists",
@@ -38,8 +43,14 @@ _HOME = {
     **dict.fromkeys(("Exposure", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"),
     "FAIR": "measures.ranked_group_test",
     "MB": "measures.mean_bias",
+    "constrain": "mitigate.constrain",
+    "interpolate": "mitigate.interpolate",
+    "sweep": "mitigate.tradeoff",
+    "classify": "queries.classifier",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
+    "feedback": "mitigate.feedback",
+    "gendered_terms": "mitigate.expanded_queries",
 }
 
 # Effectiveness measures, straight from ir_measures, so that one import serves a mixed list.
@@ -52,6 +63,7 @@ __all__ = ["__version__", *_HOME, *_EFFECTIVENESS]
 if TYPE_CHECKING:
     from ir_measures import AP, ERR, RR, Bpref, Judged, P, R, Rprec, Success, infAP, nDCG
 
+    from evenrank.auditing import Audit, audit
     from evenrank.errors import InputError
     from evenrank.measures.associating import association
     from evenrank.measures.binding import bind
@@ -68,9 +80,18 @@ if TYPE_CHECKING:
     from evenrank.measures.ranked_parity import rKL, rND, rRD
     from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
     from evenrank.measures.stereotype import GSR
+    from evenrank.mitigate.constrain import constrain
+    from evenrank.mitigate.expanded_queries import gendered_terms
+    from evenrank.mitigate.feedback import feedback
+    from evenrank.mitigate.interpolate import interpolate
+    from evenrank.mitigate.tradeoff import sweep
     from evenrank.psychology.judgments import audit_judgments
     from evenrank.psychology.rankings import audit_rankings
+    from evenrank.queries.classifier import classify
     from evenrank.queries.pooling import pool, vote
+    from evenrank.rankers.building import index
+    from evenrank.rankers.index import Index
+    from evenrank.rankers.searching import search
     from evenrank.tables import load
     from evenrank.words.lexicon import Lexicon, lexicon
     from evenrank.words.tally import Tally, tally

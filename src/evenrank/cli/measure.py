@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from evenrank.cli.classify import genders_or_predicted
 from evenrank.cli.common import (
     Format,
     Missing,
@@ -21,10 +22,6 @@ from evenrank.cli.common import (
     split_runs,
 )
 from evenrank.errors import InputError
-
-if TYPE_CHECKING:
-    from evenrank.measures.measurements import Measurements
-    from evenrank.measures.parse import Condition
 
 
 class Ties(StrEnum):
@@ -103,7 +100,8 @@ def measure_command(
         typer.Option(metavar="FILE", help="Share each group should have: query, a column for each group."),
     ] = None,
     genders: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
+        str | None,
+        typer.Option(metavar="FILE|predict", help="Gender of each query: query_id, label; or classify them."),
     ] = None,
     only: Annotated[
         Only | None,
@@ -147,6 +145,7 @@ def measure_command(
 
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
     """
+    from evenrank.auditing.gate import exceeded
     from evenrank.cli.rendering import render
     from evenrank.measures.evaluate import measure
     from evenrank.measures.parse import parse_condition
@@ -172,7 +171,7 @@ def measure_command(
             labels=labels,
             targets=targets,
             dictionary=dictionary,
-            genders=genders,
+            genders=genders_or_predicted(genders, queries),
             only=None if only is None else only.value,
             missing=missing.value,
             ties=ties.value,
@@ -187,7 +186,10 @@ def measure_command(
     if form is not Format.json:
         for caution in measured.cautions:
             note(f"caution: {caution}")
-    return _judge(measured, conditions)
+    failures = exceeded(measured, conditions)
+    for line in failures:
+        note(f"failed: {line}")
+    return int(bool(failures))
 
 
 def _check_form(form: Format, *, explain: bool, per_query: bool) -> None:
@@ -196,18 +198,3 @@ def _check_form(form: Format, *, explain: bool, per_query: bool) -> None:
         raise InputError(f"--explain is not part of --format {form.value}; choose table or json")
     if per_query and form is Format.latex:
         raise InputError("--per-query is not part of --format latex; choose table, json or csv")
-
-
-def _judge(measured: Measurements, conditions: list[Condition]) -> int:
-    """1 if a condition holds for a run, or cannot be checked, and say which; else 0."""
-    failed = 0
-    for condition in conditions:
-        for run in measured.runs:
-            value = measured[run, condition.measure].value
-            if value is None:
-                note(f"failed: {condition} cannot be checked for {run}, where it is undefined")
-                failed = 1
-            elif condition.holds(value):
-                note(f"failed: {condition} for {run}, where {condition.measure} is {value:+.4f}")
-                failed = 1
-    return failed

@@ -4,4 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from evenrank.cli import mitigate_constrain, mitigate_feedback, mitigate_sweep
+
 app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=True)
+app.command("feedback")(mitigate_feedback.feedback_command)
+app.command("expanded-terms")(mitigate_feedback.expanded_terms_command)
+app.command("constrain")(mitigate_constrain.constrain_command)
+app.command("sweep")(mitigate_sweep.sweep_command)

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format, level
+from evenrank.formats.latex import escaped
 from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.summary import Summary
 
@@ -259,8 +260,3 @@ def _latex(measured: Measurements) -> str:
             small = [rf"{{\scriptsize ${bound}$}}" if bound else "" for bound in bounds]
             lines.append(" & ".join(["", *small]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-
-
-def escaped(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)

@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format
-from evenrank.cli.rendering import GROUP_COLOURS, canvas, escaped
+from evenrank.cli.rendering import GROUP_COLOURS, canvas
+from evenrank.formats.latex import escaped
 from evenrank.errors import InputError
 from evenrank.measures.representation import Representation
 

@@ -50,6 +50,49 @@ def gsr_toy_command(
     deliver(json.dumps(found, indent=2) if form is Format.json else _table(found), output)
 
 
+@app.command("rankers")
+def rankers_command(
+    data: Annotated[
+        str, typer.Option(metavar="FOLDER", help="docs.*, queries.* and qrels.* in a folder, or irds:ID.")
+    ],
+    index: Annotated[
+        Path, typer.Option(metavar="IDX", help="An index of the documents; made if it is not there.")
+    ],
+    split: Annotated[
+        str | None, typer.Option(help="Which queries and qrels, where there are several.")
+    ] = None,
+    vectors: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Word vectors; without them no w2v_add and w2v_si.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A sentence-transformer.  [default: all-MiniLM-L6-v2]")
+    ] = None,
+    no_dense: Annotated[bool, typer.Option("--no-dense", help="Leave the dense ranker out.")] = False,
+    form: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> None:
+    """Effectiveness and bias of all rankers that need no training, on a collection of yours."""
+    from evenrank.cli import common, grids
+    from evenrank.reproduce.rankers import MEASURES, compare_rankers
+    from evenrank.tables import load
+
+    found = compare_rankers(
+        load(data, split=split), index, vectors=vectors, model=model, dense=not no_dense, say=common.note
+    )
+    if form is Format.json:
+        deliver(json.dumps(found, indent=2, ensure_ascii=False), output)
+        return
+    headings = ["ranker", *(f"|{name}|" if name.startswith("LIWC") else name for name in MEASURES)]
+    rows = [
+        [row["ranker"], *(grids.number(row[name]["value"], ".3f") for name in MEASURES)]
+        for row in found["rankers"]
+    ]
+    size = f"{found['documents']:,} documents, {found['queries']:,} queries"
+    deliver(grids.render_grid(common.Format.table, headings, rows, remarks=[size], output=output), output)
+
+
 def _table(found: dict[str, Any]) -> str:
     lines = [f"{'':10}{'system':8}{'GSR':>8}{'published':>11}"]
     for collection in ("direct", "indirect"):

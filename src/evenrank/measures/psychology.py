@@ -69,7 +69,9 @@ def measure_dictionary_bias(
         # An absolute value is not linear in the documents, so that ties cannot be averaged over.
         ordered = options.ties == "expected" and not measure["signed"]
         chosen = replace(options, ties="order") if ordered else options
-        (one,) = measure_bias(name, run, [measure], replace(sources, tally=sources.affiliation), chosen)
+        # The dictionary's tally holds the ranked documents only; no background is looked up in it.
+        counted = replace(sources, tally=sources.affiliation, background_depth=0)
+        (one,) = measure_bias(name, run, [measure], counted, chosen)
         note = ("not linear in the documents: tied ones stand in trec_eval's order",) if ordered else ()
         found.append(replace(one, notes=one.notes + note))
     return found

@@ -3,7 +3,8 @@
 from evenrank.vectors.associations import Association, association_test, association_tests
 from evenrank.vectors.debias import debiased
 from evenrank.vectors.direction import Direction, find_direction
-from evenrank.vectors.distilling import distil, minilm
+from evenrank.vectors.distilling import distil
+from evenrank.vectors.encoders import find_model, minilm
 from evenrank.vectors.loading import load
 from evenrank.vectors.recovery import Recoverability, recoverability
 from evenrank.vectors.saving import save
@@ -29,6 +30,7 @@ __all__ = [
     "debiased",
     "distil",
     "find_direction",
+    "find_model",
     "genderedness",
     "grow_specific",
     "leaning",

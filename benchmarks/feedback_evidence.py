@@ -1,0 +1,140 @@
+"""Numbers about feedback: RM3 beside Anserini's, and bias-aware RM3 on two collections."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import evenrank as er
+from evenrank import tables
+from evenrank.mitigate.feedback_sweep import FeedbackSweep
+from evenrank.rankers import make
+from evenrank.rankers.building import index as build
+from evenrank.rankers.index import Index
+from evenrank.tables import Dataset
+
+_SPLITS = {"time": None, "grepbiasir": None, "squad": "test"}
+_SWEPT = ("time", "squad")
+_MEASURES = ("AP", "nDCG@10", "RR@10", "ARaB@10", "ARaB(magnitude='boolean')@10", "LIWC@10", "NFaiRR@10")
+_FEW = ("AP", "nDCG@10", "ARaB@10", "LIWC@10")
+_SIZES = (5, 10, 20, 50)
+_SHOWN = 0.5  # the λ of the thesis' tables
+
+
+def feedback(data: Path) -> dict[str, Any]:
+    """Everything docs/mitigation/feedback.md quotes."""
+    found: dict[str, Any] = {
+        "expanded queries of Robust04": _published(data),
+        "RM3 beside Anserini": {},
+        "sweep": {},
+        "k and n": {},
+        "variants": {},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for collection, split in _SPLITS.items():
+            dataset = er.load(data / "data" / collection, split=split)
+            index = build(dataset.docs, Path(folder) / collection)
+            found["RM3 beside Anserini"][collection] = _beside_anserini(data, collection, dataset, index)
+            if collection not in _SWEPT:
+                continue
+            given = {"qrels": dataset.qrels, "measures": _MEASURES, "resamples": 1000}
+            swept = er.feedback(index, dataset.queries, **given)
+            found["sweep"][collection] = _sweep(swept)
+            sizes = {"fb_docs": _SIZES}, {"fb_terms": _SIZES}
+            found["k and n"][collection] = [
+                _short(step.to_dict(), _FEW)
+                for each in sizes
+                for step in er.feedback(index, dataset.queries, lambdas=[0, _SHOWN], **each, **given)
+            ]
+            found["variants"][collection] = {
+                name: _short(
+                    er.feedback(index, dataset.queries, lambdas=[_SHOWN], **each, **given)
+                    .step(_SHOWN)
+                    .to_dict(),
+                    _FEW,
+                )
+                for name, each in _variants().items()
+            }
+    return found
+
+
+def _variants() -> dict[str, dict[str, Any]]:
+    """Other document biases, the printed equations, and query likelihood, all at the same λ."""
+    biases = {f"bias {name}": {"magnitude": name} for name in ("boolean", "count", "length", "liwc")}
+    return {**biases, "estimator thesis": {"estimator": "thesis"}, "ranker qld": {"ranker": "qld"}}
+
+
+def _published(data: Path) -> dict[str, Any]:
+    """Tables 4.3 and 4.5 of the thesis were made from these files."""
+    folder = data / "data" / "expanded-queries"
+    found: dict[str, Any] = {}
+    for name in ("rm3", "bias-aware"):
+        path = folder / f"robust04.{name}.tsv"
+        stemmed = er.gendered_terms(path, stemmer="porter")
+        found[name] = {
+            **er.gendered_terms(path).to_dict(),
+            "with stemmed words": {"number": stemmed.number, "weight": stemmed.weight},
+        }
+    return found
+
+
+def _beside_anserini(data: Path, collection: str, dataset: Dataset, index: Index) -> dict[str, Any]:
+    """Effectiveness of both, and how many of the top ten documents are the same."""
+    run = make("bm25+rm3", index=index).rank(dataset.queries, depth=100)
+    oracle = json.loads((data / "oracles" / f"{collection}.json").read_text())
+    theirs = oracle["runs"]["bm25.rm3"]["effectiveness"]
+    found: dict[str, Any] = {}
+    for name in ("AP@100", "nDCG@10", "RR@10"):
+        ours = er.measure(run, name, qrels=dataset.qrels, confidence=None)[name].value
+        found[name] = {"ours": ours, "Anserini": theirs[name], "difference": ours - theirs[name]}
+    lucene = tables.run(next((data / "runs").glob(f"{collection}.bm25.rm3.run*")))
+    tops = [table.filter(pl.col("rank") <= 10) for table in (lucene, run)]
+    shared = tops[0].join(tops[1], on=["query_id", "doc_id"], how="semi")
+    return {**found, "same among the top ten": len(shared) / len(tops[0])}
+
+
+def _sweep(swept: FeedbackSweep) -> dict[str, Any]:
+    rows = [_short(step.to_dict()) for step in swept]
+    gains = swept.per_query("ARaB@10", lambda_=_SHOWN)["gain"]
+    return {
+        "first stage": {str(m.measure): {"value": m.value, "abs": m.summary.abs} for m in swept.first},
+        "steps": rows,
+        "largest λ up to which AP does not fall significantly": swept.harmless("AP"),
+        "largest λ up to which nDCG@10 does not fall significantly": swept.harmless("nDCG@10"),
+        f"gain of |ARaB@10| at λ = {_SHOWN}, by query": {
+            str(q): gains.quantile(q, "linear") for q in (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
+        },
+        "side by side": [_beside(pair.to_dict()) for pair in swept.side_by_side(_SHOWN, top=5)],
+        "queries": len(swept.queries),
+    }
+
+
+def _short(step: dict[str, Any], measures: Sequence[str] = _MEASURES) -> dict[str, Any]:
+    """A step, as JSON knows it, without what the docs do not quote."""
+    left_out = {"measure", "change", "queries"} | ({"low", "high", "p_holm"} if measures == _FEW else set())
+    rows = {}
+    for entry in step["measures"]:
+        if entry["measure"] in measures:
+            change = entry.get("change") or {}
+            row = {key: value for key, value in entry.items() if key not in left_out}
+            rows[entry["measure"]] = row | {key: change[key] for key in ("difference", "p") if key in change}
+    return {
+        **{key: step[key] for key in ("lambda", "fb_docs", "fb_terms")},
+        "gendered terms": step["gendered_terms"]["number"],
+        "their weight": step["gendered_terms"]["weight"],
+        "measures": rows,
+    }
+
+
+def _beside(pair: dict[str, Any]) -> dict[str, Any]:
+    """Two expansions as lines, gendered terms with their weight."""
+
+    def line(terms: list[dict[str, Any]]) -> str:
+        return " ".join(f"[{t['term']} {t['weight']:.3f}]" if t["group"] else t["term"] for t in terms)
+
+    return {"query": pair["text"], "before": line(pair["before"]), "after": line(pair["after"])}

@@ -1,0 +1,162 @@
+"""`evenrank mitigate constrain`: the most useful ranking that keeps to limits on its bias."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenrank.cli.common import Missing, Tokenizer, deliver, note, progress_bar, split_names
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.constrained import Constrained
+
+
+class Mode(StrEnum):
+    each = "each"
+    mean = "mean"
+
+
+class Utility(StrEnum):
+    dcg = "dcg"
+    order = "order"
+
+
+def constrain_command(
+    run: Annotated[str, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")],
+    limit: Annotated[
+        list[str],
+        typer.Option(
+            metavar="CONDITION",
+            help="'abs(ARaB@10)<=0.1', 'NFaiRR@10>=0.95', 'abs(Skew@10)<=0.2'. Repeat it for several.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="Where the new run goes.")],
+    tally: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
+    ] = None,
+    docs: Annotated[
+        str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
+    ] = None,
+    lexicon: Annotated[
+        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
+    ] = None,
+    tokenizer: Annotated[
+        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
+    ] = None,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option(help="Every query keeps to the limits, or the mean over queries does.")
+    ] = Mode.each,
+    candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
+    exact: Annotated[bool, typer.Option("--exact", help="Work until all is proved, however long.")] = False,
+    budget_ms: Annotated[
+        float, typer.Option(min=0.1, help="Work allowed for a query, in milliseconds of an ordinary core.")
+    ] = 50,
+    utility: Annotated[
+        Utility, typer.Option(help="What is kept as high as can be: DCG of the scores, or the order.")
+    ] = Utility.dcg,
+    background: Annotated[
+        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.  [default: the run]")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Group of each document: doc_id, group; for Skew, MB.")
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Share each group should have: query, a column for each group."),
+    ] = None,
+    missing: Annotated[
+        Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
+    ] = Missing.error,
+    name: Annotated[str | None, typer.Option(help="Tag of the new run.  [default: the file's name]")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what was done and proved, as JSON.")
+    ] = None,
+) -> None:
+    """Re-rank so that limits on bias are kept and as little usefulness as possible is given up.
+
+    A query that cannot keep to the limits gets its least biased ranking, and is counted.
+
+        evenrank mitigate constrain --run bm25.run --docs docs.tsv --limit 'abs(ARaB@10)<=0.1' -o fair.run
+    """
+    from evenrank.measures.evaluate import run_name
+    from evenrank.measures.sources import colour
+    from evenrank.mitigate.constrain import constrain
+    from evenrank.tables import docs as open_docs
+    from evenrank.tables import write_run
+
+    if tally is not None and docs is not None:
+        raise InputError("--tally and --docs are both given; give one")
+    if missing is Missing.skip:
+        raise InputError("--missing skip is for measuring; choose error or zero")
+    coloured = None
+    if tally is not None or docs is not None:
+        opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
+        with progress_bar("counting") as progress:
+            coloured = colour(
+                tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress
+            )
+    with progress_bar("re-ranking") as progress:
+        fair = constrain(
+            run,
+            coloured,
+            limit=limit,
+            mode=mode.value,
+            candidates=candidates,
+            exact=exact,
+            budget=budget_ms / 1000,
+            background=background,
+            labels=labels,
+            targets=targets,
+            utility=utility.value,
+            missing=missing.value,  # type: ignore[arg-type]
+            progress=progress,
+        )
+    write_run(fair, output, name=name or run_name(output))
+    if report is not None:
+        deliver(json.dumps(fair.to_report(), indent=2, ensure_ascii=False, allow_nan=False), report)
+    note(summary(fair))
+
+
+def summary(fair: Constrained) -> str:
+    """What was done, in a few lines for people."""
+    from evenrank.measures.parse import parse_condition
+
+    facts, lines = fair.certificate, []
+    queries = len(fair.report)
+    for text in facts["limits"]:
+        condition = parse_condition(text)
+        columns = (f"{condition.measure} before", str(condition.measure))
+        before, after = (fair.report[column].drop_nulls().to_numpy() for column in columns)
+        if condition.absolute:
+            before, after = abs(before), abs(after)
+        if len(after):
+            mean = f"{before.mean():.4f} → {after.mean():.4f}"
+            lines.append(f"{text}: mean {'size' if condition.absolute else 'value'} {mean}")
+    lines.append(f"utility given up: {facts['mean_loss']:.2%} (mean over {queries:,} queries)")
+    if facts["mode"] == "mean":
+        if facts["outcome"] == "infeasible":
+            lines.append("no ranking has means within the limits; these come nearest")
+        else:
+            lines.append(f"at most {facts['largest_gap']:.2g} of the utility could still be saved")
+        return "\n".join(lines)
+    counts = facts["status"]
+    saying = {
+        "kept": "within the limits as they were",
+        "optimal": "re-ranked, proved best",
+        "gap": f"re-ranked, at most {facts['largest_gap']:.2g} of their utility from the best",
+        "infeasible": "cannot keep to the limits: given their least biased ranking",
+        "unresolved": "not within the limits when the budget was spent: try --exact, or a wider limit",
+    }
+    lines += [f"{counts[status]:,} {text}" for status, text in saying.items() if counts[status]]
+    return "\n".join(lines)

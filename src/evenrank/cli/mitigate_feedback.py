@@ -1,0 +1,237 @@
+"""`evenrank mitigate feedback` and `expanded-terms`: less biased expansions, and what is in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenrank.cli.common import Format, Tokenizer, deliver, note, progress_bar, split_names
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.feedback_sweep import FeedbackSweep
+
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+]
+
+
+def feedback_command(
+    index: Annotated[str, typer.Option(metavar="IDX", help="An index, from `evenrank index`.")],
+    queries: Annotated[str, typer.Option(metavar="FILE", help="The queries.")],
+    qrels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Judgments; without them only bias is measured.")
+    ] = None,
+    ranker: Annotated[str, typer.Option(help="What searches, twice: bm25 or qld.")] = "bm25",
+    lambdas: Annotated[
+        str, typer.Option(metavar="L,L,…", help="How much bias counts when documents are chosen, 0 to 1.")
+    ] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+    fb_docs: Annotated[
+        str, typer.Option(metavar="K,K,…", help="Feedback documents; several are all tried.")
+    ] = "10",
+    fb_terms: Annotated[
+        str, typer.Option(metavar="N,N,…", help="Expansion terms; several are all tried.")
+    ] = "10",
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="Weight of the original query.")] = 0.5,
+    lexicon: Annotated[
+        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
+    ] = None,
+    magnitude: Annotated[
+        str, typer.Option(help="Bias of a document: tf, tf-words, boolean, count, length or liwc.")
+    ] = "tf",
+    tokenizer: Annotated[Tokenizer, typer.Option(help="How text becomes words.")] = Tokenizer.words,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Words of the measure LIWC, a .dic.  [default: open]"),
+    ] = None,
+    estimator: Annotated[
+        str, typer.Option(help="How terms are weighed: anserini, or thesis (its printed equations).")
+    ] = "anserini",
+    candidates: Annotated[
+        int, typer.Option(min=1, help="Documents of the first list to choose from.")
+    ] = 1000,
+    depth: Annotated[int, typer.Option(min=1, help="Length of the final lists.")] = 1000,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="RaB, ARaB, LIWC, (N)FaiRR or effectiveness. Repeat it for several.  [default: AP, nDCG@10, "
+            "RR@10, ARaB@10 by tf and boolean, LIWC@10]"
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of the ranker: k1, b; mu.")
+    ] = None,
+    show: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="λ whose queries stand beside those of plain feedback.  [default: 0.5]"
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=0, help="How many of these queries.")] = 5,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Every query's value, in JSON.")] = False,
+    runs_to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write each run and its expanded queries there.")
+    ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw every measure against λ: .svg, .png, .pdf, .html or .json."),
+    ] = None,
+    query_chart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw each query's gain at the λ shown, for the first bias measure."
+        ),
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples; 0 for no intervals.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
+    output: Output = None,
+) -> None:
+    """Expand queries from documents that are relevant and not one-sided, at several strengths λ.
+
+    λ = 0 is plain RM3. Shown for each λ: effectiveness and bias, how far bias fell, whether the changes are
+    significant (Holm, over the λs), the share of queries improved and hurt, and the gendered terms in the
+    expanded queries.
+
+        evenrank mitigate feedback --index idx --queries queries.tsv --qrels qrels.txt --lambdas 0,0.5,1
+    """
+    from evenrank.cli.mitigate_feedback_tables import render_sweep
+    from evenrank.mitigate.feedback import feedback
+
+    with progress_bar("feedback", counted=True) as progress:
+        swept = feedback(
+            index,
+            queries,
+            qrels=qrels,
+            ranker=ranker.removesuffix("+rm3"),
+            lambdas=_numbers(lambdas, "--lambdas"),
+            fb_docs=_whole(fb_docs, "--fb-docs"),
+            fb_terms=_whole(fb_terms, "--fb-terms"),
+            alpha=alpha,
+            lexicon=lexicon,
+            magnitude=magnitude,
+            tokenizer=tokenizer.value,
+            estimator=estimator,
+            candidates=candidates,
+            depth=depth,
+            measures=measure,
+            dictionary=dictionary,
+            confidence=0.95 if resamples else None,
+            resamples=resamples or 1,
+            seed=seed,
+            progress=progress,
+            **_settings(setting or []),
+        )
+    if runs_to is not None:
+        _write_runs(swept, runs_to)
+    if chart is not None or query_chart is not None:
+        _draw(swept, show, chart, query_chart)
+    deliver(render_sweep(swept, form, shown=show, top=top, per_query=per_query, output=output), output)
+
+
+def expanded_terms_command(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Expanded queries: query_id, term, weight between tabs."),
+    ],
+    lexicon: Annotated[str, typer.Option(help="Words of each group: a name or a file.")] = "rekabsaz2020",
+    stemmer: Annotated[
+        str | None,
+        typer.Option(
+            help="How the terms were stemmed, as in porter; the words are stemmed alike.  [default: "
+            "compare as spelled, as published]"
+        ),
+    ] = None,
+    queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")] = None,
+    top: Annotated[
+        int, typer.Option(min=0, help="With two files: how many queries to show beside each other.")
+    ] = 5,
+    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
+    output: Output = None,
+) -> None:
+    """Count the gendered terms in expanded queries, and what they weigh.
+
+    With several files, each is compared with the first.
+
+        evenrank mitigate expanded-terms rm3.tsv bias-aware.tsv
+    """
+    from evenrank.cli.mitigate_feedback_tables import render_terms
+    from evenrank.mitigate.expanded_queries import expanded_queries, gendered_terms, term_groups
+    from evenrank.mitigate.side_by_side import side_by_side
+
+    tables = {name: expanded_queries(name) for name in dict.fromkeys(files)}
+    found = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}
+    pairs = []
+    if len(tables) == 2:
+        from evenrank.tables import queries as read_queries
+
+        first, second = tables.values()
+        terms = [*first["term"].unique().to_list(), *second["term"].unique().to_list()]
+        groups = term_groups(terms, lexicon, stemmer=stemmer)
+        texts = None if queries is None else read_queries(queries)
+        pairs = side_by_side(first, second, texts, groups, top=top)
+    if form is Format.json:
+        content = {
+            "files": [{"file": name, **terms.to_dict()} for name, terms in found.items()],
+            "side_by_side": [pair.to_dict() for pair in pairs],
+        }
+        deliver(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False), output)
+        return
+    deliver(render_terms(found, pairs, form, output), output)
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in split_names(text)]
+    except ValueError as error:
+        raise InputError(f"{option} {text!r}: write numbers between commas, as in 0,0.5,1") from error
+
+
+def _whole(text: str, option: str) -> list[int]:
+    try:
+        return [int(part) for part in split_names(text)]
+    except ValueError as error:
+        raise InputError(f"{option} {text!r}: write whole numbers between commas, as in 10,20") from error
+
+
+def _settings(given: list[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or key.strip() not in ("k1", "b", "mu"):
+            raise InputError(f"--set {text!r}: write k1=, b= (bm25) or mu= (qld) with a number")
+        found[key.strip()] = _numbers(value, "--set")[0]
+    return found
+
+
+def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries: Path | None) -> None:
+    from evenrank.mitigate import feedback_charts
+
+    if chart is not None:
+        feedback_charts.save(feedback_charts.strength_chart(swept), chart)
+    if queries is not None:
+        strength = swept.shown(show)
+        if strength is None:
+            raise InputError("--query-chart compares a λ above 0 with λ = 0; name one with --lambdas")
+        measures = [effect.measure for effect in swept.steps[0].effects]
+        first = next((m for m in measures if getattr(m, "SIGNED", False)), measures[0])
+        feedback_charts.save(feedback_charts.query_chart(swept, first, lambda_=strength), queries)
+
+
+def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
+    """Each step's run and expanded queries, by their settings."""
+    from evenrank.mitigate.expanded_queries import write_expanded
+    from evenrank.tables import write_run
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror or error}", path=folder) from error
+    for step in swept:
+        name = f"{swept.ranker}+rm3.lambda-{step.lambda_:g}.k-{step.fb_docs}.n-{step.fb_terms}"
+        write_run(step.run, folder / f"{name}.run", name=f"{swept.ranker}+rm3")
+        write_expanded(step.expanded, folder / f"{name}.queries.tsv")
+    note(f"{len(swept.steps)} runs with their expanded queries: {folder}")

@@ -1,0 +1,154 @@
+"""`evenrank mitigate sweep`: bias against usefulness as a mitigation grows stronger."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenrank.cli.common import Format, Tokenizer, deliver, level, progress_bar, split_names
+from evenrank.cli.mitigate_constrain import Mode
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.tradeoff import TradeOff
+
+
+class Method(StrEnum):
+    constrain = "constrain"
+    interpolate = "interpolate"
+    feedback = "feedback"
+
+
+def sweep_command(
+    qrels: Annotated[str, typer.Option(metavar="FILE", help="Relevance judgments.")],
+    method: Annotated[
+        Method, typer.Option(help="What grows stronger: a bound on bias, λ of scores, or λ of feedback.")
+    ] = Method.constrain,
+    run: Annotated[str | None, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")] = None,
+    tally: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
+    ] = None,
+    docs: Annotated[
+        str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
+    ] = None,
+    lexicon: Annotated[
+        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
+    ] = None,
+    tokenizer: Annotated[
+        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
+    ] = None,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option(help="Of constrain: the mean over queries is bounded, or each query.")
+    ] = Mode.mean,
+    strengths: Annotated[
+        str | None,
+        typer.Option(metavar="S,S,…", help="Bounds on bias, or λ from 0 to 1.  [default: ten of them]"),
+    ] = None,
+    bias: Annotated[str, typer.Option(help="As in abs(ARaB@10), abs(RaB@5), NFaiRR@10.")] = "abs(ARaB@10)",
+    utility: Annotated[str, typer.Option(help="As in nDCG@10, RR@10, AP.")] = "nDCG@10",
+    candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
+    index: Annotated[str | None, typer.Option(metavar="IDX", help="For feedback: the index.")] = None,
+    queries: Annotated[str | None, typer.Option(metavar="FILE", help="For feedback: the queries.")] = None,
+    ranker: Annotated[str, typer.Option(help="For feedback: bm25 or qld.")] = "bm25",
+    background: Annotated[
+        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.  [default: the run]")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Choose by the share of utility lost, not by significance."),
+    ] = None,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="Significance of a loss.")] = 0.05,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
+    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind the intervals.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> None:
+    """Show what each strength of a mitigation costs, mark the Pareto front, and choose a setting.
+
+    The choice is the strongest setting up to which no loss of utility is significant (paired t-tests,
+    Holm's correction), or, with --tolerance, up to which no more than that share is lost.
+
+        evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
+    """
+    from evenrank.measures.sources import colour
+    from evenrank.mitigate.tradeoff import sweep
+    from evenrank.tables import docs as open_docs
+
+    if (tally is None) == (docs is None):
+        raise InputError("give either --tally or --docs")
+    opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
+    with progress_bar("counting") as progress:
+        coloured = colour(tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress)
+    with progress_bar("sweeping") as progress:
+        found = sweep(
+            run,
+            coloured,
+            qrels=qrels,
+            method=method.value,
+            mode=mode.value,
+            strengths=None if strengths is None else _numbers(strengths),
+            bias=bias,
+            utility=utility,
+            candidates=candidates,
+            index=index,
+            queries=queries,
+            ranker=ranker,
+            background=background,
+            tolerance=tolerance,
+            alpha=alpha,
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
+            progress=progress,
+        )
+    deliver(_rendered(found, form, confidence, output), output)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(each) for each in split_names(text)]
+    except ValueError:
+        raise InputError(f"--strengths {text!r}: write numbers with commas between them") from None
+
+
+def _rendered(found: TradeOff, form: Format, confidence: float, output: Path | None) -> str:
+    frame = found.frame()
+    if form is Format.csv:
+        return frame.write_csv()
+    if form is Format.json:
+        return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    from evenrank.cli.grids import number, p_value, render_grid
+
+    def between(low: float | None, high: float | None) -> str:
+        return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+
+    rows = [
+        [
+            "none" if at == 0 else f"{row['strength']:.3g}",
+            number(row["bias"], ".3f"),
+            between(row["bias_low"], row["bias_high"]),
+            number(row["utility"], ".3f"),
+            between(row["utility_low"], row["utility_high"]),
+            "" if at == 0 else number(row["difference"]),
+            "" if at == 0 else p_value(row["p_holm"]),
+            " ".join([*(["front"] if row["front"] else []), *(["chosen"] if row["chosen"] else [])]),
+        ]
+        for at, row in enumerate(frame.iter_rows(named=True))
+    ]
+    interval = f"{level(confidence)} interval"
+    headings = ["strength", found.bias, interval, found.utility, interval, "change", "p (Holm)", ""]
+    remarks = [f"{found.method}, {len(found.queries):,} queries"]
+    return render_grid(form, headings, rows, remarks=remarks, output=output)

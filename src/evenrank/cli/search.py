@@ -1,0 +1,151 @@
+"""`evenrank index` and `evenrank search`: from a collection to an index, from queries to a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenrank.cli.common import note, progress_bar, split_names
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def index_command(
+    docs: Annotated[str, typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="IDX", help="The index, a folder.")],
+    stemmer: Annotated[
+        str, typer.Option(help="porter, another that PyStemmer knows (german, …), or none.")
+    ] = "porter",
+    stop_words: Annotated[
+        str, typer.Option(help="lucene (33 English words), a file with one on each line, or none.")
+    ] = "lucene",
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Do not keep the text: smaller, but for lexical rankers only.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an index that is there, once the new one is whole.")
+    ] = False,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up the text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    ] = None,
+) -> None:
+    """Build an index of a collection, to be searched with `evenrank search`.
+
+    The collection is streamed. The index is there when it is whole: a run that was killed leaves nothing that
+    opens, and the next one starts over.
+    """
+    from evenrank.rankers.building import index
+    from evenrank.tables import docs as open_docs
+
+    source = open_docs(docs, fields=split_names(fields), id_field=id_field)
+    with progress_bar("indexing") as progress:
+        made = index(
+            source,
+            output,
+            stemmer=_unless_none(stemmer),
+            stop_words=_unless_none(stop_words),
+            text=not no_text,
+            overwrite=force,
+            progress=progress,
+        )
+    note(f"{made.documents:,} documents, {made.terms:,} terms: {output}")
+
+
+def search_command(
+    queries: Annotated[str, typer.Option(metavar="Q", help="The queries: TSV, JSONL, TREC topics, irds:ID.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="The run, in TREC format.")],
+    index: Annotated[Path | None, typer.Option(metavar="IDX", help="An index of `evenrank index`.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="URL", help="A live engine, such as sqlite:///docs.db?table=docs.")
+    ] = None,
+    ranker: Annotated[
+        str, typer.Option(metavar="NAME", help="bm25, qld, tfidf, bm25+rm3, w2v_add, dense, …")
+    ] = "bm25",
+    depth: Annotated[int, typer.Option(min=1, help="Documents per query at most.")] = 1000,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the ranker: k1=0.6; repeatable."),
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(metavar="QR", help="Judgements, for the rankers perfect and random.")
+    ] = None,
+    lexicon: Annotated[
+        str | None, typer.Option(metavar="L", help="Words of each group, for bias-aware feedback.")
+    ] = None,
+    vectors: Annotated[
+        str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add, w2v_si.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="The name in the run.  [default: NAME]")] = None,
+) -> None:
+    """Rank the documents of an index, or of a live engine, for each query.
+
+    Example: evenrank search --index IDX --queries queries.tsv --ranker bm25 --set k1=0.6 -o bm25.run
+    """
+    from evenrank import tables
+    from evenrank.rankers.catalogue import parse_settings, settings
+    from evenrank.rankers.searching import ranker_for
+
+    if index is not None and engine is not None:
+        raise InputError("--index and --engine are both given; choose one")
+    name = engine or ranker
+    chosen: dict[str, Any] = parse_settings(name, given or [])
+    for key, value in (("qrels", qrels), ("lexicon", lexicon), ("vectors", vectors)):
+        if value is None:
+            continue
+        if key not in settings(name):
+            # the URL of an engine may hold a password
+            raise InputError(f"--{key}: {'a live engine' if engine else name} does not use it")
+        if key in chosen:
+            raise InputError(f"{key} is given twice, by --{key} and --set")
+        chosen[key] = value
+    asked = tables.queries(queries)
+    made = ranker_for(engine or index, ranker, **chosen)
+    with _query_bar("searching") as progress:
+        run = made.rank(asked, depth=depth, progress=progress)
+    if run.is_empty():
+        raise InputError(
+            "nothing was found for any query; are they in the language of the documents?", path=queries
+        )
+    tables.write_run(run, output, name=tag or made.name)
+    for remark in getattr(made, "notes", ()):  # of a live engine: failed queries, results shown twice
+        note(remark)
+    _tell(run, asked, output)
+
+
+def _tell(run: pl.DataFrame, asked: pl.DataFrame, output: Path) -> None:
+    """What was found, and for which queries nothing was."""
+    answered = set(run["query_id"].unique().to_list())
+    without = [each for each in asked["query_id"].to_list() if each not in answered]
+    if without:
+        shown = ", ".join(without[:5]) + (", …" if len(without) > 5 else "")
+        note(f"nothing was found for {len(without):,} of {len(asked):,} queries: {shown}")
+    note(f"{len(run):,} documents for {len(answered):,} queries: {output}")
+
+
+def _unless_none(text: str) -> str | None:
+    return None if text.lower() == "none" else text
+
+
+@contextmanager
+def _query_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A bar on stderr for work on queries, if that is a terminal; it goes away when the work is done."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

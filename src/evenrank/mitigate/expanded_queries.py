@@ -1,0 +1,208 @@
+"""Expanded queries: how many terms of each group they hold, with which weight, and what changed.
+
+A. Bigdeli, thesis, Section 4.1.3.3 and Tables 4.3 to 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenrank.errors import InputError
+from evenrank.formats.files import check_utf8, whole, writing
+from evenrank.words.lexicon import Lexicon, lexicon
+from evenrank.words.matcher import Source
+
+SCHEMA = pl.Schema({"query_id": pl.String, "term": pl.String, "weight": pl.Float64})
+BOTH = "/"  # between the groups of a stem that belongs to several
+Stem = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, eq=False)
+class GenderedTerms:
+    """The terms of expanded queries that belong to a group.
+
+    Attributes
+    ----------
+    hits
+        One row for each such term: ``query_id``, ``term``, ``weight``, ``group``. A stem that belongs to
+        several groups names them all, as in ``female/male``.
+    queries
+        Number of expanded queries that were looked at.
+    terms
+        Number of their terms.
+    """
+
+    hits: pl.DataFrame
+    queries: int
+    terms: int
+
+    @property
+    def number(self) -> int:
+        """How many terms belong to a group (Tables 4.3 and 4.4: number of biased terms)."""
+        return len(self.hits)
+
+    @cached_property
+    def weight(self) -> float:
+        """What these terms weigh together (sum of biased term weights)."""
+        return float(self.hits["weight"].sum())
+
+    @property
+    def concerned(self) -> int:
+        """How many queries have at least one."""
+        return self.hits["query_id"].n_unique()
+
+    def by_group(self) -> dict[str, dict[str, float]]:
+        """Number and weight for each group."""
+        found = self.hits.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum()).sort("group")
+        return {
+            row["group"]: {"number": row["number"], "weight": row["weight"]}
+            for row in found.iter_rows(named=True)
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        return {
+            "number": self.number,
+            "weight": self.weight,
+            "groups": self.by_group(),
+            "queries": self.queries,
+            "queries_with_any": self.concerned,
+            "terms": self.terms,
+        }
+
+
+def gendered_terms(
+    expanded: Any,
+    lexicon: Source = "rekabsaz2020",
+    *,
+    stemmer: str | Stem | None = None,
+) -> GenderedTerms:
+    """How many terms of expanded queries belong to a group, and what they weigh.
+
+    Fewer and lighter is less biased: a query that asks for *she* gets documents with *she*.
+
+    Parameters
+    ----------
+    expanded
+        The expanded queries: a file (``query_id<TAB>term<TAB>weight``), or anything :func:`expanded_queries`
+        takes.
+    lexicon
+        The words of each group.
+    stemmer
+        How the terms came to be. None: they are compared with the words as both are spelled, which is what
+        the published tables count. A name that PyStemmer knows (``porter``) or a function: the words are
+        stemmed in the same way first, so that *boi*, the Porter stem of *boy*, counts as well.
+
+    Examples
+    --------
+    >>> found = gendered_terms({"q": {"nurs": 0.7, "she": 0.2, "boi": 0.1}}, stemmer="porter")
+    >>> found.number, round(found.weight, 3), found.by_group()["female"]["number"]
+    (2, 0.3, 1)
+    """
+    frame = expanded_queries(expanded)
+    groups = term_groups(frame["term"].unique().to_list(), lexicon, stemmer=stemmer)
+    hits = frame.with_columns(
+        group=pl.col("term").replace_strict(groups, default=None, return_dtype=pl.String)
+    )
+    return GenderedTerms(
+        hits=hits.filter(pl.col("group").is_not_null()),
+        queries=frame["query_id"].n_unique(),
+        terms=len(frame),
+    )
+
+
+def term_groups(
+    terms: list[str], source: Source = "rekabsaz2020", *, stemmer: str | Stem | None = None
+) -> dict[str, str]:
+    """The group of each term that belongs to one; see :func:`gendered_terms`."""
+    words, prefixes = _spellings(lexicon(source), _stem(stemmer))
+    found: dict[str, str] = {}
+    for term in terms:
+        groups = dict.fromkeys(words.get(term, ()))
+        groups |= {group: None for prefix, group in prefixes if term.startswith(prefix)} if not groups else {}
+        if groups:
+            found[term] = BOTH.join(groups)
+    return found
+
+
+def _spellings(chosen: Lexicon, stem: Stem) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
+    """The groups of each word as a term would be spelled, and the prefixes with theirs."""
+    words: dict[str, list[str]] = {}
+    prefixes: list[tuple[str, str]] = []
+    for group, entries in chosen.groups.items():
+        for entry in entries:
+            if entry.endswith("*"):
+                prefixes.append((entry[:-1], group))
+            elif (term := stem(entry)) is not None and group not in words.setdefault(term, []):
+                words[term].append(group)
+    return words, prefixes
+
+
+def _stem(stemmer: str | Stem | None) -> Stem:
+    if stemmer is None:
+        return lambda word: word
+    if callable(stemmer):
+        return stemmer
+    import Stemmer
+
+    try:
+        return Stemmer.Stemmer(stemmer).stemWord
+    except KeyError as error:
+        names = ", ".join(Stemmer.algorithms())
+        raise InputError(f"there is no stemmer {stemmer!r}; one of {names}") from error
+
+
+def expanded_queries(x: Any) -> pl.DataFrame:
+    """Expanded queries as a table: ``query_id``, ``term``, ``weight``.
+
+    ``x`` is a file with these three columns between tabs and no header, a frame that has them, or a dict
+    ``{query_id: {term: weight}}``.
+    """
+    if isinstance(x, pl.DataFrame):
+        missing = [name for name in SCHEMA if name not in x.columns]
+        if missing:
+            raise InputError(
+                f"expanded queries have the columns {', '.join(SCHEMA)}; {missing[0]} is missing"
+            )
+        return x.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    if isinstance(x, Mapping):
+        rows = [(query, term, float(weight)) for query, terms in x.items() for term, weight in terms.items()]
+        return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    if isinstance(x, (str, PathLike)):
+        return _read(x)
+    raise InputError(f"expanded queries are a file, a frame or a dict, not {type(x).__name__}")
+
+
+def _read(path: str | PathLike[str]) -> pl.DataFrame:
+    raw = whole(path)
+    check_utf8(raw, path, line=1)
+    rows = []
+    for number, line in enumerate(raw.tobytes().decode().split("\n"), 1):
+        if not line.strip():
+            continue
+        cells = line.removesuffix("\r").split("\t")
+        try:
+            query, term, weight = cells[0], cells[1], float(cells[2])
+        except (IndexError, ValueError) as error:
+            remedy = "a line is query_id, term and weight between tabs"
+            raise InputError(remedy, path=path, line=number) from error
+        if weight != weight or abs(weight) == float("inf"):
+            raise InputError(f"weight {cells[2]} is no finite number", path=path, line=number)
+        rows.append((query, term, weight))
+    if not rows:
+        raise InputError("there are no expanded queries in this file", path=path)
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def write_expanded(expanded: Any, path: str | PathLike[str]) -> None:
+    """Write ``query_id<TAB>term<TAB>weight``, whole or not at all."""
+    frame = expanded_queries(expanded)
+    with writing(Path(path)) as file:
+        file.write(frame.write_csv(include_header=False, separator="\t", quote_style="never").encode())

@@ -1,0 +1,277 @@
+"""Bias against usefulness as a mitigation grows stronger: the curve, its front, and a setting to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ir_measures.measures import Measure
+
+from evenrank import stats, tables
+from evenrank.errors import InputError
+from evenrank.measures.base import BiasMeasure, check_choice
+from evenrank.measures.evaluate import measure
+from evenrank.measures.parse import parse, parse_condition
+from evenrank.mitigate.sweeping import METHODS, settings_of
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One setting: bias (of sizes, for measures with a sign) and utility with intervals, query by query.
+
+    `change` compares utility with the unmitigated run on the same queries, this minus that; `p_holm` is its
+    p, corrected for the number of settings. `front`: no other setting has less bias and as much utility, or
+    more utility and as little bias.
+    """
+
+    strength: float
+    bias: stats.Interval
+    utility: stats.Interval
+    biases: np.ndarray
+    utilities: np.ndarray
+    run: pl.DataFrame
+    change: stats.Comparison | None = None
+    p_holm: float | None = None
+    front: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """A mitigation at several strengths, from none to the strongest; iteration goes over the points.
+
+    Attributes
+    ----------
+    points
+        The unmitigated run first.
+    chosen
+        The strongest setting up to which none lowers utility significantly, or beyond the tolerance.
+    queries
+        The queries that have both a bias and a utility, over which everything is computed.
+    """
+
+    method: str
+    bias: str
+    utility: str
+    points: tuple[Point, ...]
+    chosen: Point
+    queries: tuple[str, ...]
+    lower_is_fairer: bool = True
+
+    def __iter__(self) -> Iterator[Point]:
+        return iter(self.points)
+
+    def frame(self) -> pl.DataFrame:
+        """One row for each setting."""
+        return pl.DataFrame(
+            [
+                {
+                    "method": self.method,
+                    "strength": point.strength,
+                    "bias": point.bias.value,
+                    "bias_low": point.bias.low,
+                    "bias_high": point.bias.high,
+                    "utility": point.utility.value,
+                    "utility_low": point.utility.low,
+                    "utility_high": point.utility.high,
+                    "difference": None if point.change is None else point.change.difference,
+                    "difference_low": None if point.change is None else point.change.low,
+                    "difference_high": None if point.change is None else point.change.high,
+                    "p": None if point.change is None else point.change.p,
+                    "p_holm": point.p_holm,
+                    "front": point.front,
+                    "chosen": point is self.chosen,
+                }
+                for point in self.points
+            ],
+            infer_schema_length=None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it, without the runs; an infinite bound is none."""
+        points = self.frame().drop("method").to_dicts()
+        points[0]["strength"] = None
+        return {
+            "method": self.method,
+            "bias": self.bias,
+            "utility": self.utility,
+            "queries": len(self.queries),
+            "points": points,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.method}: {self.bias} against {self.utility}, {len(self.queries):,} queries"]
+        for p in self.points:
+            marks = ("front " if p.front else "") + ("chosen" if p is self.chosen else "")
+            lines.append(f"{p.strength:<8.4g} {p.bias.value:.4f}  {p.utility.value:.4f}  {marks}".rstrip())
+        return "\n".join(lines)
+
+
+def sweep(
+    run: Any = None,
+    tally: Any = None,
+    *,
+    qrels: Any,
+    method: str = "constrain",
+    mode: str = "mean",
+    strengths: Sequence[float] | None = None,
+    bias: str = "abs(ARaB@10)",
+    utility: str | Measure = "nDCG@10",
+    candidates: int = 100,
+    index: Any = None,
+    queries: Any = None,
+    ranker: str = "bm25",
+    background: Any = None,
+    tolerance: float | None = None,
+    alpha: float = 0.05,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> TradeOff:
+    """A mitigation at growing strength: how far does bias fall, and what does it cost?
+
+    Parameters
+    ----------
+    run, tally, qrels
+        What is mitigated, the coloured collection, and judgments to tell the usefulness.
+    method
+        ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``feedback``: λ of
+        bias-aware RM3, which searches anew and needs `index` and `queries` instead of a run.
+    mode
+        Of `constrain`: the bound holds for the ``mean`` or for ``each`` query.
+    strengths
+        From weak to strong; without them nine tenths to one twentieth of the bias there is, or λ by tenths.
+    bias
+        RaB, ARaB (of sizes, ``abs(ARaB@10)``), FaiRR or NFaiRR (higher is fairer).
+    tolerance, alpha
+        With a tolerance (0.02) the strongest setting is chosen up to which no more than that share of
+        utility is lost in the mean; without, up to which no loss is significant at `alpha` (paired t-tests,
+        Holm's correction over the settings). Few queries make few losses significant: look at the interval.
+
+    Examples
+    --------
+    >>> docs = {"a": "he said", "b": "she said", "c": "they said"}
+    >>> import evenrank as er
+    >>> run = {"q1": {"a": 3.0, "c": 2.0, "b": 1.0}, "q2": {"b": 3.0, "a": 2.5, "c": 1.0}}
+    >>> found = sweep(run, er.tally(docs), qrels={"q1": {"a": 1}, "q2": {"b": 1}}, strengths=[0.2])
+    >>> [round(point.bias.value, 2) for point in found]
+    [0.33, 0.19]
+    """
+    check_choice("method", method, METHODS)
+    check_choice("mode", mode, ("each", "mean"))
+    wanted, absolute = _bias(bias)
+    useful = parse(utility)
+    fairer = -1.0 if wanted.SIGNED else 1.0
+    settings = settings_of(
+        method,
+        run,
+        tally,
+        measure=wanted,
+        mode=mode,
+        strengths=strengths,
+        candidates=candidates,
+        index=index,
+        queries=queries,
+        ranker=ranker,
+        background=background,
+    )
+    judged = tables.qrels(qrels)
+    runs: list[tuple[float, pl.DataFrame]] = []
+    for strength, made in settings:
+        runs.append((strength, made))
+        if progress is not None:
+            progress(len(runs), None)
+    behind = runs[0][1] if background is None else tables.run(background)
+    values = []
+    for _, made in runs:
+        found = measure(made, [wanted, useful], tally=tally, qrels=judged, background=behind, confidence=None)
+        values.append((found[wanted].per_query(), found[useful].per_query()))
+    common = [q for q in values[0][0] if all(q in of_bias and q in of_use for of_bias, of_use in values)]
+    if not common:
+        raise InputError("no query has both a bias and judgments; check that run and qrels belong together")
+    points = [
+        _point(strength, made, *pair, common, absolute, confidence, resamples, seed)
+        for (strength, made), pair in zip(runs, values, strict=True)
+    ]
+    points = _compared(points, confidence)
+    points = [replace(p, front=_undominated(p, points, fairer)) for p in points]
+    chosen = _chosen(points, alpha, tolerance)
+    name = f"{method} ({mode})" if method == "constrain" else method
+    return TradeOff(name, bias, str(useful), tuple(points), chosen, tuple(common), fairer < 0)
+
+
+def _bias(text: str) -> tuple[Any, bool]:
+    """The bias measure, and whether its size counts."""
+    condition = parse_condition(f"{text}<=0")
+    if not isinstance(condition.measure, BiasMeasure):
+        raise InputError(f"{text} is no measure of bias; as in abs(ARaB@10) or NFaiRR@10")
+    return condition.measure, condition.absolute or condition.measure.SIGNED
+
+
+def _point(
+    strength: float,
+    run: pl.DataFrame,
+    biases: dict[str, float],
+    utilities: dict[str, float],
+    common: Sequence[str],
+    absolute: bool,
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> Point:
+    of_bias = np.array([biases[query] for query in common])
+    of_bias = np.abs(of_bias) if absolute else of_bias
+    of_use = np.array([utilities[query] for query in common])
+    given: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    return Point(
+        strength,
+        stats.mean_interval(of_bias, **given),
+        stats.mean_interval(of_use, **given),
+        of_bias,
+        of_use,
+        run,
+    )
+
+
+def _compared(points: list[Point], confidence: float) -> list[Point]:
+    """Each point's utility beside that of the first, with Holm's correction."""
+    first = points[0]
+    changes = [stats.paired(p.utilities, first.utilities, confidence=confidence) for p in points[1:]]
+    adjusted = stats.holm([change.p for change in changes])
+    return [
+        first,
+        *(
+            replace(p, change=change, p_holm=p_holm)
+            for p, change, p_holm in zip(points[1:], changes, adjusted, strict=True)
+        ),
+    ]
+
+
+def _undominated(point: Point, points: Sequence[Point], fairer: float) -> bool:
+    def worth(p: Point) -> tuple[float, float]:
+        return fairer * (p.bias.value or 0.0), p.utility.value or 0.0
+
+    fair, useful = worth(point)
+    return not any(
+        f >= fair and u >= useful and (f > fair or u > useful) for f, u in (worth(p) for p in points)
+    )
+
+
+def _chosen(points: Sequence[Point], alpha: float, tolerance: float | None) -> Point:
+    """The last point before utility falls significantly, or by more than the tolerance."""
+    reached = points[0]
+    whole = reached.utility.value or 0.0
+    for point in points[1:]:
+        lost = 0.0 if point.change is None else -(point.change.difference or 0.0)
+        if tolerance is not None:
+            if lost > tolerance * whole:
+                break
+        elif lost > 0 and point.p_holm is not None and point.p_holm < alpha:
+            break
+        reached = point
+    return reached

@@ -1,0 +1,187 @@
+"""The rankers by name. Each family is imported when one of its names is asked for, not before."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evenrank.errors import InputError
+from evenrank.formats.columns import listing, show
+from evenrank.rankers.base import Ranker
+
+if TYPE_CHECKING:
+    from evenrank.rankers.index import Index
+
+
+class _Entry(NamedTuple):
+    """Where a ranker's factory is, and the arguments that its name stands for."""
+
+    target: str  # module:function
+    fixed: Mapping[str, Any] = {}
+    indexed: bool = True  # does it search an index
+
+
+_RANKERS: dict[str, _Entry] = {
+    "bm25": _Entry("evenrank.rankers.lexical:bm25"),
+    "qld": _Entry("evenrank.rankers.lexical:qld"),
+    "tfidf": _Entry("evenrank.rankers.lexical:tfidf"),
+    "bm25+rm3": _Entry("evenrank.rankers.feedback:rm3", {"model": "bm25"}),
+    "qld+rm3": _Entry("evenrank.rankers.feedback:rm3", {"model": "qld"}),
+    "w2v_add": _Entry("evenrank.rankers.semantic:w2v_add"),
+    "w2v_si": _Entry("evenrank.rankers.semantic:w2v_si"),
+    "dense": _Entry("evenrank.rankers.dense:dense"),
+    "perfect": _Entry("evenrank.rankers.baselines:perfect", indexed=False),
+    "random": _Entry("evenrank.rankers.baselines:random", indexed=False),
+}
+_ENGINE = _Entry("evenrank.rankers.live:engine", indexed=False)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all rankers."""
+    return tuple(_RANKERS)
+
+
+def is_engine(where: object) -> bool:
+    """Is this the address of a live engine, such as ``sqlite:///docs.db?table=docs``?"""
+    return isinstance(where, str) and "://" in where
+
+
+def needs_index(name: str) -> bool:
+    """Does this ranker search an index? ``perfect`` and ``random`` are made from judgements."""
+    return _entry(name).indexed
+
+
+def make(name: str, *, index: Index | None = None, **settings: Any) -> Ranker:
+    """The ranker of this name.
+
+    Parameters
+    ----------
+    name
+        One of :func:`names`, or the address of a live engine.
+    index
+        What it searches. ``perfect``, ``random`` and live engines do without.
+    settings
+        Its parameters, such as ``k1=0.6``; what the ranker does not know is refused.
+    """
+    entry = _entry(name)
+    factory = _factory(entry)
+    if is_engine(name):  # which settings there are depends on the kind of engine; it checks them
+        return factory(name, **settings)
+    known = _parameters(name)
+    if unknown := [key for key in settings if key not in known]:
+        raise _unknown_setting(name, unknown[0], known)
+    required = [key for key, (_, default) in known.items() if default is inspect.Parameter.empty]
+    if missing := [key for key in required if key not in settings]:
+        raise InputError(f"{name} needs the setting {missing[0]}")
+    if entry.indexed and index is None:
+        raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
+    return factory(index, **entry.fixed, **settings)
+
+
+def settings(name: str) -> tuple[str, ...]:
+    """What can be set for a ranker."""
+    return tuple(_parameters(name))
+
+
+def parse_settings(name: str, given: Iterable[str]) -> dict[str, Any]:
+    """Settings out of texts ``key=value``, each value of the type that the ranker wants."""
+    known = _parameters(name)
+    found: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise InputError(f"setting {show(text)}: write it as KEY=VALUE")
+        if key in found:
+            raise InputError(f"setting {key} is given twice")
+        if is_engine(name):
+            found[key] = value.strip()
+            continue
+        if key not in known:
+            raise _unknown_setting(name, key, known)
+        found[key] = _typed(value.strip(), known[key][0], key)
+    return found
+
+
+def _entry(name: str) -> _Entry:
+    if is_engine(name):
+        return _ENGINE
+    if not isinstance(name, str) or name not in _RANKERS:
+        near = _near(name, _RANKERS) if isinstance(name, str) else ""
+        raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(_RANKERS)}{near}")
+    return _RANKERS[name]
+
+
+def _unknown_setting(name: str, key: str, known: Iterable[str]) -> InputError:
+    return InputError(f"{name} has no setting {show(key)}; it has: {listing(known)}{_near(key, known)}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _factory(entry: _Entry) -> Callable[..., Ranker]:
+    module, _, function = entry.target.partition(":")
+    made: Callable[..., Ranker] = getattr(import_module(module), function)
+    return made
+
+
+def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
+    """Type and default of each setting: the factory's arguments behind the first."""
+    entry = _entry(name)
+    factory = _factory(entry)
+    hints = typing.get_type_hints(factory)
+    parameters = list(inspect.signature(factory).parameters.values())[1:]
+    return {
+        each.name: (hints.get(each.name, str), each.default)
+        for each in parameters
+        if each.kind is not inspect.Parameter.VAR_KEYWORD and each.name not in entry.fixed
+    }
+
+
+def _typed(text: str, kind: Any, key: str) -> Any:
+    """A text as a value of a type, as annotated: bool, int, float, str, a choice, or one of several."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        choices = {str(choice): choice for choice in arguments}
+        if text not in choices:
+            raise InputError(f"{key} is {show(text)}; choose one of: {', '.join(choices)}")
+        return choices[text]
+    if origin in (typing.Union, types.UnionType):
+        if type(None) in arguments and text.lower() in ("none", "null", ""):
+            return None
+        ordered = sorted((a for a in arguments if a is not type(None)), key=lambda a: a is str)
+        problem = None
+        for each in ordered:
+            try:
+                return _typed(text, each, key)
+            except InputError as error:
+                problem = error
+        raise problem or InputError(f"{key}: {show(text)} cannot be used")
+    if kind is bool:
+        values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() not in values:
+            raise InputError(f"{key} is {show(text)}; it must be true or false")
+        return values[text.lower()]
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            what = "a whole number" if kind is int else "a number"
+            raise InputError(f"{key} is {show(text)}; it must be {what}") from None
+    if origin in (list, tuple, dict):
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            raise InputError(f"{key} is {show(text)}; it must be a {origin.__name__}") from None
+        if isinstance(value, dict) != (origin is dict):
+            raise InputError(f"{key} is {show(text)}; it must be a {origin.__name__}")
+        return value if origin is dict else origin(value if isinstance(value, (list, tuple)) else [value])
+    return text

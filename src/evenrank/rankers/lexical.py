@@ -1,0 +1,268 @@
+"""Ranking by the words that query and document share: BM25, query likelihood, tf-idf."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.errors import InputError
+from evenrank.formats.columns import show
+from evenrank.rankers.bags import Bags
+from evenrank.rankers.base import Progress
+from evenrank.rankers.index import Index, as_index
+from evenrank.rankers.storage import damaged
+from evenrank.words.matcher import cores
+
+if TYPE_CHECKING:
+    from evenrank.rankers.scoring import Asked
+
+_ROWS = 64  # queries per piece of work
+_CELLS = 1 << 22  # results held per piece
+
+
+@dataclass(frozen=True)
+class BM25:
+    """Okapi BM25 as Lucene computes it (Robertson & Zaragoza 2009; without its constant factor k1 + 1).
+
+    score = Σ ln(1 + (N − df + ½)/(df + ½)) · tf / (tf + k1·(1 − b + b·length/mean length)), over the query's
+    terms; each term adds between 0 and its idf. ``k1``: how much repetition counts; ``b``: how much long
+    documents pay. The defaults are Anserini's; Rekabsaz & Schedl (2020) have 0.6 and 0.8.
+    """
+
+    k1: float = 0.9
+    b: float = 0.4
+
+    def __post_init__(self) -> None:
+        _check("k1", self.k1, self.k1 >= 0, "a number from 0 on")
+        _check("b", self.b, 0 <= self.b <= 1, "a number from 0 to 1")
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Query likelihood with a Dirichlet prior (Zhai & Lafferty 2001), as Lucene computes it.
+
+    score = Σ max(0, ln(1 + tf/(µ·P(term))) + ln(µ/(length + µ))), over the query's terms that the document
+    has; P = (occurrences of the term + 1) / (tokens of the collection + 1). A larger ``mu`` trusts the
+    document less.
+    """
+
+    mu: float = 1000
+
+    def __post_init__(self) -> None:
+        _check("mu", self.mu, self.mu > 0, "a number above 0")
+
+
+@dataclass(frozen=True)
+class TfIdf:
+    """The cosine, from 0 to 1, of tf-idf vectors: (1 + ln tf)·idf of the document, weight·idf of the query.
+
+    idf = ln(1 + N/df): a term that all documents have still counts a little.
+    """
+
+
+Model = BM25 | Dirichlet | TfIdf
+
+
+def _check(name: str, value: Any, good: bool, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or not good:
+        raise InputError(f"{name} is {show(value)}; it must be {what}")
+
+
+def retrieve(
+    index: Index, queries: Sequence[Mapping[int, float]] | Bags, *, model: Model, depth: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The `depth` best documents of each query, exactly.
+
+    Parameters
+    ----------
+    index
+        What is searched.
+    queries
+        Weighted bags: term number → weight above 0. Scores are linear in the weights (but for tf-idf, a
+        cosine).
+    model
+        :class:`BM25`, :class:`Dirichlet` or :class:`TfIdf`.
+    depth
+        Documents per query at most. Only documents that have a term of the query are found.
+
+    Returns
+    -------
+    offsets, documents, scores
+        The documents of query i are documents[offsets[i]:offsets[i + 1]], numbers of type uint32, the best
+        first; of equal scores the greater id as text. Scores are float64.
+    """
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+        raise InputError(f"depth is {show(depth)}; it must be a whole number from 1 on")
+    bags = queries if isinstance(queries, Bags) else Bags.of(queries, index.terms)
+    pieces = list(_pieces(index, bags, model, depth, None))
+    if not pieces:
+        return np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0, np.float64)
+    counts, documents, scores = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    return np.cumsum([0, *counts], dtype=np.int64), documents, scores
+
+
+def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progress | None) -> Any:
+    """Results by stretches of queries, computed in threads: (found per query, documents, scores)."""
+    from evenrank.rankers import scoring
+    from evenrank.words.counting import in_order
+
+    asked = _prepared(index, bags, model)
+    arrays = index.arrays
+    postings = scoring.Postings(
+        arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"], arrays["id-rank"]
+    )
+    depth = min(depth, index.documents)
+    queries = len(bags.offsets) - 1
+    step = max(1, min(_ROWS, _CELLS // depth, -(-queries // (2 * cores()))))
+    found = np.zeros(queries, np.int64)
+    widest = int(np.diff(bags.offsets).max(initial=0))
+    own = threading.local()
+
+    def work(first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        last = min(first + step, queries)
+        if not hasattr(own, "scratch"):
+            own.scratch = scoring.scratch(documents=index.documents, depth=depth, terms=widest)
+            own.documents = np.empty(step * depth, np.uint32)
+            own.scores = np.empty(step * depth, np.float64)
+        scoring.retrieve_rows(
+            asked, postings, own.scratch, depth, first, last, found, own.documents, own.scores
+        )
+        size = int(found[first:last].sum())
+        return found[first:last], own.documents[:size].copy(), own.scores[:size].copy()
+
+    firsts = range(0, queries, step)
+    for first, piece in zip(firsts, in_order(work, firsts, threads=cores()), strict=True):
+        if progress:
+            progress(min(first + step, queries), queries)
+        yield piece
+
+
+def _prepared(index: Index, bags: Bags, model: Model) -> Asked:
+    """The model as numbers: its code, a weight and a parameter for each query term, a norm per document."""
+    from evenrank.rankers import scoring
+
+    terms, total = bags.terms, index.documents
+    _check_bounds(index, terms)
+    df = index.document_frequency[terms].astype(np.float64)
+    none = np.zeros(len(terms))
+    if isinstance(model, BM25):
+        idf = np.log1p((total - df + 0.5) / (df + 0.5))
+        norms = index.derived(("norms", model), lambda: _bm25_norms(index, model))
+        return _asked(index, model, bags, scoring.BM25, bags.weights * idf, none, norms)
+    if isinstance(model, Dirichlet):
+        share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
+        norms = index.derived(("norms", model), lambda: np.log(model.mu / (index.lengths + model.mu)))
+        return _asked(index, model, bags, scoring.DIRICHLET, bags.weights, model.mu * share, norms)
+    if isinstance(model, TfIdf):
+        idf = np.log1p(total / df)
+        weights = bags.weights * idf
+        sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
+        norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
+        weights = weights * idf / sizes[_rows(bags)]
+        return _asked(index, model, bags, scoring.TFIDF, weights, none, norms)
+    raise InputError(f"{show(model)} is no model; give BM25(), Dirichlet() or TfIdf()")
+
+
+def _asked(
+    index: Index,
+    model: Model,
+    bags: Bags,
+    code: int,
+    weights: np.ndarray,
+    parameters: np.ndarray,
+    norms: np.ndarray,
+) -> Asked:
+    from evenrank.rankers.scoring import Asked
+
+    bounds = index.derived(("bounds", model), lambda: np.full(index.terms, np.nan))
+    return Asked(code, bags.offsets, bags.terms, weights, parameters, norms, bounds)
+
+
+def _check_bounds(index: Index, terms: np.ndarray) -> None:
+    """The kernel follows these offsets blindly, so a damaged one must not get there."""
+    offsets = index.arrays["posting-offsets"]
+    first, last = offsets[terms], offsets[terms + 1]
+    good = (first >= 0) & (first <= last) & (last <= len(index.arrays["posting-documents"]))
+    if not good.all():
+        raise damaged(index.path / "posting-offsets")
+
+
+def _rows(bags: Bags) -> np.ndarray:
+    return np.repeat(np.arange(len(bags.offsets) - 1), np.diff(bags.offsets))
+
+
+def _bm25_norms(index: Index, model: BM25) -> np.ndarray:
+    mean = index.tokens / index.documents or 1.0
+    return model.k1 * (1 - model.b + model.b * (index.lengths / mean))
+
+
+def _tfidf_norms(index: Index) -> np.ndarray:
+    from evenrank.rankers.scoring import norms_of_documents
+
+    arrays = index.arrays
+    idf = np.log1p(index.documents / index.document_frequency)
+    return norms_of_documents(
+        arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf
+    )
+
+
+class Lexical:
+    """A lexical ranker: an index and a model."""
+
+    def __init__(self, name: str, index: Index, model: Model) -> None:
+        self.name = name
+        self.index = index
+        self.model = model
+
+    def rank(
+        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
+    ) -> pl.DataFrame:
+        """The run of these queries; a query none of whose terms occurs is left out."""
+        bags = Bags.of_texts(queries["text"].to_arrow(compat_level=pl.CompatLevel.oldest()), self.index)
+        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+            raise InputError(f"depth is {show(depth)}; it must be a whole number from 1 on")
+        pieces = list(_pieces(self.index, bags, self.model, depth, progress))
+        counts, documents, scores = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        return run_table(self.index, queries["query_id"], counts, documents, scores)
+
+    def describe(self) -> dict[str, Any]:
+        """Name, settings and index."""
+        return {"ranker": self.name, "settings": asdict(self.model), "index": self.index.describe()}
+
+
+def run_table(
+    index: Index, query_ids: pl.Series, counts: np.ndarray, documents: np.ndarray, scores: np.ndarray
+) -> pl.DataFrame:
+    """A run out of what :func:`retrieve` found; `counts` has the number of documents of each query."""
+    counts = np.asarray(counts, np.int64)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    ranks = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    return pl.DataFrame(
+        {
+            "query_id": query_ids.gather(rows).alias("query_id"),
+            "doc_id": pl.Series("doc_id", index.id_array(documents)),
+            "score": scores,
+            "rank": ranks,
+        }
+    )
+
+
+def bm25(index: Any, *, k1: float = 0.9, b: float = 0.4) -> Lexical:
+    """BM25; see :class:`BM25`."""
+    return Lexical("bm25", as_index(index), BM25(k1, b))
+
+
+def qld(index: Any, *, mu: float = 1000.0) -> Lexical:
+    """Query likelihood with a Dirichlet prior; see :class:`Dirichlet`."""
+    return Lexical("qld", as_index(index), Dirichlet(mu))
+
+
+def tfidf(index: Any) -> Lexical:
+    """The cosine of tf-idf vectors; see :class:`TfIdf`."""
+    return Lexical("tfidf", as_index(index), TfIdf())

@@ -1,0 +1,182 @@
+"""Sweeps: less bias at a price, the front, and the setting that is chosen. Interpolation, the yardstick."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from all_rankings import collection, ranking
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import evenrank as er
+from evenrank import demo, tables
+from evenrank.mitigate.tradeoff import TradeOff
+
+PATIENT = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[er.Tally, tables.Dataset]:
+    loaded = er.load(demo.folder())
+    return er.tally(loaded.docs), loaded
+
+
+def swept(data: tuple[er.Tally, tables.Dataset], **given) -> TradeOff:
+    tally, loaded = data
+    run = demo.folder() / "bm25.run"
+    return er.sweep(run, tally, qrels=loaded.qrels, **{"resamples": 200, **given})
+
+
+@PATIENT
+@given(counts=COUNTS)
+def test_lambda_zero_keeps_the_run_and_lambda_one_sorts_by_bias(counts):
+    tally = collection(counts)
+    run = tables.run(ranking(list(range(len(counts), 0, -1))))
+    assert er.interpolate(run, tally, 0).equals(run)
+    bias = np.abs(np.log1p([m for _, m in counts]) - np.log1p([f for f, _ in counts]))
+    sorted_by_bias = [f"d{i}" for i in np.argsort(bias, kind="stable")]
+    assert er.interpolate(run, tally, 1)["doc_id"].to_list() == sorted_by_bias
+
+
+@PATIENT
+@given(counts=COUNTS, strength=st.floats(0, 1), candidates=st.integers(1, 9))
+def test_interpolation_moves_only_candidates_and_loses_nothing(counts, strength, candidates):
+    run = tables.run(ranking(list(range(len(counts), 0, -1))))
+    made = er.interpolate(run, collection(counts), strength, candidates=candidates)
+    assert made["doc_id"].to_list()[candidates:] == run["doc_id"].to_list()[candidates:]
+    assert sorted(made["doc_id"]) == sorted(run["doc_id"])
+    assert (np.diff(made["score"].to_numpy()) < 0).all()
+
+
+def test_interpolation_by_hand():
+    # Scores 1, 0.5, 0 and biases 1, 0, 0.5 (of ln 3): at λ = ½ the middle one wins.
+    tally = collection([(0, 2), (0, 0), (0, 2)])
+    made = er.interpolate({"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}}, tally, 0.5)
+    assert made["doc_id"].to_list() == ["d1", "d0", "d2"]
+    with pytest.raises(er.InputError, match="between 0 and 1"):
+        er.interpolate({"q": {"d0": 3.0}}, tally, 2)
+
+
+@pytest.mark.parametrize("given", [{"mode": "mean"}, {"mode": "each"}])
+def test_bias_falls_with_every_tighter_bound(data, given):
+    curve = swept(data, **given)
+    biases = [point.bias.value for point in curve]
+    assert all(later <= earlier + 1e-9 for earlier, later in pairwise(biases))
+    assert biases[-1] < 0.1 * biases[0]
+    assert curve.points[0].change is None
+    for point in curve:
+        assert point.bias.low <= point.bias.value <= point.bias.high
+
+
+def test_interpolation_lowers_bias_though_not_at_every_step(data):
+    curve = swept(data, method="interpolate")
+    assert curve.points[-1].bias.value < 0.3 * curve.points[0].bias.value
+
+
+def test_mean_bounds_are_met_exactly_where_queries_are_all_judged(data):
+    curve = swept(data, strengths=[0.3, 0.1])
+    assert [point.strength for point in curve] == [np.inf, 0.3, 0.1]
+    for point in curve.points[1:]:
+        assert point.bias.value <= point.strength + 1e-9
+
+
+def test_no_setting_on_the_front_is_beaten(data):
+    curve = swept(data)
+    for point in curve:
+        beaten = any(
+            other.bias.value <= point.bias.value
+            and other.utility.value >= point.utility.value
+            and (other.bias.value < point.bias.value or other.utility.value > point.utility.value)
+            for other in curve
+        )
+        assert point.front is not beaten
+
+
+def test_the_choice_is_the_last_before_a_significant_loss(data):
+    curve = swept(data)
+    at = curve.points.index(curve.chosen)
+    for point in curve.points[1 : at + 1]:
+        assert point.change.difference >= 0 or point.p_holm >= 0.05
+    if at + 1 < len(curve.points):
+        following = curve.points[at + 1]
+        assert following.change.difference < 0 and following.p_holm < 0.05
+
+
+def test_a_tolerance_chooses_by_what_is_lost(data):
+    curve = swept(data, tolerance=0.01)
+    whole = curve.points[0].utility.value
+    assert curve.chosen.utility.value >= 0.99 * whole
+    everything = swept(data, tolerance=1.0)
+    assert everything.chosen is everything.points[-1]
+    nothing = swept(data, tolerance=0.0, method="interpolate", strengths=[1.0])
+    assert nothing.chosen is nothing.points[0]
+
+
+def test_neutrality_rises_with_its_bound(data):
+    curve = swept(data, bias="NFaiRR@10")
+    values = [point.bias.value for point in curve]
+    assert values == sorted(values)
+    assert values[-1] > 0.95
+    assert not curve.lower_is_fairer
+
+
+def test_feedback_is_swept_on_an_index(data, tmp_path):
+    tally, loaded = data
+    index = er.index(loaded.docs, tmp_path / "index")
+    given = {"index": index, "queries": loaded.queries, "resamples": 100}
+    curve = er.sweep(None, tally, qrels=loaded.qrels, method="feedback", strengths=[0.5], **given)
+    assert [point.strength for point in curve] == [0.0, 0.5]
+    plain = er.search(index, loaded.queries, ranker="bm25+rm3")
+    assert curve.points[0].run.equals(plain)
+
+
+def test_the_frame_has_a_row_for_each_setting(data):
+    curve = swept(data, strengths=[0.2])
+    frame = curve.frame()
+    assert frame["method"].to_list() == ["constrain (mean)"] * 2
+    assert frame["chosen"].sum() == 1
+    json.dumps(curve.to_dict(), allow_nan=False)
+    assert "nDCG@10" in str(curve)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"method": "feedback"}, "give an index"),
+        ({"method": "prayer"}, "method cannot be"),
+        ({"bias": "nDCG@10"}, "no measure of bias"),
+        ({"strengths": []}, "at least one strength"),
+        ({"bias": "FaiRR@10"}, "name the strengths"),
+        ({"bias": "abs(Skew@10)"}, "cannot be bounded here"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(data, given, problem):
+    with pytest.raises(er.InputError, match=problem):
+        swept(data, **given)
+
+
+def test_the_command_prints_the_curve(tmp_path):
+    demo.copy_to(tmp_path)
+    command = [sys.executable, "-c", "import sys; from evenrank.cli import main; sys.exit(main())"]
+    given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
+    printed = {}
+    for form in ("table", "json", "csv", "latex"):
+        done = subprocess.run(
+            [*command, *given, "--strengths", "0.3,0.1", "--format", form],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        printed[form] = done.stdout
+    assert "chosen" in printed["table"] and "constrain (mean)" in printed["table"]
+    assert [point["strength"] for point in json.loads(printed["json"])["points"]] == [None, 0.3, 0.1]
+    assert printed["csv"].count("\n") == 4
+    assert r"\toprule" in printed["latex"]
