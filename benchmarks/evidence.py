@@ -179,6 +179,20 @@ def query_gender_transformer(data: Path) -> dict[str, Any]:
     return transformer(data)
 
 
+def counterfactual(data: Path) -> dict[str, Any]:
+    """What gender alone does in the lists of every ranker on Grep-BiasIR; takes minutes."""
+    from benchmarks.counterfactual_evidence import counterfactual as found
+
+    return found(data)
+
+
+def matching(data: Path) -> dict[str, Any]:
+    """Balanced judgments: matching and bins on the published association scores."""
+    from benchmarks.matching_evidence import matching as found
+
+    return found(data)
+
+
 _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "authors-code": authors_code,
     "human-labels": human_labels,
@@ -196,6 +210,8 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "rankers": rankers,
     "feedback": feedback,
     "trade-off": trade_off,
+    "counterfactual": counterfactual,
+    "matching": matching,
     "constrain": constrain,
     "query-gender-transformer": query_gender_transformer,
 }

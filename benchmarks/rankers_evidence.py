@@ -48,8 +48,24 @@ def fill(found: dict[str, Any]) -> None:
 
 
 def tables(found: dict[str, Any]) -> str:
-    """One Markdown table for each collection."""
-    return "\n".join(_table(name, content) for name, content in found.items())
+    """One Markdown table for each collection, and what debiasing does to GSR."""
+    return "\n".join([*(_table(name, content) for name, content in found.items()), _debiasing(found)])
+
+
+def _debiasing(found: dict[str, Any]) -> str:
+    """GSR with debiased vectors, relative to the same ranker with regular ones."""
+    headings = ["ranker", *(_COLLECTIONS[name][1].split(":")[0] for name in found)]
+    lines = ["| " + " | ".join(headings) + " |", "|---" + "|--:" * len(found) + "|"]
+    values = {
+        name: {row["ranker"]: row["GSR"]["value"] for row in content["rankers"]}
+        for name, content in found.items()
+    }
+    for ranker in ("w2v_add", "w2v_si"):
+        for debias in ("hard", "strong"):
+            label = f"{ranker}, {debias}"
+            changes = [f"{100 * (each[label] / each[ranker] - 1):+.0f} %" for each in values.values()]
+            lines.append("| " + " | ".join([label, *changes]) + " |")
+    return "\n".join(["### Change of GSR by debiasing", "", *lines, ""])
 
 
 def _table(name: str, content: dict[str, Any]) -> str:

@@ -57,9 +57,13 @@ def _collection(dataset: Dataset, run: pl.DataFrame) -> dict[str, Any]:
 
 
 def _worth(curve: TradeOff) -> list[Point]:
-    """Settings that lower bias at all."""
-    start = curve.points[0].bias.value or 0.0
-    return [point for point in curve.points[1:] if (point.bias.value or 0.0) < 0.99 * start]
+    """Settings that lower bias and keep at least half of the utility."""
+    bias, utility = (each.value or 0.0 for each in (curve.points[0].bias, curve.points[0].utility))
+    return [
+        point
+        for point in curve.points[1:]
+        if (point.bias.value or 0.0) < 0.99 * bias and (point.utility.value or 0.0) > 0.5 * utility
+    ]
 
 
 def _beside(point: Point, curve: TradeOff, tally: er.Tally, qrels: Any) -> dict[str, Any]:
@@ -89,9 +93,9 @@ def _beside(point: Point, curve: TradeOff, tally: er.Tally, qrels: Any) -> dict[
     return row
 
 
-def _each_at(run: pl.DataFrame, tally: er.Tally, level: float, steps: int = 9) -> pl.DataFrame:
+def _each_at(run: pl.DataFrame, tally: er.Tally, level: float, steps: int = 6) -> pl.DataFrame:
     """The bound on each query under which the mean comes to this level, by bisection from the safe side."""
-    low, high = level, 8.0
+    low, high = level, 4 * level
     kept = er.constrain(run, tally, limit=f"abs({_BIAS})<={low!r}")
     for _ in range(steps):
         middle = (low + high) / 2

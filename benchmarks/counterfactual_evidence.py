@@ -1,0 +1,81 @@
+"""What gender alone does in the lists of every ranker: mirror images beside variants that people wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import evenrank as er
+from evenrank import tables
+
+RANKERS = (
+    "bm25",
+    "qld",
+    "tfidf",
+    "bm25+rm3",
+    "qld+rm3",
+    "w2v_add",
+    "w2v_add(debias=hard)",
+    "w2v_add(debias=strong)",
+    "w2v_si",
+    "w2v_si(debias=hard)",
+    "w2v_si(debias=strong)",
+    "dense",
+)
+
+
+def variants(folder: Path) -> pl.DataFrame:
+    """The female and male variants of Grep-BiasIR: those of a query with the same relevance are one text."""
+    docs = pl.read_ndjson(folder / "docs.jsonl").select("query_id", "doc_id", "gender")
+    judged = docs.join(tables.qrels(folder / "qrels.txt"), on=["query_id", "doc_id"])
+    keys = ["query_id", "relevance"]
+    female, male = (
+        judged.filter(pl.col("gender") == code).select(*keys, pl.col("doc_id").alias(name))
+        for code, name in (("F", "female"), ("M", "male"))
+    )
+    return female.join(male, on=keys, maintain_order="left")
+
+
+def counterfactual(data: Path) -> dict[str, Any]:
+    """Both audits of all rankers on Grep-BiasIR; the neural one takes minutes."""
+    folder = data / "data" / "grepbiasir"
+    pairs = variants(folder)
+    gendered = [*pairs["female"], *pairs["male"]]
+    given: dict[str, Any] = {
+        "rankers": RANKERS,
+        "qrels": tables.qrels(folder / "qrels.txt").filter(pl.col("doc_id").is_in(gendered)),
+        "vectors": str(data / "data" / "vectors" / "glove-100d.bin.gz"),
+        "depth": 2000,
+        "at": None,
+    }
+    files = folder / "docs.jsonl", folder / "queries.tsv"
+    mirrored = er.counterfactual(*files, **given)
+    written = er.counterfactual(*files, variants=pairs.select("female", "male"), **given)
+    return {
+        "mirror images": _content(mirrored),
+        "written by people": _content(written),
+        "agreement": {ranker: _agreement(mirrored.pairs, written.pairs, ranker) for ranker in RANKERS},
+    }
+
+
+def _content(found: Any) -> dict[str, Any]:
+    content = found.to_dict()
+    return {"rankers": content["rankers"], "left_out": content["left_out"]}
+
+
+def _agreement(mirrored: pl.DataFrame, written: pl.DataFrame, ranker: str) -> dict[str, Any]:
+    """Do both see the same in the same query? Spearman's correlation of the mean score shifts."""
+    from scipy.stats import spearmanr
+
+    sides = [
+        frame.filter(pl.col("ranker") == ranker).group_by("query_id").agg(pl.col("score_shift").mean())
+        for frame in (mirrored, written)
+    ]
+    both = sides[0].join(sides[1], on="query_id").drop_nulls()
+    first, second = both["score_shift"], both["score_shift_right"]
+    if first.n_unique() < 2 or second.n_unique() < 2:
+        return {"queries": len(both), "spearman": None, "p": None}
+    found = spearmanr(first, second)
+    return {"queries": len(both), "spearman": float(found.statistic), "p": float(found.pvalue)}

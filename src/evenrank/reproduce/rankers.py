@@ -1,0 +1,131 @@
+"""All rankers that need no training, side by side: how good they are, and how biased."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+import evenrank as er
+from evenrank import tables
+from evenrank.errors import InputError
+from evenrank.rankers import make
+from evenrank.rankers.building import index as build
+from evenrank.rankers.index import Index
+
+MEASURES = ("nDCG@10", "RR@10", "AP", "RaB@10", "ARaB@10", "NFaiRR@10", "GSR", "LIWC@10")
+_DEPTH = 1000
+_DRAWN = 100
+_DEBIASED = ("regular", "hard", "strong")
+
+Say = Callable[[str], None]
+
+
+class System(NamedTuple):
+    """A ranker as it is called in the table, by name and settings."""
+
+    label: str
+    ranker: str
+    settings: dict[str, Any]
+
+
+def systems(*, vectors: Any = None, encoder: str | None = None, dense: bool = True) -> list[System]:
+    """The rankers to compare; those with word vectors if there are any."""
+    found = [System(name, name, {}) for name in ("bm25", "qld", "tfidf", "bm25+rm3", "qld+rm3")]
+    found.append(System("bm25+rm3, λ = 0.5", "bm25+rm3", {"bias_lambda": 0.5}))
+    if vectors is not None:
+        for name in ("w2v_add", "w2v_si"):
+            for debias in _DEBIASED:
+                label = name if debias == "regular" else f"{name}, {debias}"
+                found.append(System(label, name, {"vectors": vectors, "debias": debias}))
+    if dense:
+        found.append(System("dense", "dense", {} if encoder is None else {"model": encoder}))
+    return found
+
+
+def compare_rankers(
+    data: Any,
+    index: Index | str | os.PathLike[str],
+    *,
+    vectors: Any = None,
+    model: str | None = None,
+    dense: bool = True,
+    seed: int = 0,
+    say: Say | None = None,
+) -> dict[str, Any]:
+    """Every measure of every ranker on a collection, with 95 % intervals by query bootstrap.
+
+    Parameters
+    ----------
+    data
+        What :func:`evenrank.load` returns; it must have judgements.
+    index
+        An index of the documents, or where to make one.
+    vectors
+        Word vectors for w2v_add and w2v_si; without them these are left out.
+    model, dense
+        The sentence-transformer of the dense ranker; ``dense=False`` leaves it out.
+    seed
+        Of the random ranker, which draws 100 documents of the collection for each query.
+    say
+        Called with the label of each ranker as its turn comes.
+    """
+    if data.qrels is None:
+        raise InputError("the rankers are compared by judgements; the collection has none")
+    if not isinstance(index, Index):
+        index = Index.open(index) if os.path.isdir(index) else build(data.docs, index)  # noqa: PTH112
+    if index.docs.fingerprint() != data.docs.fingerprint():
+        raise InputError("this is an index of another collection; name another folder", path=index.path)
+    if vectors is not None:
+        from evenrank.vectors import load
+
+        vectors = load(vectors)
+    given = {"docs": data.docs, "queries": data.queries, "qrels": data.qrels}
+    given["tally"] = er.tally(data.docs)
+    background = None
+    rows = []
+    for label, run in _runs(data, index, systems(vectors=vectors, encoder=model, dense=dense), seed):
+        if say:
+            say(label)
+        background = run if background is None else background
+        measured = er.measure(run, MEASURES, background=background, **given)
+        rows.append({"ranker": label, **{str(one.measure): _cell(one) for one in measured}})
+    return {
+        "documents": index.documents,
+        "queries": len(data.queries),
+        "depth": _DEPTH,
+        "rankers": rows,
+    }
+
+
+def _runs(data: Any, index: Index, wanted: list[System], seed: int) -> Iterator[tuple[str, pl.DataFrame]]:
+    for label, name, settings in wanted:
+        yield label, make(name, index=index, **settings).rank(data.queries, depth=_DEPTH)
+    drawn = _drawn(index, data.queries, seed)
+    yield "random", make("random", qrels=drawn, seed=seed).rank(data.queries)
+    yield "perfect", make("perfect", qrels=data.qrels).rank(data.queries)
+
+
+def _drawn(index: Index, queries: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Documents of the whole collection for each query: where only relevant ones were judged, the judged
+    documents in random order would be a perfect list."""
+    rng = np.random.default_rng(seed)
+    count = min(_DRAWN, index.documents)
+    numbers = np.concatenate([rng.choice(index.documents, count, replace=False) for _ in range(len(queries))])
+    return tables.qrels(
+        pl.DataFrame(
+            {
+                "query_id": queries["query_id"].gather(np.repeat(np.arange(len(queries)), count)),
+                "doc_id": index.doc_ids(numbers),
+                "relevance": np.zeros(len(numbers), np.int64),
+            }
+        )
+    )
+
+
+def _cell(one: Any) -> dict[str, Any]:
+    """Value and interval."""
+    return {"value": one.value, "low": one.low, "high": one.high, "queries": one.queries}
