@@ -46,6 +46,9 @@ _HOME = {
     "constrain": "mitigate.constrain",
     "interpolate": "mitigate.interpolate",
     "sweep": "mitigate.tradeoff",
+    "swap": "mitigate.swap",
+    "counterfactual": "mitigate.counterfactual",
+    "balance": "mitigate.matching",
     "classify": "queries.classifier",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
@@ -81,9 +84,12 @@ if TYPE_CHECKING:
     from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
     from evenrank.measures.stereotype import GSR
     from evenrank.mitigate.constrain import constrain
+    from evenrank.mitigate.counterfactual import counterfactual
     from evenrank.mitigate.expanded_queries import gendered_terms
     from evenrank.mitigate.feedback import feedback
     from evenrank.mitigate.interpolate import interpolate
+    from evenrank.mitigate.matching import balance
+    from evenrank.mitigate.swap import swap
     from evenrank.mitigate.tradeoff import sweep
     from evenrank.psychology.judgments import audit_judgments
     from evenrank.psychology.rankings import audit_rankings

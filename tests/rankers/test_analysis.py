@@ -86,7 +86,7 @@ def test_stemming_and_stop_words_are_optional() -> None:
 
 
 def test_an_unknown_stemmer_is_refused() -> None:
-    with pytest.raises(er.InputError, match="unknown stemmer 'klingon'; choose one of: .*porter"):
+    with pytest.raises(er.InputError, match=r"unknown stemmer 'klingon'; choose one of: .*porter"):
         Analyzer(stemmer="klingon")
 
 

@@ -76,7 +76,10 @@ def test_an_index_holds_what_the_documents_hold(tmp_path: Path) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     st.dictionaries(
-        st.text("ab1é中", min_size=1, max_size=3), st.text("abc é'.中 \n", max_size=30), min_size=1, max_size=8
+        st.text("ab1é中", min_size=1, max_size=3),
+        st.text("abc é'.中 \n", max_size=30),
+        min_size=1,
+        max_size=8,
     ),
     st.integers(1, 20),
 )
@@ -93,7 +96,7 @@ def _in_small_blocks(docs: dict[str, str]) -> Docs:
 
     def blocks() -> Iterator[Block]:
         for doc_id, text in docs.items():
-            yield Block(lambda a=doc_id, b=text: batch_of(pa.array([a]), pa.array([b])), 1)  # type: ignore[misc]
+            yield Block(lambda a=doc_id, b=text: batch_of(pa.array([a]), pa.array([b])), 1)
 
     return Docs("small", blocks)
 
@@ -294,7 +297,7 @@ def test_a_killed_build_leaves_nothing_that_opens_and_the_next_succeeds(tmp_path
             assert Index.open(path).fingerprint == whole  # killed behind the last step
             replaced += 1
         except er.InputError as error:
-            assert "no index" in str(error) or "no such index" in str(error)  # noqa: PT017
+            assert "no index" in str(error) or "no such index" in str(error)
             killed += 1
     assert killed or replaced
     subprocess.run(command, check=True, capture_output=True)

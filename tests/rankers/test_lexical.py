@@ -245,9 +245,7 @@ def test_progress_counts_the_queries(indexed: Any) -> None:
 
 @pytest.mark.parametrize("collection", ["time", "grepbiasir", "squad"])
 @pytest.mark.parametrize("ranker", ["bm25", "qld"])
-def test_effectiveness_is_that_of_lucene(
-    shared: Path, tmp_path: Path, collection: str, ranker: str
-) -> None:
+def test_effectiveness_is_that_of_lucene(shared: Path, tmp_path: Path, collection: str, ranker: str) -> None:
     split = {"split": "test"} if collection == "squad" else {}
     docs, queries, qrels = er.load(shared / "data" / collection, **split)
     run = er.search(er.index(docs, tmp_path / "x"), queries, ranker=ranker, depth=100)

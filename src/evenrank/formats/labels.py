@@ -30,6 +30,7 @@ SPELLINGS = {
 }
 """The classes of queries, each with its spellings as :func:`plain` leaves them."""
 _GENDERS = {spelling: gender for gender, spellings in SPELLINGS.items() for spelling in spellings}
+_GENDERS["unknown"] = "other"  # what a classifier says when it abstains
 
 
 def plain(label: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from evenrank.mitigate.assignment import Floats, Ints
 from evenrank.mitigate.limits import Alternatives, Row
 
-RATE = 40_000_000
+RATE = 50_000_000
 """Pairs of rank and document tried per second of budget. Work is counted, not time, so that the same input
 gives the same ranking on every machine; a core of 2023 tries 40 to 80 million."""
 PATIENCE = 50_000_000  # pairs to begin with when there is no budget; then twice as many, and so on

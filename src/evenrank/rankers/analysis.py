@@ -41,6 +41,7 @@ _MIDDLE = {
     MID_BOTH: ".'‘’\u2024\ufe52\uff07\uff0e",
 }
 _IDEOGRAPHS = ((0x3007, 0x3008), (0x3041, 0x30A0), (0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00))
+_UNSTEMMED = 2  # words of so many letters stay as they are, as in Porter's own program and in Lucene
 _ZERO_WIDTH_SPACE = 0x200B
 _POSSESSIVES = ("'s", "’s", "\uff07s")
 
@@ -189,7 +190,10 @@ class Analyzer:
         # Not shared: a stemmer of PyStemmer has a state. Nor its cache: the words here are distinct.
         stems = Stemmer(self.stemmer, 0).stemWords(kept)
         stop = self.stop_words
-        return [None if word in stop or not word else stem for word, stem in zip(kept, stems, strict=True)]
+        return [
+            None if word in stop or not word else word if len(word) <= _UNSTEMMED else stem
+            for word, stem in zip(kept, stems, strict=True)
+        ]
 
     @cached_property
     def description(self) -> dict[str, Any]:

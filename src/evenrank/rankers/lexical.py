@@ -154,34 +154,19 @@ def _prepared(index: Index, bags: Bags, model: Model) -> Asked:
     if isinstance(model, BM25):
         idf = np.log1p((total - df + 0.5) / (df + 0.5))
         norms = index.derived(("norms", model), lambda: _bm25_norms(index, model))
-        return _asked(index, model, bags, scoring.BM25, bags.weights * idf, none, norms)
+        return scoring.Asked(scoring.BM25, bags.offsets, terms, bags.weights * idf, none, norms)
     if isinstance(model, Dirichlet):
         share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
         norms = index.derived(("norms", model), lambda: np.log(model.mu / (index.lengths + model.mu)))
-        return _asked(index, model, bags, scoring.DIRICHLET, bags.weights, model.mu * share, norms)
+        return scoring.Asked(scoring.DIRICHLET, bags.offsets, terms, bags.weights, model.mu * share, norms)
     if isinstance(model, TfIdf):
         idf = np.log1p(total / df)
         weights = bags.weights * idf
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
         weights = weights * idf / sizes[_rows(bags)]
-        return _asked(index, model, bags, scoring.TFIDF, weights, none, norms)
+        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms)
     raise InputError(f"{show(model)} is no model; give BM25(), Dirichlet() or TfIdf()")
-
-
-def _asked(
-    index: Index,
-    model: Model,
-    bags: Bags,
-    code: int,
-    weights: np.ndarray,
-    parameters: np.ndarray,
-    norms: np.ndarray,
-) -> Asked:
-    from evenrank.rankers.scoring import Asked
-
-    bounds = index.derived(("bounds", model), lambda: np.full(index.terms, np.nan))
-    return Asked(code, bags.offsets, bags.terms, weights, parameters, norms, bounds)
 
 
 def _check_bounds(index: Index, terms: np.ndarray) -> None:
@@ -199,7 +184,7 @@ def _rows(bags: Bags) -> np.ndarray:
 
 def _bm25_norms(index: Index, model: BM25) -> np.ndarray:
     mean = index.tokens / index.documents or 1.0
-    return model.k1 * (1 - model.b + model.b * (index.lengths / mean))
+    return 1 / (1 + model.k1 * (1 - model.b + model.b * (index.lengths / mean)))
 
 
 def _tfidf_norms(index: Index) -> np.ndarray:

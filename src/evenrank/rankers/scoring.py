@@ -1,17 +1,12 @@
-"""The kernel of lexical search: the best documents of a query, exactly, without scoring all that match.
+"""The kernel of lexical search: all documents that have a query's terms, scored exactly, the best kept.
 
-Documents are taken window by window, so that their sums stay in the cache. Once enough have been found, a
-query's terms fall into two groups (MaxScore; Turtle & Flood 1995): those that together could still not lift
-a document into the list, and the others, the essential ones. Only the postings of the essential terms are
-added up; the rest are looked up for the few documents that are still in the race.
-
-Scores are sums of whole numbers, 2**51 of which make the highest score a query could give. So they do not
-depend on the order of the terms: equal documents get equal scores, at any depth and in any window.
+Term at a time within windows of documents: the sums of a window stay in the cache while the postings of all
+terms that fall into it are added up, always in the same order, so that equal documents get equal scores.
 """
 
 from __future__ import annotations
 
-from math import frexp, ldexp, log
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +18,11 @@ from evenrank.words.codepoints import compiled
 BM25, DIRICHLET, TFIDF = range(3)
 
 WINDOW = 1 << 15
-FIRST_WINDOW = 1 << 12
-"""The first windows are smaller: the sooner there is a list, the less has to be added up."""
+FOUND, NOTHING = 1e-200, 1e-190
+"""What a match adds at least, so that its document counts as found, and the score that stands for no gain at
+all; both vanish in any sum."""
 
 _TABLE = 32  # counts whose logarithm is looked up
-_BITS = 51
 
 
 class Postings(NamedTuple):
@@ -47,23 +42,21 @@ class Asked(NamedTuple):
     terms: np.ndarray
     weights: np.ndarray
     parameters: np.ndarray  # µ·P(term) of Dirichlet
-    norms: np.ndarray  # of the documents
-    bounds: np.ndarray  # by term, for a weight of 1, the most that a document gains; NaN: not known yet
+    norms: np.ndarray  # of the documents; for BM25, what a single occurrence is worth: 1 / (1 + K)
 
 
 class Scratch(NamedTuple):
     """Working memory of one thread."""
 
-    sums: np.ndarray  # int64[window]: twice the score, and 1 for a document that was found
-    touched: np.ndarray  # int64[window + 1]: the documents that were
-    scores: np.ndarray  # int64: candidates for the list …
-    documents: np.ndarray  # int64: … and which they are
-    other_scores: np.ndarray  # room to sort them
+    sums: np.ndarray  # float64[window]
+    touched: np.ndarray  # int64[window + 1]
+    scores: np.ndarray  # float64: candidates …
+    bits: np.ndarray  # uint64: … the same memory …
+    documents: np.ndarray  # int64: … and their documents
+    other_bits: np.ndarray  # uint64: room to sort them
     other_documents: np.ndarray
     counts: np.ndarray
     places: np.ndarray  # int64[terms]: where each term's postings are being read
-    order: np.ndarray  # int64[terms]: the terms, the one that can add least first
-    most: np.ndarray  # int64[terms]: what they and all before can add
     table: np.ndarray  # float64[terms, 32]
 
 
@@ -71,17 +64,17 @@ def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
     """Working memory for queries of at most so many terms."""
     window = min(WINDOW, documents)
     room = 2 * depth + 512 + window + 1
+    scores = np.zeros(room, np.float64)
     return Scratch(
-        sums=np.zeros(window, np.int64),
+        sums=np.zeros(window, np.float64),
         touched=np.empty(window + 1, np.int64),
-        scores=np.zeros(room, np.int64),
+        scores=scores,
+        bits=scores.view(np.uint64),
         documents=np.zeros(room, np.int64),
-        other_scores=np.empty(room, np.int64),
+        other_bits=np.empty(room, np.uint64),
         other_documents=np.empty(room, np.int64),
         counts=np.empty(SCRATCH, np.int64),
         places=np.empty(terms, np.int64),
-        order=np.empty(terms, np.int64),
-        most=np.empty(terms, np.int64),
         table=np.empty((terms, _TABLE), np.float64),
     )
 
@@ -94,200 +87,110 @@ def _tabulate(model: Any, parameter: Any, table: Any, row: Any) -> None:
 
 
 @compiled
-def _gain(model: Any, parameter: Any, table: Any, row: Any, count: Any, norm: Any) -> Any:
-    """What a term of weight 1 adds to the score of a document that has it `count` times."""
+def _gain(model: Any, weight: Any, parameter: Any, table: Any, row: Any, count: Any, norm: Any) -> Any:
+    """What a term adds to the score of a document that has it `count` times."""
     if model == BM25:
-        return count / (count + norm)
+        # Most counts are 1: what they are worth is the norm itself, and no division is needed.
+        return max(weight * (norm if count == 1 else count / (count - 1.0 + 1.0 / norm)), FOUND)
     if model == DIRICHLET:
         part = table[row, count] if count < _TABLE else log(1.0 + count / parameter)
-        return max(part + norm, 0.0)
+        return max(weight * (part + norm), FOUND)
     part = table[row, count] if count < _TABLE else 1.0 + log(float(count))
-    return part * norm
+    return max(weight * part * norm, FOUND)
 
 
 @compiled
-def _bound(asked: Any, postings: Any, at: Any, row: Any, table: Any) -> Any:
-    """The most that any document gains by a term; computed when the term is first met, and kept."""
-    term = asked.terms[at]
-    if np.isnan(asked.bounds[term]):
-        most = 0.0
-        for i in range(postings.offsets[term], postings.offsets[term + 1]):
-            document = postings.documents[i]
-            if document >= len(asked.norms):
-                break  # a damaged file
-            count = np.int64(postings.counts[i])
-            gain = _gain(asked.model, asked.parameters[at], table, row, count, asked.norms[document])
-            most = max(most, gain)
-        asked.bounds[term] = most
-    return asked.weights[at] * asked.bounds[term]
-
-
-@compiled
-def _prepare(asked: Any, postings: Any, begin: Any, size: Any, scratch: Any) -> Any:
-    """Sort the terms by what they can add; returns the factor that makes scores whole numbers."""
-    places, order, most, table = scratch.places, scratch.order, scratch.most, scratch.table
-    total = 0.0
-    for i in range(size):
-        places[i] = postings.offsets[asked.terms[begin + i]]
-        if asked.model != BM25:
-            _tabulate(asked.model, asked.parameters[begin + i], table, i)
-        bound = _bound(asked, postings, begin + i, i, table)
-        total += bound
-        j = i - 1
-        while j >= 0 and asked.weights[begin + order[j]] * asked.bounds[asked.terms[begin + order[j]]] > bound:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = i
-    scale = ldexp(1.0, _BITS - frexp(total)[1]) if total > 0.0 else 1.0
-    below = np.int64(0)
-    for i in range(size):
-        at = begin + order[i]
-        bound = asked.weights[at] * asked.bounds[asked.terms[at]]
-        below += np.int64(bound * scale * (1.0 + 1e-9)) + 2
-        most[i] = below
-    return scale
-
-
-@compiled
-def _accumulate(
-    asked: Any, postings: Any, at: Any, row: Any, weight: Any, base: Any, limit: Any, scratch: Any, touched: Any
-) -> Any:
-    """Add a term's postings up to document `limit` to the sums and note the documents; how many are noted."""
+def _accumulate(asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any) -> None:
+    """Add a term's postings up to document `limit` to the sums."""
     documents, counts, norms, sums = postings.documents, postings.counts, asked.norms, scratch.sums
-    model, parameter = asked.model, asked.parameters[at]
-    place, end = scratch.places[row], postings.offsets[asked.terms[at] + 1]
-    while place < end and np.int64(documents[place]) < base:  # where it was not essential until now
-        place += 1
-    while place < end:
-        document = np.int64(documents[place])
+    model, weight, parameter = asked.model, asked.weights[term], asked.parameters[term]
+    at, end = scratch.places[row], postings.offsets[asked.terms[term] + 1]
+    while at < end:
+        document = np.int64(documents[at])
         if np.uint64(document - base) >= np.uint64(limit - base):  # behind, or before in a damaged file
             break
-        gain = _gain(model, parameter, scratch.table, row, np.int64(counts[place]), norms[document])
-        before = sums[document - base]
-        sums[document - base] = (before + 2 * np.int64(weight * gain)) | 1
+        count = np.int64(counts[at])
+        sums[document - base] += _gain(model, weight, parameter, scratch.table, row, count, norms[document])
+        at += 1
+    scratch.places[row] = at
+
+
+@compiled
+def _accumulate_few(
+    asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any, touched: Any
+) -> Any:
+    """The same, and note the documents, so that the others need not be looked at; how many are noted."""
+    documents, counts, norms, sums = postings.documents, postings.counts, asked.norms, scratch.sums
+    model, weight, parameter = asked.model, asked.weights[term], asked.parameters[term]
+    at, end = scratch.places[row], postings.offsets[asked.terms[term] + 1]
+    while at < end:
+        document = np.int64(documents[at])
+        if np.uint64(document - base) >= np.uint64(limit - base):  # behind, or before in a damaged file
+            break
+        count, before = np.int64(counts[at]), sums[document - base]
+        gain = _gain(model, weight, parameter, scratch.table, row, count, norms[document])
+        sums[document - base] = before + gain
         scratch.touched[touched] = document - base
-        touched += np.int64(before == 0)  # no branch to be foretold wrongly
-        place += 1
-    scratch.places[row] = place
+        touched += np.int64(before == 0.0)  # no branch to be foretold wrongly
+        at += 1
+    scratch.places[row] = at
     return touched
 
 
 @compiled
-def _seek(documents: Any, place: Any, end: Any, wanted: Any) -> Any:
-    """The first posting from a place on whose document is not before the wanted one, by strides that grow."""
-    if place >= end or np.int64(documents[place]) >= wanted:
-        return place
-    stride = np.int64(1)
-    while place + stride < end and np.int64(documents[place + stride]) < wanted:
-        place += stride
-        stride *= 2
-    low, high = place + 1, min(place + stride, end)
-    while low < high:
-        middle = (low + high) // 2
-        if np.int64(documents[middle]) < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled
-def _look_up(
-    asked: Any, postings: Any, at: Any, row: Any, weight: Any, first: Any, last: Any, scratch: Any
-) -> None:
-    """Add a term to the candidates first:last, which are in the order of their documents."""
-    documents, end = postings.documents, postings.offsets[asked.terms[at] + 1]
-    model, parameter = asked.model, asked.parameters[at]
-    place = scratch.places[row]
-    for i in range(first, last):
-        document = scratch.documents[i]
-        place = _seek(documents, place, end, document)
-        if place < end and np.int64(documents[place]) == document:
-            count, norm = np.int64(postings.counts[place]), asked.norms[document]
-            gain = _gain(model, parameter, scratch.table, row, count, norm)
-            scratch.scores[i] += np.int64(weight * gain)
-    scratch.places[row] = place
-
-
-@compiled
-def _in_order(documents: Any, scores: Any, first: Any, last: Any) -> None:
-    """Sort the few candidates first:last by document (Shell's sort)."""
-    gap = np.int64(1)
-    while gap < (last - first) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(first + gap, last):
-            document, score, j = documents[i], scores[i], i
-            while j >= first + gap and documents[j - gap] > document:
-                documents[j], scores[j] = documents[j - gap], scores[j - gap]
-                j -= gap
-            documents[j], scores[j] = document, score
-        gap //= 3
-
-
-@compiled
-def _collect(few: Any, found: Any, base: Any, limit: Any, needed: Any, kept: Any, scratch: Any) -> Any:
-    """Clear the sums; documents that reach what is needed become candidates. How many there are then."""
-    sums, touched, scores, documents = scratch.sums, scratch.touched, scratch.scores, scratch.documents
-    if few:
-        for i in range(found):
-            place = touched[i]
-            score = sums[place] >> 1
-            sums[place] = 0
-            scores[kept], documents[kept] = score, base + place
-            kept += np.int64(score >= needed)
-    else:
-        least = max(2 * needed, 1)
-        for place in range(limit - base):
-            if sums[place] >= least:
-                scores[kept], documents[kept] = sums[place] >> 1, base + place
-                kept += 1
-            sums[place] = 0
+def _take(scratch: Any, first: Any, last: Any, base: Any, threshold: Any, kept: Any) -> Any:
+    """Make candidates of the sums first:last that are good enough; how many there are then."""
+    for place in range(first, last):
+        score = scratch.sums[place]
+        if score > 0.0 and score >= threshold:
+            scratch.scores[kept], scratch.documents[kept] = max(score, NOTHING), base + place
+            kept += 1
     return kept
 
 
 @compiled
 def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> Any:
-    """The best documents of a query, into scratch; how many, and the factor of their scores."""
-    scores, documents, order, most = scratch.scores, scratch.documents, scratch.order, scratch.most
+    """The best documents of a query, into scratch.scores and scratch.documents; how many there are."""
+    sums, touched, places = scratch.sums, scratch.touched, scratch.places
+    scores, documents = scratch.scores, scratch.documents
     total, begin = len(postings.ranks), asked.offsets[query]
     size = asked.offsets[query + 1] - begin
-    scale = _prepare(asked, postings, begin, size, scratch)
+    most = np.int64(0)
+    for i in range(size):
+        term = asked.terms[begin + i]
+        places[i] = postings.offsets[term]
+        most += postings.offsets[term + 1] - places[i]
+        if asked.model != BM25:
+            _tabulate(asked.model, asked.parameters[begin + i], scratch.table, i)
+    few = 4 * most < total
     room = 2 * depth + 512
-    kept, threshold, idle = np.int64(0), np.int64(0), np.int64(0)
+    kept, threshold = np.int64(0), 0.0
     base: Any = np.int64(0)
-    window: Any = min(FIRST_WINDOW, len(scratch.sums)) if total > 4 * FIRST_WINDOW else len(scratch.sums)
     while base < total:
-        while idle < size and most[idle] < threshold:
-            idle += 1
-        if idle == size:
-            break
-        limit: Any = min(base + window, total)
-        window = min(2 * window, len(scratch.sums))
+        limit: Any = min(base + len(sums), total)
         found = np.int64(0)
-        for i in range(idle, size):
-            at = begin + order[i]
-            found = _accumulate(
-                asked, postings, at, order[i], asked.weights[at] * scale, base, limit, scratch, found
-            )
-        # Looking at all sums brings the candidates in order, which looking terms up in needs.
-        few = found < (512 if idle > 0 else (limit - base) // 4)
-        first = kept
-        rest = most[idle - 1] if idle > 0 else np.int64(0)
-        kept = _collect(few, found, base, limit, threshold - rest, kept, scratch)
-        if idle > 0 and kept > first:
+        for i in range(size):
             if few:
-                _in_order(documents, scores, first, kept)
-            for i in range(idle - 1, -1, -1):
-                at = begin + order[i]
-                _look_up(asked, postings, at, order[i], asked.weights[at] * scale, first, kept, scratch)
-                rest = most[i - 1] if i > 0 else np.int64(0)
-                behind = first
-                for j in range(first, kept):
-                    scores[behind], documents[behind] = scores[j], documents[j]
-                    behind += np.int64(scores[j] + rest >= threshold)
-                kept = behind
-        if limit < total and (kept > room or (threshold == 0 and kept > depth)):
+                found = _accumulate_few(asked, postings, begin + i, i, base, limit, scratch, found)
+            else:
+                _accumulate(asked, postings, begin + i, i, base, limit, scratch)
+        if few:
+            for i in range(found):
+                place = touched[i]
+                score = max(sums[place], NOTHING)
+                sums[place] = 0.0
+                scores[kept], documents[kept] = score, base + place
+                kept += np.int64(score >= threshold)
+        else:
+            width = limit - base
+            for four in range(0, width - 3, 4):
+                best = max(max(sums[four], sums[four + 1]), max(sums[four + 2], sums[four + 3]))
+                if best > 0.0 and best >= threshold:
+                    kept = _take(scratch, four, four + 4, base, threshold, kept)
+            kept = _take(scratch, width - width % 4, width, base, threshold, kept)
+            for place in range(width):
+                sums[place] = 0.0
+        if kept > room:
             threshold = select(postings.ranks, scores, documents, kept, depth)
             kept = np.int64(depth)
         base = limit
@@ -295,10 +198,10 @@ def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> An
         select(postings.ranks, scores, documents, kept, depth)
         kept = np.int64(depth)
     sort(
-        postings.ranks, scores, documents, kept,
-        scratch.other_scores, scratch.other_documents, scratch.counts,
+        postings.ranks, scores, scratch.bits, documents, kept,
+        scratch.other_bits, scratch.other_documents, scratch.counts,
     )  # fmt: skip
-    return kept, scale
+    return kept
 
 
 @compiled
@@ -309,11 +212,11 @@ def retrieve_rows(
     """The best documents of the queries first:last, one query behind the other; found[query] of each."""
     at = np.int64(0)
     for query in range(first, last):
-        kept, scale = _rank(asked, postings, query, depth, scratch)
+        kept = _rank(asked, postings, query, depth, scratch)
         found[query] = kept
         for i in range(kept):
             documents[at + i] = scratch.documents[i]
-            scores[at + i] = scratch.scores[i] / scale
+            scores[at + i] = scratch.scores[i] if scratch.scores[i] > NOTHING else 0.0
         at += kept
 
 

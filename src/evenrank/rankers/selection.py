@@ -94,31 +94,14 @@ def _quicksort(ranks: Any, scores: Any, documents: Any, begin: Any, end: Any, st
 
 
 @compiled
-def _upper(score: Any) -> Any:
-    """The upper bits of a score, the best first."""
-    return ((np.int64(1) << 52) - score) >> (53 - 3 * _DIGITS)
-
-
-@compiled
-def _deal(
-    scores: Any, documents: Any, count: Any, to_scores: Any, to_documents: Any, counts: Any, digit: Any
-) -> None:
-    """One pass of the radix sort; `counts` says where the next of each value goes."""
-    for i in range(count):
-        value = digit * _VALUES + ((_upper(scores[i]) >> (digit * _DIGITS)) & (_VALUES - 1))
-        place = counts[value]
-        counts[value] = place + 1
-        to_scores[place], to_documents[place] = scores[i], documents[i]
-
-
-@compiled
 def sort(
-    ranks: Any, scores: Any, documents: Any, count: Any,
-    other_scores: Any, other_documents: Any, counts: Any,
+    ranks: Any, scores: Any, bits: Any, documents: Any, count: Any,
+    other_bits: Any, other_documents: Any, counts: Any,
 ) -> None:  # fmt: skip
-    """Sort the first `count`, the best first. Scores are whole numbers from 0 to 2**52.
+    """Sort the first `count`, the best first. Scores must not be negative; `bits` are the same, as uint64.
 
-    By radix on their upper 33 bits; then what is equal in these is sorted by comparison.
+    By radix on the upper half of the scores' bits, which grow with the scores; then what is equal in these
+    is sorted by comparison.
     """
     if count <= 3 * _SMALL:
         _quicksort(ranks, scores, documents, 0, count, counts)
@@ -126,23 +109,35 @@ def sort(
     for i in range(len(counts)):
         counts[i] = 0
     for i in range(count):
-        high = _upper(scores[i])
-        counts[high & (_VALUES - 1)] += 1
-        counts[_VALUES + ((high >> _DIGITS) & (_VALUES - 1))] += 1
-        counts[2 * _VALUES + (high >> (2 * _DIGITS))] += 1
+        high = ~(bits[i] >> np.uint64(31))
+        counts[high & np.uint64(_VALUES - 1)] += 1
+        counts[_VALUES + np.int64((high >> np.uint64(_DIGITS)) & np.uint64(_VALUES - 1))] += 1
+        counts[2 * _VALUES + np.int64((high >> np.uint64(2 * _DIGITS)) & np.uint64(_VALUES - 1))] += 1
     for digit in range(3):
         total: Any = 0
         for at in range(digit * _VALUES, (digit + 1) * _VALUES):
             counts[at], total = total, total + counts[at]
-    _deal(scores, documents, count, other_scores, other_documents, counts, 0)
-    _deal(other_scores, other_documents, count, scores, documents, counts, 1)
-    _deal(scores, documents, count, other_scores, other_documents, counts, 2)
+    for digit in range(2):
+        from_bits, from_documents = (bits, documents) if digit == 0 else (other_bits, other_documents)
+        to_bits, to_documents = (other_bits, other_documents) if digit == 0 else (bits, documents)
+        for i in range(count):
+            high = ~(from_bits[i] >> np.uint64(31)) >> np.uint64(digit * _DIGITS)
+            value = digit * _VALUES + np.int64(high & np.uint64(_VALUES - 1))
+            place = counts[value]
+            counts[value] = place + 1
+            to_bits[place], to_documents[place] = from_bits[i], from_documents[i]
     for i in range(count):
-        scores[i], documents[i] = other_scores[i], other_documents[i]
+        high = ~(bits[i] >> np.uint64(31)) >> np.uint64(2 * _DIGITS)
+        value = 2 * _VALUES + np.int64(high & np.uint64(_VALUES - 1))
+        place = counts[value]
+        counts[value] = place + 1
+        other_bits[place], other_documents[place] = bits[i], documents[i]
+    for i in range(count):
+        bits[i], documents[i] = other_bits[i], other_documents[i]
     first: Any = np.int64(0)
     while first < count:
         last = first + 1
-        while last < count and _upper(scores[last]) == _upper(scores[first]):
+        while last < count and bits[last] >> np.uint64(31) == bits[first] >> np.uint64(31):
             last += 1
         if last - first > 1:
             _quicksort(ranks, scores, documents, first, last, counts)
