@@ -154,18 +154,27 @@ def _prepared(index: Index, bags: Bags, model: Model) -> Asked:
     if isinstance(model, BM25):
         idf = np.log1p((total - df + 0.5) / (df + 0.5))
         norms = index.derived(("norms", model), lambda: _bm25_norms(index, model))
-        return scoring.Asked(scoring.BM25, bags.offsets, terms, bags.weights * idf, none, norms)
+        highest = index.derived(("highest norm", model), lambda: float(norms.max(initial=0.0)))
+        most = index.collection_frequency[terms] - df + 1  # no document has a term more often
+        weights = bags.weights * idf
+        bounds = weights * most / (most - 1 + 1 / highest)
+        order = np.lexsort((terms, -bounds, _rows(bags)))
+        return scoring.Asked(
+            scoring.BM25, bags.offsets, terms[order], weights[order], none, norms, bounds[order]
+        )
     if isinstance(model, Dirichlet):
         share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
         norms = index.derived(("norms", model), lambda: np.log(model.mu / (index.lengths + model.mu)))
-        return scoring.Asked(scoring.DIRICHLET, bags.offsets, terms, bags.weights, model.mu * share, norms)
+        return scoring.Asked(
+            scoring.DIRICHLET, bags.offsets, terms, bags.weights, model.mu * share, norms, none + np.inf
+        )
     if isinstance(model, TfIdf):
         idf = np.log1p(total / df)
         weights = bags.weights * idf
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
         weights = weights * idf / sizes[_rows(bags)]
-        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms)
+        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms, none + np.inf)
     raise InputError(f"{show(model)} is no model; give BM25(), Dirichlet() or TfIdf()")
 
 

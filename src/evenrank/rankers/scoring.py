@@ -1,7 +1,9 @@
 """The kernel of lexical search: all documents that have a query's terms, scored exactly, the best kept.
 
 Term at a time within windows of documents: the sums of a window stay in the cache while the postings of all
-terms that fall into it are added up, always in the same order, so that equal documents get equal scores.
+terms that fall into it are added up, always in the same order, so that equal documents get equal scores. Once
+`depth` documents are known, the terms that together cannot lift a document among them are looked up only for
+documents that have one of the others (MaxScore of Turtle & Flood 1995, by windows).
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ FOUND, NOTHING = 1e-200, 1e-190
 all; both vanish in any sum."""
 
 _TABLE = 32  # counts whose logarithm is looked up
+_SEARCHES = 24  # postings that are read in the time one is searched for
+_ROUNDING = 1 + 1e-12  # bounds must not be below what they bound, whatever is rounded
 
 
 class Postings(NamedTuple):
@@ -43,6 +47,7 @@ class Asked(NamedTuple):
     weights: np.ndarray
     parameters: np.ndarray  # µ·P(term) of Dirichlet
     norms: np.ndarray  # of the documents; for BM25, what a single occurrence is worth: 1 / (1 + K)
+    bounds: np.ndarray  # what each term adds at most; those of a query must fall
 
 
 class Scratch(NamedTuple):
@@ -58,6 +63,7 @@ class Scratch(NamedTuple):
     counts: np.ndarray
     places: np.ndarray  # int64[terms]: where each term's postings are being read
     table: np.ndarray  # float64[terms, 32]
+    rest: np.ndarray  # float64[terms + 1]: what a term and those behind it add at most
 
 
 def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
@@ -76,6 +82,7 @@ def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
         counts=np.empty(SCRATCH, np.int64),
         places=np.empty(terms, np.int64),
         table=np.empty((terms, _TABLE), np.float64),
+        rest=np.empty(terms + 1, np.float64),
     )
 
 
@@ -138,6 +145,94 @@ def _accumulate_few(
 
 
 @compiled
+def _seek(documents: Any, at: Any, end: Any, target: Any) -> Any:
+    """The first of the places at:end whose document is not before the target."""
+    if at >= end or np.int64(documents[at]) >= target:
+        return at
+    step = np.int64(1)
+    while at + step < end and np.int64(documents[at + step]) < target:
+        at += step
+        step *= 2
+    low, high = at + 1, min(at + step, end)
+    while low < high:
+        middle = (low + high) // 2
+        if np.int64(documents[middle]) < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _complete(
+    asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any, first: Any, last: Any
+) -> None:
+    """Add a term to the candidates first:last, which lie in base:limit."""
+    documents, counts, norms, sums = postings.documents, postings.counts, asked.norms, scratch.sums
+    model, weight, parameter = asked.model, asked.weights[term], asked.parameters[term]
+    end = postings.offsets[asked.terms[term] + 1]
+    low = _seek(documents, scratch.places[row], end, base)
+    high = _seek(documents, low, end, limit)
+    scratch.places[row] = high
+    if high - low > _SEARCHES * (last - first):
+        for i in range(first, last):
+            document = scratch.documents[i]
+            at = _seek(documents, low, high, document)
+            if at < high and np.int64(documents[at]) == document:
+                gain = _gain(
+                    model, weight, parameter, scratch.table, row, np.int64(counts[at]), norms[document]
+                )
+                scratch.scores[i] += gain
+        return
+    for i in range(first, last):
+        sums[scratch.documents[i] - base] = scratch.scores[i]
+    for at in range(low, high):
+        document = np.int64(documents[at])
+        if base <= document < limit and sums[document - base] > 0.0:
+            count = np.int64(counts[at])
+            sums[document - base] += _gain(
+                model, weight, parameter, scratch.table, row, count, norms[document]
+            )
+    for i in range(first, last):
+        scratch.scores[i] = sums[scratch.documents[i] - base]
+        sums[scratch.documents[i] - base] = 0.0
+
+
+@compiled
+def _prune(scratch: Any, first: Any, last: Any, least: Any) -> Any:
+    """Keep those of the candidates first:last that have at least this score; where they end."""
+    kept = first
+    for i in range(first, last):
+        score, document = scratch.scores[i], scratch.documents[i]
+        scratch.scores[kept], scratch.documents[kept] = score, document
+        kept += np.int64(score >= least)
+    return kept
+
+
+@compiled
+def _window(
+    asked: Any, postings: Any, begin: Any, size: Any, essential: Any, base: Any, limit: Any,
+    scratch: Any, threshold: Any, kept: Any,
+) -> Any:  # fmt: skip
+    """Candidates of a window that have one of the first `essential` terms; how many there are then."""
+    found, first = np.int64(0), kept
+    for i in range(essential):
+        found = _accumulate_few(asked, postings, begin + i, i, base, limit, scratch, found)
+    for i in range(found):
+        place = scratch.touched[i]
+        score = max(scratch.sums[place], NOTHING)
+        scratch.sums[place] = 0.0
+        scratch.scores[kept], scratch.documents[kept] = score, base + place
+        kept += np.int64(score + scratch.rest[essential] >= threshold)
+    for i in range(essential, size):
+        if kept == first:
+            break
+        _complete(asked, postings, begin + i, i, base, limit, scratch, first, kept)
+        kept = _prune(scratch, first, kept, threshold - scratch.rest[i + 1])
+    return kept
+
+
+@compiled
 def _take(scratch: Any, first: Any, last: Any, base: Any, threshold: Any, kept: Any) -> Any:
     """Make candidates of the sums first:last that are good enough; how many there are then."""
     for place in range(first, last):
@@ -162,12 +257,28 @@ def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> An
         most += postings.offsets[term + 1] - places[i]
         if asked.model != BM25:
             _tabulate(asked.model, asked.parameters[begin + i], scratch.table, i)
+    rest = scratch.rest
+    rest[size] = 0.0
+    for i in range(size - 1, -1, -1):
+        rest[i] = (rest[i + 1] + asked.bounds[begin + i]) * _ROUNDING
     few = 4 * most < total
+    essential = size
     room = 2 * depth + 512
     kept, threshold = np.int64(0), 0.0
     base: Any = np.int64(0)
     while base < total:
         limit: Any = min(base + len(sums), total)
+        while essential > 0 and rest[essential - 1] < threshold:
+            essential -= 1
+        if essential == 0:
+            break  # no document can be better than those found
+        if essential < size:
+            kept = _window(asked, postings, begin, size, essential, base, limit, scratch, threshold, kept)
+            if kept > room:
+                threshold = select(postings.ranks, scores, documents, kept, depth)
+                kept = np.int64(depth)
+            base = limit
+            continue
         found = np.int64(0)
         for i in range(size):
             if few:

@@ -1,0 +1,102 @@
+"""Each run against the baseline, query by query: is the difference more than chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ir_measures.measures import Measure
+
+from evenrank import stats
+from evenrank.measures.measurements import Measurement, Measurements
+from evenrank.measures.reinforcement import Reinforcement, compare_reinforcement
+from evenrank.stats import Comparison
+
+LEVEL = 0.05
+"""Corrected p below which a difference is called one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """How a measure changes from the baseline to a run.
+
+    Attributes
+    ----------
+    comparison
+        Run − baseline over the queries that both have: difference, interval, p (uncorrected), effect.
+        Student's paired test; for GSR a permutation test on refitted slopes.
+    p_holm
+        p, corrected over all runs and measures of the audit.
+    query_ids, changes
+        The difference of each query, for charts; empty for GSR, whose values by query are contributions.
+    """
+
+    run: str
+    baseline: str
+    measure: Measure
+    comparison: Comparison
+    query_ids: pl.Series
+    changes: np.ndarray
+    p_holm: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        return self.p_holm is not None and self.p_holm < LEVEL
+
+    def to_dict(self) -> dict[str, Any]:
+        c = self.comparison
+        return {
+            "run": self.run,
+            "baseline": self.baseline,
+            "measure": str(self.measure),
+            "difference": c.difference,
+            "low": c.low,
+            "high": c.high,
+            "p": c.p,
+            "p_holm": self.p_holm,
+            "effect": c.effect,
+            "effect_name": c.effect_name,
+            "test": c.test,
+            "queries": c.n,
+            "significant": self.significant,
+        }
+
+
+def compare_runs(
+    measured: Measurements, baseline: str, *, confidence: float = 0.95, seed: int = 0
+) -> tuple[Compared, ...]:
+    """Every measure of every other run against the baseline, p corrected (Holm) over all of them."""
+    found = [
+        _compare(m, measured[baseline, m.measure], confidence, seed) for m in measured if m.run != baseline
+    ]
+    corrected = stats.holm([one.comparison.p for one in found])
+    return tuple(replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True))
+
+
+def _compare(mine: Measurement, theirs: Measurement, confidence: float, seed: int) -> Compared:
+    none = pl.Series("query_id", [], dtype=pl.String)
+    if isinstance(mine, Reinforcement) and isinstance(theirs, Reinforcement):
+        if mine.line is None or theirs.line is None:
+            comparison = Comparison(None, None, None, None, None, "", "permutation", 0)
+        else:
+            comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)
+        return Compared(mine.run, theirs.run, mine.measure, comparison, none, np.zeros(0))
+    query_ids, a, b = common(mine, theirs)
+    comparison = stats.paired(a, b, confidence=confidence, seed=seed)
+    return Compared(mine.run, theirs.run, mine.measure, comparison, query_ids, a - b)
+
+
+def common(mine: Measurement, theirs: Measurement) -> tuple[pl.Series, np.ndarray, np.ndarray]:
+    """The queries that both measured, and the values of each."""
+    left = pl.DataFrame({"query_id": mine.query_ids, "a": mine.values})
+    right = pl.DataFrame({"query_id": theirs.query_ids, "b": theirs.values})
+    both = left.join(right, on="query_id", maintain_order="left")
+    return both["query_id"], both["a"].to_numpy(), both["b"].to_numpy()
+
+
+def between(found: Sequence[Compared], run: str, measure: Measure) -> Compared | None:
+    """The comparison of one run and measure, if there is one."""
+    return next((one for one in found if one.run == run and one.measure == measure), None)

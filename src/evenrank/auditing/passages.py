@@ -1,0 +1,194 @@
+"""The queries and passages that contribute most to a bias, with the words of each group marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from evenrank.measures.lists import magnitude_of
+from evenrank.measures.lookup import find_rows
+from evenrank.measures.measurements import Measurement
+from evenrank.measures.rank_bias import RankBias
+
+if TYPE_CHECKING:
+    from evenrank.words.matcher import Matcher
+    from evenrank.words.tally import Tally
+
+EXCERPT = 420  # bytes of a passage that are shown
+_BEFORE = 60  # bytes shown before the first marked word of a long passage
+
+
+class Segment(NamedTuple):
+    """A piece of text, and the group whose word it is; None for plain text."""
+
+    text: str
+    group: str | None
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A ranked document and what it adds to its query's value."""
+
+    doc_id: str
+    rank: int
+    contribution: float
+    segments: tuple[Segment, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "doc_id": self.doc_id,
+            "rank": self.rank,
+            "contribution": self.contribution,
+            "text": [segment._asdict() for segment in self.segments],
+        }
+
+
+@dataclass(frozen=True)
+class LeaningQuery:
+    """A query whose list leans far to one side, and the passages that make it so."""
+
+    run: str
+    query_id: str
+    value: float
+    segments: tuple[Segment, ...]
+    passages: tuple[Passage, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "query_id": self.query_id,
+            "value": self.value,
+            "text": [segment._asdict() for segment in self.segments],
+            "passages": [passage.to_dict() for passage in self.passages],
+        }
+
+
+def leaning_queries(
+    found: Sequence[Measurement],
+    runs: Mapping[str, pl.DataFrame],
+    tally: Tally,
+    *,
+    docs: Any = None,
+    queries: pl.DataFrame | None = None,
+    matcher: Matcher | None = None,
+    missing: str = "error",
+    per_side: int = 5,
+    passages: int = 3,
+) -> tuple[LeaningQuery, ...]:
+    """The queries that lean farthest to either side, run by run, each with its heaviest passages.
+
+    Parameters
+    ----------
+    found
+        One RaB or ARaB, measured for each run.
+    docs, queries, matcher
+        Texts and the words to mark; without documents there are no passages, without queries no texts.
+    """
+    chosen = {m.run: _extremes(m, per_side) for m in found}
+    ranked = {m.run: _contributions(m, runs[m.run], chosen[m.run], tally, missing) for m in found}
+    heaviest = {
+        run: frame.filter(pl.col("contribution") != 0)
+        .sort(pl.col("contribution").abs(), "rank", descending=[True, False], maintain_order=True)
+        .group_by("query_id", maintain_order=True)
+        .head(passages)
+        for run, frame in ranked.items()
+    }
+    texts: dict[str, str] = {}
+    if docs is not None:
+        wanted = dict.fromkeys(doc for frame in heaviest.values() for doc in frame["doc_id"].to_list())
+        texts = docs.texts(list(wanted))
+    marked = dict(zip(texts, segments(list(texts.values()), matcher, EXCERPT), strict=True))
+    asked = {} if queries is None else dict(queries.iter_rows())
+    ids = list(dict.fromkeys(query for rows in chosen.values() for query, _ in rows))
+    shown = dict(zip(ids, segments([asked.get(query, query) for query in ids], matcher), strict=True))
+    return tuple(
+        LeaningQuery(
+            run,
+            query,
+            value,
+            shown[query],
+            tuple(
+                Passage(doc, rank, contribution, marked[doc])
+                for doc, rank, contribution in heaviest[run]
+                .filter(pl.col("query_id") == query)
+                .select("doc_id", "rank", "contribution")
+                .iter_rows()
+                if doc in marked
+            ),
+        )
+        for run, rows in chosen.items()
+        for query, value in rows
+    )
+
+
+def _extremes(m: Measurement, per_side: int) -> list[tuple[str, float]]:
+    """The queries farthest to the positive side, then those farthest to the negative."""
+    order = np.argsort(m.values, kind="stable")
+    up = [i for i in order[::-1][:per_side].tolist() if m.values[i] > 0]
+    down = [i for i in order[:per_side].tolist() if m.values[i] < 0]
+    return [(m.query_ids[i], float(m.values[i])) for i in [*up, *down]]
+
+
+def _contributions(
+    m: Measurement, run: pl.DataFrame, chosen: list[tuple[str, float]], tally: Tally, missing: str
+) -> pl.DataFrame:
+    """What each ranked document of the chosen queries adds to its query's value."""
+    measure = m.measure
+    assert isinstance(measure, RankBias)
+    cutoff = int(measure["cutoff"])
+    top = run.filter(pl.col("query_id").is_in([query for query, _ in chosen]))
+    if missing == "skip":
+        top = top.filter(pl.Series(find_rows(top["doc_id"], tally.frame["doc_id"]) >= 0))
+    top = top.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id")).filter(
+        pl.col("rank") <= cutoff
+    )
+    rows = find_rows(top["doc_id"], tally.frame["doc_id"])
+    of, against = measure.pair(tally.groups)
+    sides = [
+        magnitude_of(measure["magnitude"], group, lambda name: tally.frame[name].to_numpy()[rows])
+        for group in (of, against)
+    ]
+    difference = np.where(rows >= 0, sides[0] - sides[1], 0.0)
+    lengths = top.select(pl.len().over("query_id"))["len"].to_list()
+    weights = {n: measure.weights(n, cutoff) for n in set(lengths)}
+    weight = np.array([weights[n][rank - 1] for n, rank in zip(lengths, top["rank"], strict=True)])
+    return top.select("query_id", "doc_id", "rank").with_columns(contribution=pl.Series(weight * difference))
+
+
+def segments(
+    texts: Sequence[str], matcher: Matcher | None, longest: int | None = None
+) -> list[tuple[Segment, ...]]:
+    """Each text in pieces, the words of the groups apart; a long one cut around its first such word."""
+    hits: dict[int, list[tuple[int, int, str]]] = {}
+    if matcher is not None and len(texts):
+        found = matcher.find(texts).unique(["row", "start"], keep="first", maintain_order=True)
+        for row, start, end, group in found.select("row", "start", "end", "group").iter_rows():
+            hits.setdefault(row, []).append((start, end, group))
+    return [_pieces(text.encode(), hits.get(row, []), longest) for row, text in enumerate(texts)]
+
+
+def _pieces(data: bytes, hits: list[tuple[int, int, str]], longest: int | None) -> tuple[Segment, ...]:
+    first, last = 0, len(data)
+    if longest is not None and len(data) > longest:
+        first = max(0, min(hits[0][0] - _BEFORE if hits else 0, len(data) - longest))
+        first = 0 if first == 0 else data.find(b" ", first, hits[0][0] if hits else None) + 1 or first
+        last = min(len(data), first + longest)
+        last = len(data) if last == len(data) else max(data.rfind(b" ", first, last), first + 1)
+        while first < len(data) and data[first] & 0xC0 == 0x80:  # not within a letter
+            first += 1
+        while last < len(data) and data[last] & 0xC0 == 0x80:
+            last += 1
+    found: list[Segment] = [Segment("… ", None)] if first else []
+    place = first
+    for start, end, group in hits:
+        if start < place or end > last:
+            continue
+        found.append(Segment(data[place:start].decode(), None))
+        found.append(Segment(data[start:end].decode(), group))
+        place = end
+    found.append(Segment(data[place:last].decode() + (" …" if last < len(data) else ""), None))
+    return tuple(segment for segment in found if segment.text)

@@ -1,0 +1,192 @@
+"""`Audit`: the one result that terminal, JSON, CSV, LaTeX, report and web page all render."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from ir_measures.measures import Measure
+
+from evenrank.auditing import grids, verdict
+from evenrank.auditing.comparing import Compared
+from evenrank.auditing.passages import LeaningQuery
+from evenrank.formats.files import writing
+from evenrank.measures.attribution import Attribution
+from evenrank.measures.measurements import Measurements
+from evenrank.measures.parse import Condition
+
+if TYPE_CHECKING:
+    from evenrank.measures.disparities import Disparities
+    from evenrank.measures.representation import Representation
+    from evenrank.measures.stereotype_analysis import GenderedQuery
+    from evenrank.psychology import JudgmentsAudit, RankingsAudit
+
+FORMAT, VERSION = "evenrank-audit", 1
+"""Name and version of the JSON; a change that readers would notice raises the version."""
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Runs, measured, compared and explained. `print` it, or see :meth:`verdict` and :meth:`report`.
+
+    Attributes
+    ----------
+    measured
+        Values with intervals: `audit.measured["bm25", "ARaB@10"]`.
+    comparisons
+        Each run and measure against the baseline: difference, interval, p, corrected p, effect.
+    curves
+        Bias by cut-off: run, measure, cutoff, value, low, high.
+    attributions
+        What makes up the headline measure of each run: words, documents, queries.
+    leaning
+        The queries that lean farthest, with the passages that make them so.
+    gendered
+        The queries whose own words are most female, and most male.
+    psychology, disparity, representation
+        Where the inputs allow: how texts for female and male queries differ, who is served better, and
+        how groups are represented (by run).
+    failures
+        One line for each run that exceeds a bound of `fail_if`.
+    """
+
+    measured: Measurements
+    baseline: str | None
+    groups: tuple[str, ...] = ()
+    comparisons: tuple[Compared, ...] = ()
+    curves: pl.DataFrame = field(default_factory=pl.DataFrame)
+    attributions: Mapping[str, Attribution] = field(default_factory=dict)
+    leaning: tuple[LeaningQuery, ...] = ()
+    gendered: tuple[Sequence[GenderedQuery], Sequence[GenderedQuery]] = ((), ())
+    psychology: JudgmentsAudit | RankingsAudit | None = None
+    disparity: Disparities | None = None
+    representation: Mapping[str, Representation] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    failures: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    confidence: float | None = 0.95
+    queries: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return tuple(self.measured.runs)
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(m.measure for m in next(iter(self.measured.runs.values())))
+
+    @cached_property
+    def headline(self) -> Measure | None:
+        """The measure that the verdict speaks about."""
+        return verdict.headline_measure(self.measures)
+
+    @cached_property
+    def findings(self) -> tuple[verdict.Finding, ...]:
+        """What the numbers say, one by one."""
+        return verdict.findings(self)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no run exceeds a bound."""
+        return not self.failures
+
+    def verdict(self) -> str:
+        """What the audit found, in plain words."""
+        lines = [verdict.headline(self), *(finding.text for finding in self.findings)]
+        return "\n".join([*lines, *(f"Caution: {caution}" for caution in self.cautions)])
+
+    def __str__(self) -> str:
+        return f"{grids.text(self)}\n\n{verdict.headline(self)}"
+
+    def frame(self) -> pl.DataFrame:
+        """One row for each run and measure: value, interval, parts, comparison with the baseline."""
+        return grids.frame(self)
+
+    def csv(self) -> str:
+        """The frame as CSV."""
+        return self.frame().write_csv()
+
+    def latex(self) -> str:
+        """A table for a paper (package booktabs)."""
+        return grids.latex(self)
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Everything, as JSON knows it; see docs/audit-schema.json."""
+        measured = self.measured.to_dict(per_query)
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "verdict": {
+                "headline": verdict.headline(self),
+                "findings": [
+                    {"kind": f.kind, "run": f.run, "text": f.text, "established": f.established}
+                    for f in self.findings
+                ],
+                "passed": self.passed,
+                "failures": list(self.failures),
+                "conditions": [str(condition) for condition in self.conditions],
+            },
+            "baseline": self.baseline,
+            "headline_measure": None if self.headline is None else str(self.headline),
+            "groups": list(self.groups),
+            "runs": measured["runs"],
+            "comparisons": [one.to_dict() for one in self.comparisons],
+            "curves": self.curves.to_dicts(),
+            "attribution": {run: found.to_dict() for run, found in self.attributions.items()},
+            "leaning_queries": [one.to_dict() for one in self.leaning],
+            "gendered_queries": {
+                name: [query._asdict() for query in side]
+                for name, side in zip(("female", "male"), self.gendered, strict=True)
+            },
+            "cautions": list(self.cautions),
+            "provenance": self.measured.provenance,
+        }
+        if self.psychology is not None:
+            content["psychology"] = self.psychology.to_dict()
+        if self.disparity is not None:
+            content["disparity"] = self.disparity.to_dict()
+        if self.representation:
+            content["representation"] = {run: r.to_dict() for run, r in self.representation.items()}
+        return content
+
+    def to_json(self, path: str | PathLike[str] | None = None, *, per_query: bool = False) -> str:
+        """The same as text, and written to a file if one is named."""
+        content = self.to_dict(per_query=per_query)
+        text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            with writing(path) as file:
+                file.write(text.encode())
+        return text
+
+    def report(self, path: str | PathLike[str], **more: Any) -> Path:
+        """Write the report: one HTML file that needs no network.
+
+        Parameters
+        ----------
+        more
+            Further findings to show, all optional. `tradeoff`: a frame with strength, bias, utility and
+            perhaps name, low, high. `rank_shift`: a frame with query_id, before, after and perhaps group.
+            `association`: what :func:`evenrank.association` gives. `psychology`, `representation`: instead
+            of the audit's own. `title`: what the page is called.
+        """
+        # The report imports the audit, not the other way round; it is looked up when asked for.
+        page = import_module("evenrank.report.page")
+        text: str = page.render(self, **more)
+        with writing(path) as file:
+            file.write(text.encode())
+        return Path(path)
+
+    def charts(
+        self, folder: str | PathLike[str], formats: Sequence[str] = ("svg", "png", "pdf"), **more: Any
+    ) -> list[Path]:
+        """Write every chart of the report as files, and the numbers behind it as CSV."""
+        exporting = import_module("evenrank.report.exporting")
+        paths: list[Path] = exporting.write_charts(self, folder, formats, **more)
+        return paths

@@ -1,0 +1,264 @@
+"""`audit`: everything that the given inputs allow, measured, compared and explained in one call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Literal
+
+import polars as pl
+from ir_measures.measures import Measure
+
+from evenrank import tables
+from evenrank.auditing import gate
+from evenrank.auditing.choosing import default_measures
+from evenrank.auditing.comparing import compare_runs
+from evenrank.auditing.curves import cutoff_curves
+from evenrank.auditing.passages import leaning_queries
+from evenrank.auditing.result import Audit
+from evenrank.auditing.verdict import headline_measure
+from evenrank.errors import InputError
+from evenrank.measures.document_groups import given_groups
+from evenrank.measures.evaluate import listed_measures, measure, named_runs, run_name
+from evenrank.measures.measurements import Measurements
+from evenrank.measures.parse import Condition, parse_condition
+from evenrank.measures.rank_bias import RankBias
+from evenrank.measures.sources import colour
+
+FEWEST = 5  # queries of each gender below which the two are not compared
+
+
+def audit(
+    runs: Any,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
+    *,
+    docs: Any = None,
+    tally: Any = None,
+    lexicon: Any = None,
+    tokenizer: str | None = None,
+    queries: Any = None,
+    qrels: Any = None,
+    baseline: str | None = None,
+    background: Any = None,
+    vectors: Any = None,
+    pairs: Any = None,
+    genders: Any = None,
+    only: str | None = None,
+    labels: Any = None,
+    targets: Any = None,
+    dictionary: Any = None,
+    fail_if: str | Condition | Iterable[str | Condition] = (),
+    missing: Literal["error", "zero", "skip"] = "error",
+    ties: Literal["order", "expected"] = "order",
+    order: Literal["score", "rank"] = "score",
+    confidence: float | None = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    progress: Any = None,
+) -> Audit:
+    """Audit runs for bias: measure, compare with a baseline, explain, and judge.
+
+    Parameters
+    ----------
+    runs
+        One run, a mapping from names to runs, or a list of paths.
+    measures
+        What to measure; unless given, all that the inputs allow: nDCG, RR and AP with qrels; RaB, ARaB and
+        NFaiRR with docs or a tally; GSR with docs and queries; LIWC with docs; AWRF, NDKL, rKL (and MB with
+        targets) with labels.
+    baseline
+        The run that the others are compared with, query by query: paired tests, effect sizes, p corrected
+        (Holm) over all runs and measures. The first unless given.
+    background
+        Run whose documents NFaiRR compares with; the baseline unless given.
+    fail_if
+        Conditions that must not hold: `"abs(ARaB@10)>0.1"`. Their measures are added; see
+        :attr:`Audit.failures`.
+    docs, tally, lexicon, tokenizer, queries, qrels
+        As for :func:`evenrank.measure`.
+    vectors, pairs, genders, only, labels, targets, dictionary
+        As for :func:`evenrank.measure`.
+    missing, ties, order, confidence, resamples, seed, progress
+        As for :func:`evenrank.measure`.
+
+    Examples
+    --------
+    >>> from evenrank import demo
+    >>> here = demo.folder()
+    >>> docs, queries, qrels = tables.load(here)
+    >>> found = audit(
+    ...     {"bm25": here / "bm25.run", "dense": here / "dense.run"},
+    ...     docs=docs, queries=queries, qrels=qrels, genders=here / "genders.tsv",
+    ... )
+    >>> found.baseline, found.passed
+    ('bm25', True)
+    """
+    frames = {name: tables.run(run, order=order) for name, run in _named(runs).items()}
+    baseline = _baseline(baseline, frames)
+    conditions = tuple(parse_condition(one) for one in _several(fail_if))
+    docs = None if docs is None else tables.docs(docs)
+    queries = None if queries is None else tables.queries(queries)
+    qrels = None if qrels is None else tables.qrels(qrels)
+    genders = None if genders is None else tables.genders(genders)
+    coloured = None if docs is None and tally is None else colour(tally, docs, lexicon, tokenizer, progress)
+    groups = () if coloured is None else coloured.groups
+    chosen = background is not None
+    background = frames[baseline] if background is None else tables.run(background, order=order)
+    shared: dict[str, Any] = {"missing": missing, "ties": ties, "order": order, "seed": seed}
+    given = shared | {
+        "tally": coloured,
+        "queries": queries,
+        "qrels": qrels,
+        "background": background,
+        "genders": genders,
+        "only": only,
+    }
+    asked: list[Measure] = (
+        listed_measures(measures)
+        if measures is not None
+        else default_measures(
+            groups,
+            () if labels is None else given_groups(labels).groups,
+            docs=docs is not None,
+            queries=queries is not None,
+            qrels=qrels is not None,
+            targets=targets is not None,
+        )
+    )
+    wanted = list(dict.fromkeys([*asked, *(condition.measure for condition in conditions)]))
+    if not wanted:
+        raise InputError("nothing to measure: give docs or a tally for bias, qrels for effectiveness")
+    needs = {"docs": docs, "vectors": vectors, "pairs": pairs, "labels": labels, "targets": targets}
+    needs |= {"dictionary": dictionary, "confidence": confidence, "resamples": resamples}
+    measured, dropped = _measured(frames, wanted, keep=measures is not None, **given, **needs)
+    kept = [m.measure for m in measured.runs[baseline]]
+    headline = headline_measure(kept)
+    found = Audit(
+        measured=measured,
+        baseline=baseline if len(frames) > 1 else None,
+        groups=groups,
+        comparisons=compare_runs(measured, baseline, confidence=confidence or 0.95, seed=seed),
+        conditions=conditions,
+        failures=gate.exceeded(measured, conditions),
+        cautions=(*measured.cautions, *dropped, *_about_background(kept, frames, baseline, chosen)),
+        confidence=confidence,
+        queries={} if queries is None else dict(queries.iter_rows()),
+    )
+    if coloured is not None and isinstance(headline, RankBias):
+        explained = measure(frames, headline, docs=docs, explain=True, confidence=None, **given)
+        from evenrank.words.matcher import Matcher  # loads numba
+
+        source = coloured.lexicon or lexicon
+        matcher = None if source is None else Matcher(source, coloured.tokenizer or tokenizer or "words")
+        rows = [explained[run, headline] for run in frames]
+        found = replace(
+            found,
+            curves=cutoff_curves(frames, kept, confidence=confidence, **given),
+            attributions={m.run: m.attribution for m in rows if m.attribution is not None},
+            leaning=leaning_queries(
+                rows, frames, coloured, docs=docs, queries=queries, matcher=matcher, missing=missing
+            ),
+        )
+    if queries is not None and any(m.NAME == "GSR" for m in kept):
+        from evenrank.measures.stereotype_analysis import most_gendered
+
+        found = replace(found, gendered=most_gendered(queries, vectors, count=8, pairs=pairs))
+    return _by_gender(found, frames, docs, qrels, genders, labels, targets, dictionary, tokenizer, seed)
+
+
+def _measured(
+    frames: Mapping[str, pl.DataFrame], wanted: list[Measure], *, keep: bool, **given: Any
+) -> tuple[Measurements, tuple[str, ...]]:
+    """All measures; what nobody asked for by name and the data do not allow is left out, and said."""
+    try:
+        return measure(frames, wanted, **given), ()
+    except InputError:
+        if keep:
+            raise
+    dropped = []
+    for name in ("GSR", "LIWC"):  # of these one cannot know before whether the texts allow them
+        without = [m for m in wanted if name != m.NAME]
+        if len(without) == len(wanted) or not without:
+            continue
+        try:
+            measure(frames, [m for m in wanted if name == m.NAME], **given | {"confidence": None})
+        except InputError as error:
+            wanted = without
+            dropped.append(f"{name} was left out: {error.message}.")
+    return measure(frames, wanted, **given), tuple(dropped)
+
+
+def _by_gender(
+    found: Audit,
+    frames: Mapping[str, pl.DataFrame],
+    docs: Any,
+    qrels: pl.DataFrame | None,
+    genders: pl.DataFrame | None,
+    labels: Any,
+    targets: Any,
+    dictionary: Any,
+    tokenizer: str | None,
+    seed: int,
+) -> Audit:
+    """What needs labels: psychology and disparity (of queries), representation (of documents)."""
+    if labels is not None and targets is not None:
+        from evenrank.measures.labelled_lists import represent
+
+        shown = {name: represent(frame, targets, labels=labels) for name, frame in frames.items()}
+        found = replace(found, representation=shown)
+    if genders is None:
+        return found
+    asked = set(genders["query_id"].to_list())
+    judged = set() if qrels is None else set(qrels.filter(pl.col("relevance") > 0)["query_id"].to_list())
+    listed = set.intersection(*(set(run["query_id"].to_list()) for run in frames.values()))
+    many = {
+        where: Counter(gender for query, gender in genders.iter_rows() if query in asked & among)
+        for where, among in (("judged", judged), ("listed", listed))
+    }
+    enough = {where: min(count["female"], count["male"]) >= FEWEST for where, count in many.items()}
+    if docs is not None and any(enough.values()):
+        from evenrank.psychology import audit_judgments, audit_rankings
+
+        more: dict[str, Any] = {"dictionary": dictionary, "tokenizer": tokenizer or "words", "seed": seed}
+        found = replace(
+            found,
+            psychology=audit_judgments(genders=genders, qrels=qrels, docs=docs, **more)
+            if enough["judged"]
+            else audit_rankings(frames, genders=genders, docs=docs, baseline=found.baseline, **more),
+        )
+    if qrels is not None and enough["judged"]:
+        from evenrank.measures.disparities import disparity
+
+        found = replace(
+            found, disparity=disparity(frames, qrels, genders, baseline=found.baseline, seed=seed)
+        )
+    return found
+
+
+def _about_background(
+    measures: Iterable[Measure], frames: Mapping[str, pl.DataFrame], baseline: str, chosen: bool
+) -> list[str]:
+    if chosen or len(frames) < 2 or not any(m.NAME == "NFaiRR" for m in measures):
+        return []
+    return [f"NFaiRR compares with the documents of {baseline}; other backgrounds give other values."]
+
+
+def _baseline(name: str | None, frames: Mapping[str, pl.DataFrame]) -> str:
+    if name is not None and name not in frames:
+        raise InputError(f"the baseline {name!r} is none of the runs; one of {', '.join(frames)}")
+    return name or next(iter(frames))
+
+
+def _named(runs: Any) -> dict[str, Any]:
+    if isinstance(runs, list | tuple) and all(isinstance(run, str | PathLike) for run in runs):
+        named = {run_name(run): run for run in runs}
+        if len(named) < len(runs):
+            raise InputError("two runs have the same name; give a mapping from names to runs")
+        return named
+    return named_runs(runs)
+
+
+def _several(conditions: Any) -> list[Any]:
+    return [conditions] if isinstance(conditions, str | Condition) else list(conditions)

@@ -1,0 +1,212 @@
+"""The findings of an audit in plain words: what is established, what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ir_measures.measures import Measure
+
+from evenrank.auditing.comparing import Compared, between
+from evenrank.auditing.reading import better, is_bias
+from evenrank.measures.measurements import Measurement
+from evenrank.measures.rank_bias import RankBias
+from evenrank.measures.reinforcement import Reinforcement
+
+if TYPE_CHECKING:
+    from evenrank.auditing.result import Audit
+
+Kind = Literal["lean", "ties", "collection", "spread", "change", "stereotype", "gate"]
+
+TIED = 0.1
+"""Share of queries with ties from which on a verdict says so."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the numbers say. `side` is the group that is leaned to, if any."""
+
+    kind: Kind
+    run: str
+    text: str
+    side: str | None = None
+    established: bool = True
+
+
+def headline_measure(measures: Sequence[Measure]) -> Measure | None:
+    """The measure that a verdict speaks about: ARaB where it is measured, else the first of bias."""
+    ranked = [m for m in measures if isinstance(m, RankBias)]
+    plain = [m for m in ranked if m.NAME == "ARaB" and m.params.get("magnitude", "tf") == "tf"]
+    signed = [m for m in measures if is_bias(m) and getattr(m, "SIGNED", False) and m.NAME != "GSR"]
+    biased = [m for m in measures if is_bias(m)]
+    return next(iter([*plain, *ranked, *signed, *biased]), None)
+
+
+def side(m: Measurement, groups: tuple[str, ...]) -> str | None:
+    """The group that a run leans to, where the interval leaves no doubt; None where it does."""
+    if not isinstance(m.measure, RankBias) or m.low is None or m.high is None:
+        return None
+    of, against = m.measure.pair(groups)
+    if m.low > 0:
+        return of
+    return against if m.high < 0 else None
+
+
+def headline(audit: Audit) -> str:
+    """The verdict in one sentence."""
+    measure = audit.headline
+    if measure is None:
+        return "No measure of bias could be computed from what was given."
+    rows = [audit.measured[run, measure] for run in audit.runs]
+    if not isinstance(measure, RankBias):
+        values = ", ".join(f"{m.run} {number(m)}" for m in rows)
+        return f"{measure}: {values}."
+    sides = {m.run: side(m, audit.groups) for m in rows}
+    where = f"top {measure['cutoff']} results"
+    leaning = [one for one in sides.values() if one is not None]
+    if not leaning:
+        of, against = measure.pair(audit.groups)
+        who = "this run" if len(rows) == 1 else "any run"
+        return f"No clear lean toward {against} or {of} words in the {where} of {who}."
+    if len(rows) == 1:
+        return f"The {where} of {rows[0].run} lean {leaning[0]}."
+    if len(leaning) == len(rows) and len(set(leaning)) == 1:
+        every = "Both" if len(rows) == 2 else f"All {len(rows)}"
+        return f"{every} runs lean {leaning[0]} in their {where}."
+    parts: list[str] = []
+    for group in dict.fromkeys(leaning):
+        names = [run for run, one in sides.items() if one == group]
+        one = len(names) == 1
+        place = f" in {'its' if one else 'their'} {where}" if not parts else ""
+        parts.append(f"{_counted(names, len(rows))} {'leans' if one else 'lean'} {group}{place}")
+    rest = [run for run, one in sides.items() if one is None]
+    if rest:
+        parts.append(f"{_counted(rest, len(rows))} {'shows' if len(rest) == 1 else 'show'} no clear lean")
+    return f"{'; '.join(parts)}."
+
+
+def findings(audit: Audit) -> tuple[Finding, ...]:
+    """What stands behind the headline, run by run, then against the baseline, then the gate."""
+    found: list[Finding] = []
+    measure = audit.headline
+    if measure is not None:
+        for run in audit.runs:
+            found += _of_run(audit.measured[run, measure], audit)
+    for compared in _told(audit):
+        found.append(_change(compared, audit))
+    found += _stereotypes(audit)
+    found += [Finding("gate", "", f"Bound exceeded: {line}.") for line in audit.failures]
+    if audit.conditions and not audit.failures:
+        kept = ", ".join(map(str, audit.conditions))
+        found.append(Finding("gate", "", f"No run exceeds a bound ({kept}).", established=False))
+    return tuple(found)
+
+
+def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
+    if m.value is None:
+        return [Finding("lean", m.run, f"{m.measure} of {m.run} is undefined.", established=False)]
+    if not isinstance(m.measure, RankBias):
+        return [Finding("lean", m.run, f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}.")]
+    to = side(m, audit.groups)
+    says = (
+        f"leans {to}" if to else "shows no clear lean; the interval includes 0, which does not prove balance"
+    )
+    found = [
+        Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
+    ]
+    if m.ties is not None and m.ties >= TIED:
+        text = (
+            f"In {m.ties:.0%} of the queries tied scores leave the order to the documents' ids; "
+            "ties='expected' gives the mean over all orders."
+        )
+        found.append(Finding("ties", m.run, text))
+    if "collection" in m.background:
+        offered = m.background["collection"]["value"]
+        text = f"The collection itself is at {offered:+.3f}"
+        if m.low is not None and m.high is not None and m.low <= offered <= m.high:
+            text += ": within the interval, so the ranking may just pass on what is there."
+        elif m.value * offered > 0:
+            more = "more" if abs(m.value) > abs(offered) else "less"
+            text += f": the ranking leans {more} than what it searches."
+        else:
+            text += ": the ranking leans elsewhere than what it searches."
+        found.append(Finding("collection", m.run, text, established=False))
+    beyond = m.beyond(0.1)
+    if beyond is not None and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
+        text = (
+            f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average, "
+            f"{beyond:.0%} of them by more than 0.1; opposite ones cancel."
+        )
+        found.append(Finding("spread", m.run, text))
+    return found
+
+
+def _told(audit: Audit) -> list[Compared]:
+    """The comparisons a verdict tells: the headline measure, neutrality, and one of effectiveness."""
+    measures = audit.measures
+    useful = next((m for m in measures if not is_bias(m)), None)
+    fair = next((m for m in measures if m.NAME == "NFaiRR"), None)
+    wanted = [m for m in dict.fromkeys((audit.headline, fair, useful)) if m is not None]
+    pairs = ((run, m) for run in audit.runs if run != audit.baseline for m in wanted)
+    found = (between(audit.comparisons, run, m) for run, m in pairs)
+    return [one for one in found if one is not None and one.comparison.difference is not None]
+
+
+def _change(compared: Compared, audit: Audit) -> Finding:
+    c, measure = compared.comparison, compared.measure
+    before = audit.measured[compared.baseline, measure].value or 0.0
+    after = audit.measured[compared.run, measure].value or 0.0
+    if better(measure) == "zero":
+        word = "less biased" if abs(after) < abs(before) else "more biased"
+    elif is_bias(measure):
+        word = "fairer" if (after > before) == (better(measure) == "high") else "less fair"
+    else:
+        word = "more effective" if after > before else "less effective"
+    p = "" if compared.p_holm is None else f", corrected p {p_text(compared.p_holm)}"
+    change = f"{measure} {c.difference:+.3f}{p}"
+    if compared.significant:
+        text = f"{compared.run} is {word} than {compared.baseline}: {change}."
+    else:
+        text = f"{compared.run} and {compared.baseline} do not differ clearly: {change}."
+    return Finding("change", compared.run, text, established=compared.significant)
+
+
+def _stereotypes(audit: Audit) -> list[Finding]:
+    found = []
+    for m in audit.measured:
+        if not isinstance(m, Reinforcement) or m.value is None:
+            continue
+        text = f"{m.run}: {m.measure} {m.value:+.3f}{_interval(m, audit)}"
+        clear = m.low is not None and m.low > 0
+        text += ", results follow the gendered language of their queries" if clear else ""
+        perfect = m.baselines.get("perfect")
+        if perfect is not None and perfect.value is not None:
+            text += f"; a perfect engine would have {perfect.value:+.3f}"
+        found.append(Finding("stereotype", m.run, f"{text}.", established=clear))
+    return found
+
+
+def number(m: Measurement) -> str:
+    """The value, with its sign where the sign says something."""
+    if m.value is None:
+        return "undefined"
+    return f"{m.value:+.3f}" if getattr(m.measure, "SIGNED", False) else f"{m.value:.3f}"
+
+
+def p_text(p: float) -> str:
+    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def _interval(m: Measurement, audit: Audit) -> str:
+    if m.low is None or m.high is None:
+        return ""
+    form = "+.3f" if getattr(m.measure, "SIGNED", False) else ".3f"
+    return f" ({100 * (audit.confidence or 0.95):g}% interval {m.low:{form}} to {m.high:{form}})"
+
+
+def _counted(names: Sequence[str], total: int) -> str:
+    """The names, or how many they are where they are many."""
+    if len(names) > 3:
+        return f"{len(names)} of {total} runs"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,119 @@
+"""`evenrank mitigate balance`: judgments in which both genders stand equally close to their documents."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenrank.cli.common import Format, deliver, note
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.balanced import Balanced
+
+
+class Method(StrEnum):
+    matching = "matching"
+    bins = "bins"
+
+
+class Range(StrEnum):
+    pooled = "pooled"
+    male = "male"
+
+
+def balance_command(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A folder for the data set.")],
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="query_id, score, perhaps doc_id, with a header; twice: female queries, then male.",
+        ),
+    ] = None,
+    genders: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Gender of each query, where there is one file of scores.")
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(metavar="IDX", help="Instead of scores: compute them, with --queries and --qrels."),
+    ] = None,
+    queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries, to be reduced.")] = None,
+    qrels: Annotated[str | None, typer.Option(metavar="FILE", help="The judgments, to be reduced.")] = None,
+    triples: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be reduced.")
+    ] = None,
+    method: Annotated[Method, typer.Option(help="Pair queries one to one, or level bins.")] = Method.matching,
+    caliper: Annotated[
+        float | None,
+        typer.Option(min=0, help="How far apart the scores of a pair may be.  [default: too little to be seen]"),
+    ] = None,
+    bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,
+    range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,
+    seed: Annotated[int, typer.Option(help="Of the draw from the bins.")] = 0,
+    with_genders: Annotated[
+        bool, typer.Option("--with-genders", help="Write genders and scores too (kept.tsv).")
+    ] = False,
+    form: Annotated[Format, typer.Option("--format", help="How the summary is printed.")] = Format.table,
+) -> None:
+    """Leave out queries until those of both genders stand equally close to their relevant documents.
+
+    Writes queries, judgments and triples that any trainer reads, and report.json. Genders are not written
+    unless asked for.
+
+        evenrank mitigate balance --scores gamma.tsv --genders genders.tsv --qrels qrels.txt -o even
+    """
+    from evenrank.mitigate.association_scores import association_scores
+    from evenrank.mitigate.matching import balance
+
+    given: list[Any] = list(scores or [])
+    if index is not None:
+        if given or queries is None or qrels is None:
+            raise InputError("--index computes the scores, from --queries and --qrels; leave --scores out")
+        given = [association_scores(index, queries, qrels)]
+    if not 1 <= len(given) <= 2:
+        raise InputError("give --scores once with --genders, or twice: female queries, then male")
+    even = balance(
+        *given,
+        genders=genders,
+        method=method.value,
+        caliper=caliper,
+        bins=bins,
+        range=range_.value,
+        seed=seed,
+    )
+    files = even.write(output, queries=queries, qrels=qrels, triples=triples, genders=with_genders)
+    deliver(rendered(even, form), None)
+    note("written: " + ", ".join(str(each) for each in files))
+
+
+def rendered(even: Balanced, form: Format) -> str:
+    """What has changed: how many queries stay, and how far apart the distributions are."""
+    import json
+
+    if form is Format.json:
+        return json.dumps(even.report(), indent=2, allow_nan=False)
+    from evenrank.cli.grids import number, p_value, render_grid
+
+    sides = {"before": even.before, "after": even.after}
+    if form is Format.csv:
+        return even.frame().write_csv()
+    headings = ["", "female", "male", "mean female", "mean male", "KS", "p", "Wasserstein"]
+    rows = [
+        [
+            name,
+            f"{found.pairs['female']:,}",
+            f"{found.pairs['male']:,}",
+            number(found.means["female"], ".3f"),
+            number(found.means["male"], ".3f"),
+            number(found.kolmogorov_smirnov, ".4f"),
+            p_value(found.p),
+            number(found.wasserstein, ".4f"),
+        ]
+        for name, found in sides.items()
+    ]
+    share = even.report()["kept_of_smaller_side"]
+    return render_grid(form, headings, rows, remarks=[f"{share:.1%} of the smaller side stay"])

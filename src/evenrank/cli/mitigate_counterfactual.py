@@ -1,0 +1,125 @@
+"""`evenrank mitigate counterfactual`: how far do documents move when their gender changes?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenrank.cli.common import Format, deliver, progress_bar, split_names
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.counterfactual_result import Counterfactual
+    from evenrank.stats import Interval
+
+
+def counterfactual_command(
+    docs: Annotated[str, typer.Option(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")],
+    queries: Annotated[str, typer.Option(metavar="FILE", help="The queries.")],
+    ranker: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="bm25, 'w2v_add(debias=hard)', …; repeatable.  [default: bm25]"),
+    ] = None,
+    variants: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Variants people wrote, not mirror images: TSV, female and male ids."),
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Look only at the documents judged for a query.")
+    ] = None,
+    vectors: Annotated[
+        str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add and w2v_si.")
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, help="How far the lists go.")] = 1000,
+    at: Annotated[
+        int, typer.Option(min=0, help="A pair counts if one of the two is among the first so many; 0: all.")
+    ] = 100,
+    lexicon: Annotated[str, typer.Option(help="As for `mitigate swap`; or none.")] = "rekabsaz2020",
+    no_names: Annotated[bool, typer.Option("--no-names", help="Leave given names as they are.")] = False,
+    gendered_queries: Annotated[
+        bool, typer.Option("--gendered-queries", help="Keep queries that are about a gender themselves.")
+    ] = False,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every pair there, as CSV.")
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How results are printed.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> None:
+    """Rank every document beside its mirror image, and measure what gender alone does.
+
+    A positive shift means that the male version stands higher.
+
+        evenrank mitigate counterfactual --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
+    """
+    from evenrank import tables
+    from evenrank.mitigate.counterfactual import counterfactual
+
+    settings: dict[str, Any] = {} if vectors is None else {"vectors": vectors}
+    named = ranker or ["bm25"]
+    if len(set(named)) < len(named):
+        raise InputError("a ranker is given twice")
+    with progress_bar("ranking", counted=True) as progress:
+        found = counterfactual(
+            tables.docs(docs, fields=split_names(fields), id_field=id_field),
+            queries,
+            rankers=named,
+            variants=variants,
+            qrels=qrels,
+            depth=depth,
+            at=at or None,
+            names=not no_names,
+            lexicon=None if lexicon.lower() == "none" else lexicon,
+            gendered_queries=gendered_queries,
+            progress=progress,
+            **settings,
+        )
+    if pairs is not None:
+        deliver(found.pairs.write_csv(), pairs)
+    deliver(rendered(found, form, output), output)
+
+
+def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
+    """A line for each ranker."""
+    if form is Format.json:
+        return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    if form is Format.csv:
+        return found.frame().write_csv()
+    from evenrank.cli.grids import number, p_value, render_grid
+
+    def interval(value: Interval) -> str:
+        return f"{number(value.value, '+.2f')} [{number(value.low, '+.2f')}, {number(value.high, '+.2f')}]"
+
+    headings = ["ranker", "queries", "pairs", "rank shift", "score shift", "male", "female", "same", "p"]
+    rows = [
+        [
+            shift.ranker,
+            str(shift.queries),
+            str(shift.pairs),
+            interval(shift.rank_shift),
+            interval(shift.score_shift),
+            number(shift.male_wins, ".0%"),
+            number(shift.female_wins, ".0%"),
+            number(shift.ties, ".0%"),
+            p_value(shift.p_holm),
+        ]
+        for shift in found.summary
+    ]
+    remarks = [
+        "shift: by how much the male version stands higher; scores in standard deviations",
+        "male, female, same: which version stands higher; p: Wilcoxon over queries, corrected (Holm)",
+    ]
+    left_out = [f"{count:,} {what}" for what, count in found.left_out.items() if count]
+    if left_out:
+        remarks.append("left out: " + ", ".join(left_out))
+    return render_grid(form, headings, rows, remarks=remarks, output=output)

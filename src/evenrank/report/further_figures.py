@@ -1,0 +1,127 @@
+"""Figures of further findings: trade-off, rank shift, representation, psychology, association."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from evenrank.errors import InputError
+from evenrank.report import charts
+from evenrank.report.figures import Figure, slug
+from evenrank.report.measured_figures import RUNS
+
+
+def tradeoff_figures(frame: Any) -> list[Figure]:
+    if frame is None:
+        return []
+    table = _frame(frame, "tradeoff", ("bias", "utility"))
+    found = charts.pareto(table)
+    front = int(found["front"].sum())
+    caption = f"{front} of {found.height} settings are on the Pareto front: none is fairer at no cost."
+    alt = f"Bias against utility. {caption}"
+    return [Figure("tradeoff", "Bias and utility", caption, alt, charts.tradeoff(table), found, True)]
+
+
+def rankshift_figures(frame: Any) -> list[Figure]:
+    if frame is None:
+        return []
+    table = _frame(frame, "rank_shift", ("before", "after"))
+    counted = charts.shift_data(table)
+    moved = table["after"] - table["before"]
+    worse, finer = int((moved > 0).sum()), int((moved < 0).sum())
+    caption = f"Of {len(moved):,} queries {worse:,} fall and {finer:,} rise when their gender is swapped."
+    chart = charts.rank_shift(counted)
+    return [Figure("rankshift", "Counterfactual rank shift", caption, caption, chart, counted, True)]
+
+
+def representation_figures(given: Any) -> list[Figure]:
+    if not given:
+        return []
+    by_run = given if isinstance(given, Mapping) else {"": given}
+    found: list[Figure] = []
+    for run, shown in list(by_run.items())[:RUNS]:
+        of = f" of {run}" if run else ""
+        features = shown.features[:1] if len(shown.features) == 2 else shown.features
+        for feature in features:
+            summary = shown.summary(feature)
+            if not summary["queries"]:
+                continue
+            rows = list(shown.histogram(feature).items())
+            counts = pl.DataFrame(rows, schema=["bias", "queries"], orient="row")
+            mean, size, queries = summary["MB"], summary["MAB"], summary["queries"]
+            says = f"Mean {mean:+.3f}, mean size {size:.3f}, over {queries:,} queries."
+            name = f"{slug(run)}-{slug(feature)}-{len(found)}"
+            found.append(
+                Figure(
+                    f"representation-{name}",
+                    f"{feature} in the top {shown.at}{of}",
+                    f"Left: shown less than it should be; right: more. {says}",
+                    f"Histogram of representation bias toward {feature}{of}. {says}",
+                    charts.representation_histogram(counts, feature=feature, at=shown.at),
+                    counts,
+                )
+            )
+            grid = shown.grid(feature)
+            found.append(
+                Figure(
+                    f"grid-{name}",
+                    f"{feature}: target and shown{of}",
+                    "On the dashed line a query is free of bias; above it the group is shown too often.",
+                    f"Target share of {feature} against the share shown{of}. {says}",
+                    charts.target_grid(grid, feature=feature, at=shown.at),
+                    grid.select("query", "target", "model", "x", "y"),
+                )
+            )
+    return found
+
+
+def psychology_figures(given: Any) -> list[Figure]:
+    if given is None:
+        return []
+    from evenrank.psychology import RankingsAudit
+
+    if isinstance(given, RankingsAudit):
+        bars = given.bars().filter(pl.col("run") == given.baseline).drop("run")
+    else:
+        bars = given.bars()
+    found: list[Figure] = []
+    for (process,), frame in bars.group_by(["process"], maintain_order=True):
+        name = str(process) or "other"
+        parts = frame.filter(pl.col("characteristic") != process)
+        frame = (parts if not parts.is_empty() else frame).select("characteristic", "gender", "percent")
+        found.append(
+            Figure(
+                f"psychology-{slug(name)}",
+                name.capitalize(),
+                "Share of words, mean over queries of each gender.",
+                f"Percent of words of each characteristic of {name}, by the gender of the query.",
+                charts.process_bars(frame),
+                frame,
+            )
+        )
+    return found
+
+
+def association_figures(given: Any) -> list[Figure]:
+    if given is None:
+        return []
+    frame = given if isinstance(given, pl.DataFrame) else given.frame()
+    caption = "Where the two differ, one gender's queries stand closer to their own relevant documents."
+    if not isinstance(given, pl.DataFrame):
+        caption += (
+            f" Means: female {given.means['female']:.2f}, male {given.means['male']:.2f}; "
+            f"overlap {given.overlap:.0%}."
+        )
+    chart = charts.association_histogram(frame)
+    title = "Association of queries with their documents"
+    return [Figure("association", title, caption, caption, chart, frame, True)]
+
+
+def _frame(given: Any, name: str, columns: tuple[str, ...]) -> pl.DataFrame:
+    frame = given if isinstance(given, pl.DataFrame) else pl.DataFrame(given)
+    for column in columns:
+        if column not in frame.columns:
+            raise InputError(f"{name} needs a column {column!r}; it has {', '.join(frame.columns)}")
+    return frame

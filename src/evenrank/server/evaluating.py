@@ -1,0 +1,278 @@
+"""One result list, measured: every measure that applies, its words coloured, and what it all says.
+
+Everything is computed on the arrays of this list by the measures themselves, so that the values are those of
+:func:`evenrank.measure`; a list of ten results takes about a millisecond.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from ir_measures.measures import Measure
+
+from evenrank.auditing.choosing import default_measures
+from evenrank.auditing.reading import direction, meaning
+from evenrank.auditing.verdict import headline_measure
+from evenrank.errors import InputError
+from evenrank.measures.base import BiasMeasure, Context
+from evenrank.measures.document_groups import normal_groups, ordered_groups
+from evenrank.measures.groups import GroupMeasure
+from evenrank.measures.lists import RankedLists
+from evenrank.measures.psychology import DictionaryBias
+from evenrank.measures.rank_bias import RankBias
+from evenrank.measures.representation import achievable
+from evenrank.measures.stereotype import StereotypeReinforcement
+from evenrank.measures.targets import read_targets
+from evenrank.mitigate.live import rerank
+from evenrank.server import wording
+from evenrank.server.colouring import Coloured, Text, colour
+from evenrank.words.matcher import Matcher
+
+_QUERY = "query"
+
+
+class Value(NamedTuple):
+    """A measure of one list; `value` is None where it is undefined, and `undefined` says why."""
+
+    measure: str
+    value: float | None
+    parts: dict[str, float]
+    meaning: str
+    reading: str
+    undefined: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """One result list, as :func:`evaluate` saw it."""
+
+    matcher: Matcher
+    at: int
+    coloured: Coloured
+    lists: RankedLists
+    labels: list[str | None] | None
+    labels_from: str | None
+    targets: Mapping[str, Fraction] | None
+    query_gender: str | None
+
+    @cached_property
+    def headline(self) -> RankBias:
+        """The measure that the verdict speaks about."""
+        found = headline_measure(_word_measures(self.matcher.groups, self.at))
+        assert isinstance(found, RankBias)
+        return found
+
+    @cached_property
+    def pair(self) -> tuple[str, str]:
+        return self.headline.pair(self.matcher.groups)
+
+    @cached_property
+    def lean(self) -> float | None:
+        """The headline's value: above 0 toward the second group (male), below 0 toward the first."""
+        return _number(self.headline.per_query(Context(self.lists)).values[0])
+
+    @cached_property
+    def contributions(self) -> list[float]:
+        """What each result adds to the lean."""
+        of, against = self.pair
+        magnitude = self.headline["magnitude"]
+        difference = self.lists.magnitude(magnitude, of) - self.lists.magnitude(magnitude, against)
+        weights = self.headline.weights(len(difference), self.at)
+        found: list[float] = (weights * difference).tolist()
+        return found
+
+    @cached_property
+    def verdict(self) -> str:
+        of, against = (self.coloured.columns()[group].tolist() for group in self.pair)
+        counts = list(zip(of, against, strict=True))
+        said = wording.verdict(self.lean, *self.pair, counts, at=self.at, query_gender=self.query_gender)
+        for row in self.representation():
+            if row["bias"]:
+                said += (
+                    f" {row['group'].capitalize()} results are {'more' if row['bias'] > 0 else 'fewer'} than "
+                    f"they should be: {row['shown']:.0%} of the top {row['of']}, where {row['wanted']:.0%} "
+                    f"comes nearest to the target of {row['target']:.0%}."
+                )
+        return said
+
+    def values(self) -> list[Value]:
+        """Every measure that applies."""
+        context = Context(self.lists, self.lists)
+        found = [self._value(m, context) for m in _word_measures(self.matcher.groups, self.at)]
+        grouped = self._group_context
+        if grouped is not None:
+            measures = _group_measures(grouped.groups, self.at, self.targets is not None)
+            found += [self._value(m, grouped) for m in measures]
+        return found
+
+    def representation(self) -> list[dict[str, Any]]:
+        """For each group with a target: the share that is shown, that is wished for, and their difference."""
+        if self.labels is None or self.targets is None:
+            return []
+        top = self.labels[: self.at]
+        found = []
+        for group, target in self.targets.items():
+            count = top.count(group)
+            wanted = Fraction(achievable(target, len(top), count), len(top))
+            shown = Fraction(count, len(top))
+            found.append(
+                {
+                    "group": group,
+                    "shown": float(shown),
+                    "target": float(target),
+                    "wanted": float(wanted),
+                    "bias": float(shown - wanted),
+                    "of": len(top),
+                }
+            )
+        return found
+
+    def within(self, bound: float) -> dict[str, Any]:
+        """Whether the list keeps |ARaB| within a bound, and the order nearest to it that does."""
+        condition = f"abs({self.headline})<={bound!r}"
+        scores = [-float(rank) for rank in range(len(self.lists.rows))]
+        found = rerank(scores, self.coloured.columns(), limit=condition, utility="order")
+        return {
+            "condition": condition,
+            "kept": found.status == "kept",
+            "possible": found.status != "infeasible",
+            "status": found.status,
+            "order": [place + 1 for place in found.order],
+            "value": found.after[str(self.headline)],
+            "loss": found.loss,
+        }
+
+    def results(self, ids: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Each result: its numbers, what it adds, and where its words stand."""
+        counts = self.coloured.counts.counts.tolist()
+        return [
+            {
+                "rank": rank + 1,
+                "id": ids[rank],
+                "group": None if self.labels is None else self.labels[rank],
+                "counts": dict(zip(self.matcher.groups, counts[rank], strict=True)),
+                "tokens": int(self.coloured.counts.tokens[rank]),
+                "contribution": self.contributions[rank],
+                "spans": [span._asdict() for span in self.coloured.spans[rank]],
+            }
+            for rank in range(len(counts))
+        ]
+
+    @cached_property
+    def _group_context(self) -> Context | None:
+        if self.labels is None:
+            return None
+        groups = ordered_groups([*self.labels, *(self.targets or {})])
+        columns = {group: np.array([int(label == group) for label in self.labels]) for group in groups}
+        return Context(
+            _lists(columns, groups), targets=None if self.targets is None else {_QUERY: self.targets}
+        )
+
+    def _value(self, measure: BiasMeasure, context: Context) -> Value:
+        found = measure.per_query(context)
+        value = _number(found.values[0])
+        parts = {name: float(of[0]) for name, of in found.parts.items()}
+        groups = context.groups
+        return Value(
+            str(measure),
+            value,
+            parts,
+            meaning(measure, groups),
+            direction(measure, groups),
+            None if value is not None else found.undefined,
+        )
+
+
+def evaluate(
+    matcher: Matcher,
+    texts: Sequence[Text],
+    *,
+    labels: Sequence[str | None] | None = None,
+    target: Mapping[str, float] | None = None,
+    at: int = 10,
+    query_gender: str | None = None,
+) -> Evaluated:
+    """Look at one result list, best first.
+
+    Parameters
+    ----------
+    matcher
+        The words of each group.
+    labels
+        The group that each result shows; if only a target is given, that whose words it has most of.
+    target
+        The share that each group should have.
+    at
+        The cut-off.
+    """
+    coloured = colour(matcher, texts)
+    shown: list[str | None] | None = None
+    source = None
+    if labels is not None and any(labels):
+        shown, source = normal_groups(labels), "given"
+        shown = shown if any(shown) else None
+    elif target:
+        shown, source = _inferred(coloured), f"inferred: most words ({matcher.lexicon.name})"
+    wished = None
+    if target and shown is not None:
+        groups = ordered_groups([*shown, *normal_groups(target)])
+        given = read_targets({_QUERY: dict(target)}, groups)
+        present = ordered_groups([*shown, *given.shares[_QUERY]])
+        wished = given.completed(present).shares[_QUERY]
+    lists = _lists(coloured.columns(), matcher.groups)
+    return Evaluated(
+        matcher, at, coloured, lists, shown, source if shown is not None else None, wished, query_gender
+    )
+
+
+def check_lexicon(matcher: Matcher) -> None:
+    """Refuse a lexicon whose groups cannot be set against each other."""
+    if len(matcher.groups) < 2:
+        raise InputError("the server compares groups; give a lexicon with two or more")
+
+
+def _inferred(coloured: Coloured) -> list[str | None]:
+    """The group that each text has most words of; None without words, or where two share the first place."""
+    found: list[str | None] = []
+    for row in coloured.counts.counts.tolist():
+        most = max(row)
+        found.append(coloured.groups[row.index(most)] if most and row.count(most) == 1 else None)
+    return found
+
+
+def _lists(columns: Mapping[str, np.ndarray], groups: tuple[str, ...]) -> RankedLists:
+    """One ranked list: the rows of these columns, in their order."""
+    frame = pl.DataFrame(dict(columns))
+    rows = np.arange(len(frame))
+    length = np.array([len(frame)])
+    ids = pl.Series(list(map(str, range(len(frame)))), dtype=pl.String)
+    return RankedLists(pl.Series([_QUERY]), length, ids, rows, frame, groups, -rows.astype(float), length)
+
+
+@lru_cache(maxsize=256)
+def _word_measures(groups: tuple[str, ...], at: int) -> tuple[BiasMeasure, ...]:
+    return _at(default_measures(groups, docs=True, queries=False, qrels=False, targets=False), at)
+
+
+@lru_cache(maxsize=256)
+def _group_measures(groups: tuple[str, ...], at: int, targets: bool) -> tuple[BiasMeasure, ...]:
+    found = default_measures((), groups, docs=False, queries=False, qrels=False, targets=targets)
+    return tuple(m for m in _at(found, at) if isinstance(m, GroupMeasure))
+
+
+def _at(measures: Sequence[Measure], at: int) -> tuple[BiasMeasure, ...]:
+    """Those that say something about one list, at this cut-off."""
+    many = StereotypeReinforcement | DictionaryBias  # a slope over queries; a dictionary of its own
+    kept = [m for m in measures if isinstance(m, BiasMeasure) and not isinstance(m, many)]
+    return tuple(m @ at for m in kept)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,157 @@
+"""The collection that is served: a query, several rankers, and the lists re-ranked within a bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evenrank.errors import InputError
+from evenrank.mitigate.live import rerank
+from evenrank.queries.classifier import LABELS, Classifier, clean, load_classifier
+from evenrank.rankers.base import Ranker
+from evenrank.rankers.catalogue import make
+from evenrank.rankers.index import Index
+from evenrank.server.colouring import Text, colour
+from evenrank.server.evaluating import Evaluated, check_lexicon, evaluate
+from evenrank.words.matcher import Matcher
+
+RANKERS = ("bm25", "qld", "tfidf", "bm25+rm3", "qld+rm3")
+"""What is offered unless told otherwise: what needs nothing but the index."""
+CANDIDATES = 100
+"""Results that a re-ranked list is chosen from."""
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """What one ranker found, as it is shown."""
+
+    ranker: str
+    doc_ids: list[str]
+    scores: list[float]
+    texts: list[str]
+    moved: list[int]
+    evaluated: Evaluated | None
+    constrained: dict[str, Any] | None
+    before: float | None
+    """The lean before re-ranking."""
+
+
+class Service:
+    """All that answers share: the words of each group, the classifier of queries, the index. For threads.
+
+    Parameters
+    ----------
+    index
+        The collection; without one lists can be evaluated, but nothing searched.
+    lexicon
+        A name or a file.
+    rankers
+        Which rankers are offered.
+    examples
+        Queries to begin with.
+    """
+
+    def __init__(
+        self,
+        index: Index | None = None,
+        *,
+        lexicon: Any = "rekabsaz2020",
+        rankers: Sequence[str] = RANKERS,
+        examples: Sequence[str] = (),
+    ) -> None:
+        self.index = index
+        self.matcher = Matcher(lexicon)
+        check_lexicon(self.matcher)
+        self.lexicon = lexicon
+        self.classifier: Classifier = load_classifier("static")
+        self.rankers: dict[str, Ranker] = {}
+        if index is not None:
+            _ = index.docs  # an index without text cannot be shown
+            self.rankers = {name: make(name, index=index) for name in rankers}
+            if not self.rankers:
+                raise InputError("no ranker is offered; name one with --ranker")
+        self.examples = tuple(examples)
+
+    def warm_up(self) -> None:
+        """Compile what is compiled, so that the first visitor does not wait for it."""
+        found = evaluate(
+            self.matcher,
+            [Text("", "she"), Text("a", "he"), Text("", "")],
+            labels=["female", "male", None],
+            target={"female": 0.5},
+        )
+        found.values(), found.within(0.01)
+        self.gender("nurse")
+        if self.index is not None and self.index.terms:
+            word = self.index.term(self.index.terms // 2)
+            for name in self.rankers:
+                self.search(word, name, constrain=0.1)
+
+    def gender(self, query: str) -> dict[str, Any]:
+        return self.genders([query])[0]
+
+    def genders(self, queries: Sequence[str]) -> list[dict[str, Any]]:
+        """What each query is about."""
+        texts = [clean(query) for query in queries]
+        found = []
+        for query, text, row in zip(queries, texts, self.classifier.predict_proba(texts), strict=True):
+            label = LABELS[int(row.argmax())] if text else "neutral"
+            found.append({"text": query, "label": label, **dict(zip(LABELS, map(float, row), strict=True))})
+        return found
+
+    def query_gender(self, query: str) -> str | None:
+        """The gender that a query names, if it names one that the lexicon has."""
+        label = self.gender(query)["label"] if query.strip() else "neutral"
+        return label if label in self.matcher.groups else None
+
+    def search(self, query: str, ranker: str, *, depth: int = 10, constrain: float | None = None) -> Listed:
+        """The results of a ranker, evaluated; within a bound on |ARaB@depth| if one is given."""
+        if self.index is None:
+            raise InputError("no collection is served; start the server with --index IDX or --docs D")
+        if ranker not in self.rankers:
+            raise InputError(f"unknown ranker {ranker!r}; there are: {', '.join(self.rankers)}")
+        asked = _UNPRINTABLE.sub(" ", query).strip()
+        pool = max(depth, CANDIDATES) if constrain is not None else depth
+        run = pl.DataFrame()
+        if asked:
+            table = pl.DataFrame({"query_id": ["q"], "text": [asked]})
+            run = self.rankers[ranker].rank(table, depth=pool)
+        if run.is_empty():
+            return Listed(ranker, [], [], [], [], None, None, None)
+        ids, scores = run["doc_id"].to_list(), run["score"].to_list()
+        texts = self.index.docs.texts(ids)
+        order, constrained, before = list(range(len(ids))), None, None
+        gender = self.query_gender(query)
+        if constrain is not None:
+            columns = colour(self.matcher, [Text("", texts[each]) for each in ids]).columns()
+            first = evaluate(self.matcher, [Text("", texts[each]) for each in ids[:depth]], at=depth)
+            before = first.lean
+            condition = f"abs({first.headline})<={constrain!r}"
+            found = rerank(scores, columns, limit=condition, candidates=pool)
+            order = found.order
+            constrained = {
+                "condition": condition,
+                "kept": found.status == "kept",
+                "possible": found.status != "infeasible",
+                "status": found.status,
+                "order": [place + 1 for place in order[:depth]],
+                "value": found.after[str(first.headline)],
+                "loss": found.loss,
+            }
+        shown = order[:depth]
+        return Listed(
+            ranker,
+            [ids[i] for i in shown],
+            [scores[i] for i in shown],
+            [texts[ids[i]] for i in shown],
+            [i - place for place, i in enumerate(shown)],
+            evaluate(self.matcher, [Text("", texts[ids[i]]) for i in shown], at=depth, query_gender=gender),
+            constrained,
+            before,
+        )

@@ -1,0 +1,97 @@
+"""Saved models: plain arrays, checked to the last byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenrank import InputError
+from evenrank.queries.classifier import load_classifier
+from evenrank.queries.lexicon_classifier import LexiconClassifier
+from evenrank.queries.model_files import packed, read_model, write_model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_model(tmp_path / "m", "lexicon", {"a": 1}, {"x.npz": packed({"v": np.arange(3)})})
+    return tmp_path / "m"
+
+
+def test_what_is_written_comes_back(folder: Path) -> None:
+    saved = read_model(folder)
+    assert saved.kind == "lexicon" and saved.facts == {"a": 1}
+    assert saved.arrays("x.npz")["v"].tolist() == [0, 1, 2]
+
+
+def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    write_model(tmp_path / "n", "lexicon", {"a": 1}, {"x.npz": packed({"v": np.arange(3)})})
+    for name in ("model.json", "x.npz"):
+        assert (folder / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
+
+
+def test_a_changed_array_is_refused(folder: Path) -> None:
+    content = bytearray((folder / "x.npz").read_bytes())
+    content[-30] ^= 1
+    (folder / "x.npz").write_bytes(content)
+    with pytest.raises(InputError, match="changed after the model was saved"):
+        read_model(folder)
+
+
+def test_a_changed_header_is_refused(folder: Path) -> None:
+    header = json.loads((folder / "model.json").read_text())
+    header["facts"]["a"] = 2
+    (folder / "model.json").write_text(json.dumps(header))
+    with pytest.raises(InputError, match="header was changed"):
+        read_model(folder)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 1}', "not json"])
+def test_what_is_no_header_is_refused(folder: Path, content: str) -> None:
+    (folder / "model.json").write_text(content)
+    with pytest.raises(InputError, match=r"model\.json"):
+        read_model(folder)
+
+
+def test_a_later_version_is_refused(folder: Path) -> None:
+    header = json.loads((folder / "model.json").read_text()) | {"version": 99}
+    (folder / "model.json").write_text(json.dumps(header))
+    with pytest.raises(InputError, match="version 99"):
+        read_model(folder)
+
+
+def test_a_missing_file_is_named(folder: Path) -> None:
+    (folder / "x.npz").unlink()
+    with pytest.raises(InputError, match=r"x\.npz: no such file"):
+        read_model(folder)
+
+
+def test_pickled_arrays_are_never_opened(tmp_path: Path) -> None:
+    objects = np.array([{"a": 1}], object)
+    write_model(tmp_path / "m", "lexicon", {}, {"lexicon.npz": packed({"table": objects})})
+    with pytest.raises(InputError, match="cannot be read"):
+        LexiconClassifier.load(tmp_path / "m")
+
+
+def test_a_folder_that_is_no_model_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(InputError, match="is not a model"):
+        write_model(tmp_path, "lexicon", {}, {})
+    assert (tmp_path / "thesis.txt").read_text() == "precious"
+
+
+def test_another_kind_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="a lexicon model, not a static one"):
+        read_model(folder, "static")
+
+
+def test_unknown_names_list_what_there_is() -> None:
+    with pytest.raises(InputError, match="static, lexicon, transformer"):
+        load_classifier("statik")
+
+
+def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such model"):
+        load_classifier(tmp_path / "none")
