@@ -15,7 +15,18 @@ from rich.table import Table
 import evenrank
 from benchmarks.timing import Row
 
-_ALL = ("tally", "rank_bias", "gsr", "psychology", "constrain", "encoding", "bm25", "classify", "transformer")
+_ALL = (
+    "tally",
+    "swap",
+    "rank_bias",
+    "gsr",
+    "psychology",
+    "constrain",
+    "encoding",
+    "bm25",
+    "classify",
+    "transformer",
+)
 _RESULTS = Path(__file__).with_name("results.json")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
-from evenrank import tables
+from evenrank import stats, tables
 
 RANKERS = (
     "bm25",
@@ -56,6 +56,9 @@ def counterfactual(data: Path) -> dict[str, Any]:
     return {
         "mirror images": _content(mirrored),
         "written by people": _content(written),
+        "by expected stereotype": {
+            ranker: _by_stereotype(mirrored.pairs, folder, ranker) for ranker in RANKERS
+        },
         "agreement": {ranker: _agreement(mirrored.pairs, written.pairs, ranker) for ranker in RANKERS},
     }
 
@@ -63,6 +66,25 @@ def counterfactual(data: Path) -> dict[str, Any]:
 def _content(found: Any) -> dict[str, Any]:
     content = found.to_dict()
     return {"rankers": content["rankers"], "left_out": content["left_out"]}
+
+
+def _by_stereotype(pairs: pl.DataFrame, folder: Path, ranker: str) -> dict[str, Any]:
+    """Score shifts of the queries that people expect to be about men, less those about women."""
+    expected = pl.read_ndjson(folder / "docs.jsonl").select("query_id", "stereotype").unique("query_id")
+    shifts = pairs.filter(pl.col("ranker") == ranker).group_by("query_id").agg(pl.col("score_shift").mean())
+    joined = shifts.join(expected, on="query_id").drop_nulls()
+    toward = pl.col("stereotype").str.to_lowercase()  # one is spelled "Towards female"
+    sides = {
+        gender: joined.filter(toward == f"towards {gender}")["score_shift"] for gender in ("male", "female")
+    }
+    found = stats.welch(sides["male"].to_numpy(), sides["female"].to_numpy())
+    return {
+        "queries": {gender: len(side) for gender, side in sides.items()},
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+    }
 
 
 def _agreement(mirrored: pl.DataFrame, written: pl.DataFrame, ranker: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 import evenrank as er
@@ -17,6 +18,7 @@ from evenrank.tables import Dataset
 _COLLECTIONS = {"time": None, "squad": "test"}
 _BIAS, _UTILITY = er.ARaB @ 10, er.nDCG @ 10
 _RESAMPLES = 1000
+_WIDEST = 16.0  # no list leans more than this
 
 
 def trade_off(data: Path) -> dict[str, Any]:
@@ -95,12 +97,19 @@ def _beside(point: Point, curve: TradeOff, tally: er.Tally, qrels: Any) -> dict[
 
 def _each_at(run: pl.DataFrame, tally: er.Tally, level: float, steps: int = 6) -> pl.DataFrame:
     """The bound on each query under which the mean comes to this level, by bisection from the safe side."""
+
+    def bounded(bound: float) -> tuple[pl.DataFrame, bool]:
+        made = er.constrain(run, tally, limit=f"abs({_BIAS})<={bound!r}")
+        return made, float(np.abs(made.report[str(_BIAS)].to_numpy()).mean()) <= level
+
     low, high = level, 4 * level
-    kept = er.constrain(run, tally, limit=f"abs({_BIAS})<={low!r}")
+    kept, _ = bounded(low)
+    while (found := bounded(high))[1] and 0 < high < _WIDEST:
+        low, high, kept = high, 2 * high, found[0]
     for _ in range(steps):
         middle = (low + high) / 2
-        made = er.constrain(run, tally, limit=f"abs({_BIAS})<={middle!r}")
-        if (made.report[str(_BIAS)].abs().mean() or 0.0) <= level:  # type: ignore[operator]
+        made, within = bounded(middle)
+        if within:
             low, kept = middle, made
         else:
             high = middle

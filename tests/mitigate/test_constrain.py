@@ -248,3 +248,6 @@ def test_several_limits_on_means_hold_together():
     assert measured["RaB@5"].summary.abs <= 0.2 + 1e-9
     with pytest.raises(er.InputError, match="hold for each query"):
         er.constrain(run, tally, limit="abs(Skew@5)<=0.1", mode="mean")
+    with pytest.raises(er.InputError, match="exact is for limits on each query"):
+        er.constrain(run, tally, limit=limits, mode="mean", exact=True)
+    assert set(fair.report["status"]) <= {"kept", "moved"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -56,9 +56,12 @@ def test_surnames_stay_behind_a_title_or_a_given_name(text: str, end: str) -> No
     assert er.swap(er.swap(text)) == text
 
 
+@settings(deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(unambiguous()), st.sampled_from(PLAIN), st.sampled_from(["", "'s", ",", "."])),
+        st.tuples(
+            st.sampled_from(unambiguous()), st.sampled_from(PLAIN), st.sampled_from(["", "'s", ",", "."])
+        ),
         max_size=20,
     ),
     st.sampled_from([str, str.upper]),
@@ -70,6 +73,7 @@ def test_swapping_twice_returns_unambiguous_text(parts: list[tuple[str, str, str
     assert parts == [] or turned != text
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(list(swapper().words.female)), st.text(max_size=12)), max_size=12))
 def test_the_tally_of_a_mirrored_text_is_the_mirrored_tally(parts: list[str]) -> None:
     text = " ".join(parts).replace("\x00", "")
@@ -127,7 +131,7 @@ def test_names_can_be_left() -> None:
 def test_names_are_mirrored_by_rank_one_to_one() -> None:
     names = swap_words.names()
     assert names.clear.female["mary"] == "john"
-    assert len(names.clear.female) == len(names.clear.male) > 800
+    assert len(names.clear.female) == len(names.clear.male) > 700
     assert not names.clear.female.keys() & names.clear.male.keys()
 
 
@@ -137,6 +141,7 @@ def test_odd_case_and_decomposed_letters_are_understood() -> None:
 
 def test_it_takes_what_tables_take(tmp_path: Path) -> None:
     assert er.swap(["she", "", "x"]) == ["he", "", "x"]
+    assert er.swap({"a": "she"}) == {"a": "he"}
     assert er.swap(pl.Series("t", ["she", None])).to_list() == ["he", None]
     assert er.swap(pa.array(["she"])).to_pylist() == ["he"]
     queries = pl.DataFrame({"query_id": ["1"], "text": ["her mother"]})

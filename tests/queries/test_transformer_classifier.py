@@ -49,7 +49,7 @@ def _vectors() -> Vectors:
 
 @pytest.fixture(scope="module")
 def trained() -> TransformerClassifier:
-    made = TransformerClassifier(epochs=6, rate=2e-4, batch_size=6, vectors=[_vectors()])
+    made = TransformerClassifier(epochs=6, rate=2e-4, batch_size=6, vectors=_vectors())
     return made.fit(_TEXTS, _LABELS, seed=3)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.report import charts
@@ -144,6 +144,7 @@ def test_colours_stand_out_from_the_page() -> None:
         assert contrast(LIGHT[name], LIGHT["surface"]) >= 3, name
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=400), st.integers(1, 60))
 def test_a_waterfall_keeps_the_mean_and_every_query(changes: list[float], most: int) -> None:
     values = np.array(changes)
@@ -155,6 +156,7 @@ def test_a_waterfall_keeps_the_mean_and_every_query(changes: list[float], most: 
     assert frame["change"].is_sorted()
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=30))
 def test_nothing_on_the_front_is_beaten(points: list[tuple[float, float]]) -> None:
     frame = pl.DataFrame(points, schema=["bias", "utility"], orient="row")
@@ -167,6 +169,7 @@ def test_nothing_on_the_front_is_beaten(points: list[tuple[float, float]]) -> No
         assert front == (not beaten)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 2000), st.integers(1, 2000)), min_size=1, max_size=60))
 def test_every_rank_shift_falls_in_one_bin(ranks: list[tuple[int, int]]) -> None:
     frame = charts.shift_data(pl.DataFrame(ranks, schema=["before", "after"], orient="row"))

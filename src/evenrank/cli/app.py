@@ -16,10 +16,12 @@ from evenrank.cli import (
     disparity,
     measure,
     mitigate,
+    monitor,
     psychology,
     represent,
     reproduce,
     search,
+    serve,
     vectors,
 )
 
@@ -64,6 +66,8 @@ app.command("classify")(classify.classify_command)
 app.command("classify-train")(classify.classify_train_command)
 app.command("pool")(annotate.pool_command)
 app.command("vote")(annotate.vote_command)
+app.command("serve")(serve.serve_command)
+app.command("monitor")(monitor.monitor_command)
 app.add_typer(mitigate.app, name="mitigate")
 app.add_typer(vectors.app, name="vectors")
 app.add_typer(reproduce.app, name="reproduce")

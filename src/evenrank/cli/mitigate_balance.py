@@ -35,7 +35,8 @@ def balance_command(
         ),
     ] = None,
     genders: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Gender of each query, where there is one file of scores.")
+        str | None,
+        typer.Option(metavar="FILE", help="Gender of each query, where there is one file of scores."),
     ] = None,
     index: Annotated[
         Path | None,
@@ -44,12 +45,15 @@ def balance_command(
     queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries, to be reduced.")] = None,
     qrels: Annotated[str | None, typer.Option(metavar="FILE", help="The judgments, to be reduced.")] = None,
     triples: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be reduced.")
+        str | None,
+        typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be reduced."),
     ] = None,
     method: Annotated[Method, typer.Option(help="Pair queries one to one, or level bins.")] = Method.matching,
     caliper: Annotated[
         float | None,
-        typer.Option(min=0, help="How far apart the scores of a pair may be.  [default: too little to be seen]"),
+        typer.Option(
+            min=0, help="How far apart the scores of a pair may be.  [default: too little to be seen]"
+        ),
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,
     range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,

@@ -25,7 +25,9 @@ def counterfactual_command(
     ] = None,
     variants: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Variants people wrote, not mirror images: TSV, female and male ids."),
+        typer.Option(
+            metavar="FILE", help="Variants people wrote, not mirror images: TSV, female and male ids."
+        ),
     ] = None,
     qrels: Annotated[
         str | None, typer.Option(metavar="FILE", help="Look only at the documents judged for a query.")
@@ -100,7 +102,18 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
     def interval(value: Interval) -> str:
         return f"{number(value.value, '+.2f')} [{number(value.low, '+.2f')}, {number(value.high, '+.2f')}]"
 
-    headings = ["ranker", "queries", "pairs", "rank shift", "score shift", "male", "female", "same", "p"]
+    headings = [
+        "ranker",
+        "queries",
+        "pairs",
+        "rank shift",
+        "score shift",
+        "moved",
+        "male",
+        "female",
+        "same",
+        "p",
+    ]
     rows = [
         [
             shift.ranker,
@@ -108,6 +121,7 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
             str(shift.pairs),
             interval(shift.rank_shift),
             interval(shift.score_shift),
+            number(shift.moved.value, ".1f"),
             number(shift.male_wins, ".0%"),
             number(shift.female_wins, ".0%"),
             number(shift.ties, ".0%"),
@@ -117,6 +131,7 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
     ]
     remarks = [
         "shift: by how much the male version stands higher; scores in standard deviations",
+        "moved: ranks between the two versions, either way",
         "male, female, same: which version stands higher; p: Wilcoxon over queries, corrected (Holm)",
     ]
     left_out = [f"{count:,} {what}" for what, count in found.left_out.items() if count]

@@ -41,7 +41,7 @@ def swap_command(
 ) -> None:
     """Mirror gendered words and given names, both ways: she becomes he, and John becomes Mary.
 
-        evenrank mitigate swap docs.tsv -o mirrored.tsv
+    evenrank mitigate swap docs.tsv -o mirrored.tsv
     """
     from evenrank import tables
     from evenrank.formats.files import format_suffix

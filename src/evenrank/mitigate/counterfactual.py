@@ -171,10 +171,16 @@ def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, p
         mirror_ids = pa.array([f"{each}{MIRROR}" for each in ids.filter(mask).to_pylist()], pa.string())
         if keep:
             sign = np.sign(turned.male - turned.female)[changed]
-            frame = {"doc_id": ids.filter(mask).to_pylist(), "mirror_id": mirror_ids.to_pylist(), "sign": sign}
+            frame = {
+                "doc_id": ids.filter(mask).to_pylist(),
+                "mirror_id": mirror_ids.to_pylist(),
+                "sign": sign,
+            }
             found.append(pl.DataFrame(frame, schema_overrides={"doc_id": pl.String, "mirror_id": pl.String}))
         both_texts = pa.concat_arrays([texts, turned.texts.filter(mask)])
-        return pa.RecordBatch.from_arrays([pa.concat_arrays([ids, mirror_ids]), both_texts], ["doc_id", "text"])
+        return pa.RecordBatch.from_arrays(
+            [pa.concat_arrays([ids, mirror_ids]), both_texts], ["doc_id", "text"]
+        )
 
     def blocks(*, keep: bool = False) -> Iterator[Block]:
         for block in docs.blocks():

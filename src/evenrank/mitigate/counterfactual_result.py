@@ -24,14 +24,15 @@ class Shift:
         Ranks by which the male version stands higher: positive favours men, negative women.
     score_shift
         The same of scores, in standard deviations of the scores of a list.
+    moved
+        Ranks between the two versions, whichever stands higher: how much gender matters to the ranker at all.
     male_wins, female_wins, ties
         Share of pairs in which each version stands higher.
     of_female, of_male
         The rank shift of documents that lean female, and of those that lean male, before they are mirrored.
     original
-        Ranks by which originals stand above their mirror images, whatever their gender. It shows how natural
-        mirrored text looks to the ranker; it cancels out of `rank_shift` as far as there are as many documents
-        of each leaning.
+        Ranks by which originals stand above their mirror images, whatever their gender: how natural mirrored
+        text looks to the ranker. In `rank_shift` it cancels out where as many documents lean either way.
     p, p_holm
         Of Wilcoxon's signed-rank test of the queries' rank shifts, and corrected for all rankers (Holm).
     """
@@ -41,6 +42,7 @@ class Shift:
     pairs: int
     rank_shift: Interval
     score_shift: Interval
+    moved: Interval
     male_wins: float | None
     female_wins: float | None
     ties: float | None
@@ -59,8 +61,8 @@ class Counterfactual:
     ----------
     pairs
         One row for each ranker, query and document: ``ranker, query_id, doc_id, mirror_id, lean, rank,
-        mirror_rank, score, mirror_score, rank_shift, score_shift``. Shifts are positive where the male version
-        stands higher; equal scores share a rank.
+        mirror_rank, score, mirror_score, rank_shift, score_shift``. Shifts are positive where the male
+        version stands higher; equal scores share a rank.
     summary
         A :class:`Shift` for each ranker.
     left_out
@@ -125,6 +127,7 @@ def _line(pairs: pl.DataFrame, ranker: str, confidence: float) -> Shift:
     by_query = pairs.group_by("query_id", maintain_order=True).agg(
         shift.mean(),
         pl.col("score_shift").mean(),
+        moved=shift.abs().mean(),
         male=(shift > 0).mean(),
         female=(shift < 0).mean(),
         ties=(shift == 0).mean(),
@@ -145,6 +148,7 @@ def _line(pairs: pl.DataFrame, ranker: str, confidence: float) -> Shift:
         pairs=len(pairs),
         rank_shift=interval("rank_shift"),
         score_shift=interval("score_shift"),
+        moved=interval("moved"),
         male_wins=shares["male"],  # type: ignore[arg-type]
         female_wins=shares["female"],  # type: ignore[arg-type]
         ties=shares["ties"],  # type: ignore[arg-type]

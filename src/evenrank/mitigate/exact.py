@@ -69,14 +69,14 @@ def best_ranking(
     ceiling = start
     farthest = 2.0 * (np.abs(discount).sum() * np.abs(gain).max() + 1.0)
     for r in range(limits):
-        reach = np.abs(weights[r]).sum() * np.abs(values[r]).max()
+        reach = np.abs(weights[r]).sum() * np.abs(values[r]).max() + abs(upper[r])
         farthest += 2.0 * dear[r] * reach if penalty[r] < np.inf else 2.0 * charges[r] * reach
     delta = (start - floor) / 64.0 if beaten else 1e-3
     while ceiling > floor + NEGLIGIBLE and work <= budget:
         reach = min(delta, start - floor) if beaten else delta
         found, tries = within(
-            reach, regret, price, gain, discount, weights, values, upper, penalty, charges, above, tried, floor,
-            start, budget - work,
+            reach, regret, price, gain, discount, weights, values, upper, penalty, charges, above, tried,
+            floor, start, budget - work,
         )  # fmt: skip
         work += tries
         if found > floor:

@@ -132,7 +132,7 @@ def matched(female: Floats, male: Floats, *, caliper: float) -> tuple[Places, Pl
     cells = int((last - first).sum())
     if cells > CELLS:
         raise InputError(
-            f"caliper {caliper:g} allows {cells:,} pairs, too many to choose from; give a narrower one or bins"
+            f"caliper {caliper:g} allows {cells:,} pairs, too many to look at; give a narrower one, or bins"
         )
     widest = float(max(a.max(initial=0), b.max(initial=0)) - min(a.min(initial=0), b.min(initial=0)))
     worth = min(len(a), len(b)) * min(float(caliper), widest) + 1.0

@@ -13,7 +13,7 @@ from numba import njit
 _LEFT, _UP, _PAIR = 0, 1, 2
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True)
 def band(a, b, caliper):  # type: ignore[no-untyped-def]
     """For each number of sorted a, the stretch of sorted b within the caliper: first, one past the last."""
     first, last = np.zeros(len(a), np.int64), np.zeros(len(a), np.int64)
@@ -28,7 +28,7 @@ def band(a, b, caliper):  # type: ignore[no-untyped-def]
     return first, last
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True)
 def align(a, b, first, last, worth):  # type: ignore[no-untyped-def]
     """Partner in sorted b of each number of sorted a, or −1; most pairs first, then the least distance.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
     Parameters
     ----------
     x
-        A text; a list, Series or Arrow array of texts; a table with a column ``text`` (queries, or
+        A text; a list, Series, Arrow array or dict of texts; a table with a column ``text`` (queries, or
         documents); or a collection: a :class:`~pathlib.Path` or a :class:`~evenrank.tables.Docs` handle,
         which gives a handle that is mirrored as it is read.
     names
@@ -77,6 +77,8 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
         return pa.array(_many(mirror, x.to_pylist()), pa.string())
     if isinstance(x, Docs | os.PathLike):
         return mirror.docs(tables.docs(Path(x) if isinstance(x, os.PathLike) else x))
+    if isinstance(x, Mapping) and all(isinstance(text, str) for text in x.values()):
+        return dict(zip(x, _many(mirror, list(x.values())), strict=True))
     if isinstance(x, Sequence) and all(isinstance(text, str) for text in x):
         return _many(mirror, x)
     raise InputError(f"{show(x)} cannot be swapped; give a text, texts, a table with text, or a collection")
@@ -130,8 +132,7 @@ class Swapper:
             groups["male"] += known.male
             self._only_names.update(known.female, known.male)
         self._unsure |= self._only_names
-        groups = {side: list(dict.fromkeys(words)) for side, words in groups.items()}
-        self._matcher = Matcher(Lexicon("swap", groups))
+        self._matcher = Matcher(Lexicon("swap", {g: tuple(dict.fromkeys(w)) for g, w in groups.items()}))
         self._sure = self._surfaces()
         self.unmirrored = self._without_mirror()
 
@@ -200,9 +201,7 @@ class Swapper:
                 found[surface.encode()] = _cased(mirror, surface).encode()
         return found
 
-    def _careful(
-        self, word: str, data: bytes, first: int, start: int, end: int, last: int
-    ) -> bytes | None:
+    def _careful(self, word: str, data: bytes, first: int, start: int, end: int, last: int) -> bytes | None:
         """The mirror of a word that hangs on those around it or is spelled oddly; None to leave it."""
         surface = data[start:end].decode()
         if word in self._only_names and not surface[:1].isupper():

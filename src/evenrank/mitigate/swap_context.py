@@ -10,7 +10,8 @@ from evenrank.mitigate.swap_words import Names, family_names, names, word_sets
 _WINDOW = 48  # bytes looked at on either side
 _BACKWARDS = re.compile(r"(\W*)(\w*)")  # of text turned round, since a search for the end is slow
 _AFTER = re.compile(r"([^\w]*)(\w*)([^\w]*)(\w*)")
-_OPENING = re.compile(r"\s+[\"'“‘`«(\[]+\s?$")
+_OPENING = re.compile(r"\s+([\"'“‘`«(\[$£€#]+\s?|/ )$")
+_APOSTROPHES = ("'", "’", "ʼ", "‘")
 _ADJACENT = frozenset((" ", ". ", " . ", "."))
 
 
@@ -51,6 +52,8 @@ def _stands_alone(near: Around, sets: dict[str, frozenset[str]]) -> bool:
     if near.gap.strip() and near.gap != "-" and not _OPENING.match(near.gap):
         return True
     word = near.after.lower()
+    if word in sets["nouns"]:  # "his back", "her No. 2"
+        return False
     if word in sets["either"] or (word.endswith("ly") and word not in sets["no_adverbs"]):
         second = near.second.lower()
         follows = second not in sets["object"] or second in sets["either"]
@@ -67,6 +70,15 @@ def her(near: Around) -> str:
     if near.gap == " ":
         if word == "or" and near.second.lower() == "his":
             return "his"
+        if word in ("last", "next") and near.second.lower() in sets["times"]:
+            verb = before and before not in sets["object"] and before not in sets["spends"]
+            return "him" if verb else "his"
+        if word in sets["nouns"] and before in sets["returns"]:
+            return "him"
+        if before in sets["gives"] and word in sets["gifts"]:
+            return "him"
+        if before in sets["keeps"] and word.endswith("ed") and len(word) > 3:
+            return "him"
         if before in sets["makes"] and word in sets["plain_verbs"]:
             return "him"
         if before in sets["finds"] and word.endswith("ing") and word not in sets["no_verbs"]:
@@ -106,6 +118,8 @@ def is_given_name(word: str, surface: str, near: Around, known: Names) -> bool:
     """Is this word a given name here? Lower-case words never are; a surname is not one."""
     capitals = surface.isupper() and len(surface) > 1
     if not surface[:1].isupper() or (surface[1:] != surface[1:].lower() and not capitals):
+        return False
+    if near.gap in _APOSTROPHES and near.after.lower() == "t":  # Don't
         return False
     sets = word_sets()
     before = near.before.lower() if near.gap_before in _ADJACENT else ""

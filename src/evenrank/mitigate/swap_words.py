@@ -49,7 +49,11 @@ def word_sets() -> dict[str, frozenset[str]]:
 
 def pairs(text: str) -> dict[str, str]:
     """``she he, woman man`` as a mapping from the first word of each pair to the second."""
-    return {first: second for first, second in (pair.split() for pair in text.split(","))}
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        first, second = pair.split()
+        found[first] = second
+    return found
 
 
 def titles() -> Mirrors:
@@ -109,7 +113,7 @@ def names() -> Names:
     from evenrank.vectors.texts import stop_words
 
     census, sets = census_names(), word_sets()
-    left_out = sets["places"] | sets["verbs"] | gendered_words().keys() | stop_words()
+    left_out = sets["places"] | sets["others"] | sets["verbs"] | gendered_words().keys() | stop_words()
 
     def ranked(candidates: list[str], fewest: float) -> Mirrors:
         sides: dict[bool, list[tuple[float, str]]] = {True: [], False: []}
@@ -118,10 +122,7 @@ def names() -> Names:
             share = max(facts.female, facts.male) - facts.surname
             if share > fewest and name not in left_out:
                 sides[facts.female > facts.male].append((-share, name))
-        both = [
-            (a, b)
-            for (_, a), (_, b) in zip(sorted(sides[True]), sorted(sides[False]), strict=False)
-        ]
+        both = [(a, b) for (_, a), (_, b) in zip(sorted(sides[True]), sorted(sides[False]), strict=False)]
         return Mirrors(dict(both), {b: a for a, b in both})
 
     wordlike = [

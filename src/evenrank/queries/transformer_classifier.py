@@ -22,7 +22,7 @@ from evenrank.queries.model_files import packed, read_model, write_model
 from evenrank.queries.static_classifier import StaticClassifier
 from evenrank.queries.transformer_encoder import open_encoder, open_tokenizer, require_torch, tokenizer_files
 from evenrank.queries.word_knowledge import Source, WordKnowledge, opened
-from evenrank.vectors import find_model
+from evenrank.vectors import Vectors, find_model
 
 if TYPE_CHECKING:
     from evenrank.queries.transformer_network import Encoded, Network
@@ -79,7 +79,7 @@ class TransformerClassifier:
         self,
         checkpoint: str | os.PathLike[str] | None = None,
         *,
-        vectors: Sequence[Source] = (),
+        vectors: Source | Sequence[Source] = (),
         names: bool = True,
         lexicon_words: bool = False,
         swaps: bool = False,
@@ -109,7 +109,12 @@ class TransformerClassifier:
         self.prior = np.full(len(LABELS), 1 / len(LABELS))
         self.temperatures: list[float] = []
         self.losses: list[list[float]] = []
-        self._checkpoint, self._vectors = checkpoint, tuple(vectors)
+        self._checkpoint = checkpoint
+        self._vectors: tuple[Source, ...]
+        if isinstance(vectors, Vectors | str | os.PathLike):
+            self._vectors = (vectors,)
+        else:
+            self._vectors = tuple(vectors)
         self._encoder_facts: dict[str, Any] | None = None
         self._vector_facts: list[dict[str, Any]] = []
         self._networks: list[Network] = []

@@ -90,7 +90,7 @@ async def _our_fault(request: Request, error: Any) -> Response:
 def _first(errors: Sequence[Any]) -> str:
     """The first thing that is wrong, with the field it is wrong in; what was sent is not repeated."""
     first = errors[0]
-    place = ".".join(str(part) for part in first.get("loc", ()) if part not in ("body", "query", "path"))
+    place = ".".join(str(part) for part in first.get("loc", ())[1:])  # the first says: body, query or path
     message = str(first.get("msg", "cannot be read")).removeprefix("Value error, ")
     if first.get("type") == "extra_forbidden":
         message = "there is no such field"

@@ -60,7 +60,7 @@ class Turnstile:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="evenrank")
+        self._threads: ThreadPoolExecutor | None = None  # an application may be closed and opened again
         self._inside = 0
         self._lock = threading.Lock()
 
@@ -69,8 +69,10 @@ class Turnstile:
         with self._lock:
             if self._inside >= self._limits.waiting:
                 raise busy("the server is busy; try again in a moment")
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="evenrank")
+            future = self._threads.submit(work, *given)
             self._inside += 1
-        future = self._threads.submit(work, *given)
         future.add_done_callback(self._left)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._limits.seconds)
@@ -82,7 +84,10 @@ class Turnstile:
             self._inside -= 1
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 def busy(message: str) -> HTTPException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 RESULTS, TITLE, TEXT, QUERY, QUERIES, DEEPEST = 100, 2_000, 50_000, 1_000, 1_000, 100
 """How many results, how long their titles and texts, queries, how many of these, and how deep lists are."""
@@ -12,6 +12,14 @@ RESULTS, TITLE, TEXT, QUERY, QUERIES, DEEPEST = 100, 2_000, 50_000, 1_000, 1_000
 Share = Annotated[float, Field(ge=0, le=1)]
 Group = Annotated[str, Field(min_length=1, max_length=64)]
 Bound = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: 10.0 is 10."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Depth = Annotated[int, Field(ge=1, le=DEEPEST), BeforeValidator(_whole)]
 
 
 class Given(BaseModel):
@@ -45,10 +53,8 @@ class EvaluateRequest(Given):
         max_length=20,
         description="The share of results that each group should have, together at most 1.",
     )
-    at: int = Field(10, ge=1, le=DEEPEST, description="The cut-off: results looked at.")
-    limit: Bound | None = Field(
-        None, description="Also find the nearest order with |ARaB| within this bound."
-    )
+    at: Depth = Field(10, description="The cut-off: results looked at.")
+    limit: Bound | None = Field(None, description="Also find the nearest order with |ARaB| within this.")
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -81,7 +87,7 @@ class SearchRequest(Given):
 
     query: str = Field(max_length=QUERY)
     ranker: str
-    depth: int = Field(10, ge=1, le=DEEPEST)
+    depth: Depth = 10
     constrain: Bound | None = Field(
         None, description="Re-rank, as usefully as possible, so that |ARaB@depth| is within this bound."
     )

@@ -24,7 +24,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"signed": signed, "plain": plain, "minus": minus}
+    made.filters |= {"signed": signed, "plain": plain, "minus": minus, "moment": _moment}
     return made
 
 
@@ -51,6 +51,11 @@ def report_style() -> str:
     return (
         f"{style}\n@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{{dark[1]}}} }}"
     )
+
+
+def _moment(time: str) -> str:
+    """2026-01-31T12:00:00Z as 2026-01-31 12:00."""
+    return time[:16].replace("T", " ")
 
 
 def _file(package: str, name: str) -> str:

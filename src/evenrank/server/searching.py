@@ -19,7 +19,7 @@ from evenrank.server.colouring import Text, colour
 from evenrank.server.evaluating import Evaluated, check_lexicon, evaluate
 from evenrank.words.matcher import Matcher
 
-RANKERS = ("bm25", "qld", "tfidf", "bm25+rm3", "qld+rm3")
+RANKERS = ("bm25", "bm25+rm3", "qld", "qld+rm3", "tfidf")
 """What is offered unless told otherwise: what needs nothing but the index."""
 CANDIDATES = 100
 """Results that a re-ranked list is chosen from."""

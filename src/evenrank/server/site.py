@@ -191,6 +191,7 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
 
 
 _ICON = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="5" cy="8" r="4.5" fill="#7646c4"/>'
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+    '<circle cx="5" cy="8" r="4.5" fill="#7646c4"/>'
     '<circle cx="11" cy="8" r="4.5" fill="#a84e08" fill-opacity=".85"/></svg>'
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import shutil
 import sys
 import tempfile
 from collections import OrderedDict
@@ -30,7 +31,7 @@ class Auditor:
     def __init__(self, service: Service, limits: Limits) -> None:
         self._service = service
         self._limits = limits
-        self._folder = tempfile.TemporaryDirectory(prefix="evenrank-")
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._reports: OrderedDict[str, Path] = OrderedDict()
         self._running = 0
 
@@ -43,10 +44,15 @@ class Auditor:
         self._running += 1
         try:
             token = secrets.token_urlsafe(16)
+            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="evenrank-")
             folder = Path(self._folder.name) / token
             folder.mkdir()
-            given = await self._store(files, folder)
-            await self._work(folder, given)
+            try:
+                given = await self._store(files, folder)
+                await self._work(folder, given)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
             self._keep(token, folder)
             return token
         finally:
@@ -58,7 +64,10 @@ class Auditor:
         return None if path is None else path.read_text(encoding="utf-8")
 
     def close(self) -> None:
-        self._folder.cleanup()
+        self._reports.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     async def _store(self, files: Mapping[str, UploadFile], folder: Path) -> dict[str, Any]:
         """Write the files under names of ours; those of the sender are shown, not used."""
@@ -114,8 +123,7 @@ class Auditor:
         self._reports[token] = folder / "report.html"
         while len(self._reports) > KEPT:
             _, oldest = self._reports.popitem(last=False)
-            oldest.unlink(missing_ok=True)
-            oldest.parent.rmdir()
+            shutil.rmtree(oldest.parent, ignore_errors=True)
 
 
 def _shown(name: str) -> str:

@@ -58,8 +58,10 @@ def verdict(
     says = f"{lean(value, of, against)}".replace("leans", "leans" if shown == 1 else "lean")
     verb = "" if says.startswith("lean") else "is " if shown == 1 else "are "
     text = f"{top} {verb}{says}: {_times(against, other)} and {_times(of, one)}"
-    text += f", {without} of {shown} without either." if shown > 1 else "."
     to = side(value, of, against)
+    if to is not None and (one > other) != (to == of):  # a reader would count, and wonder
+        text += f"; the {to} ones stand higher up, or in more results"
+    text += f". {without} of {shown} hold neither." if shown > 1 and without else "."
     if query_gender in (of, against) and to is not None:
         text += (
             f" The query reads as {query_gender}, so some lean that way is to be expected."

@@ -7,7 +7,7 @@
     const status = document.getElementById("status");
     const limit = document.getElementById("limit");
     const bound = document.getElementById("bound");
-    let asking = null, waiting = null;
+    let asking = null, waiting = null, shown = location.search;
     const address = () => {
       const given = new URLSearchParams(new FormData(form));
       return `/?${given}`;
@@ -37,6 +37,7 @@
         }
         document.querySelector(".examples")?.remove();
         if (remember) history.pushState(null, "", address()); else history.replaceState(null, "", address());
+        shown = location.search;
         document.title = `${form.q.value} – evenrank`;
       } catch (error) {
         if (error.name === "AbortError") return;
@@ -60,7 +61,7 @@
       bound.textContent = Number(limit.value).toFixed(2);
       if (form.even.checked) soon();
     });
-    addEventListener("popstate", () => location.reload());
+    addEventListener("popstate", () => { if (location.search !== shown) location.reload(); }); // not for #main
     follow();
   }
   const upload = document.getElementById("upload");

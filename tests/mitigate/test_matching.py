@@ -1,0 +1,162 @@
+"""Query matching: pairs are the best there are, and the distributions come out level."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+import evenrank as er
+from evenrank.mitigate.association_scores import association_scores
+from evenrank.mitigate.matching import drawn, matched
+
+numbers = st.lists(st.integers(0, 30).map(lambda n: n / 4), min_size=1, max_size=12).map(np.array)
+
+
+def best_by_assignment(a: np.ndarray, b: np.ndarray, caliper: float) -> tuple[int, float]:
+    """Most pairs within the caliper and their least distance, by the Hungarian method."""
+    distance = np.abs(a[:, None] - b[None, :])
+    worth = 1e6
+    cost = np.where(distance <= caliper, distance - worth, 0.0)
+    rows, columns = linear_sum_assignment(cost)
+    good = distance[rows, columns] <= caliper
+    return int(good.sum()), float(distance[rows, columns][good].sum())
+
+
+@settings(deadline=None)
+@given(numbers, numbers, st.sampled_from([0.0, 0.25, 1.0, 3.0, 100.0]))
+def test_matching_is_as_good_as_the_hungarian_method(a: np.ndarray, b: np.ndarray, caliper: float) -> None:
+    f, m = matched(a, b, caliper=caliper)
+    assert len(set(f.tolist())) == len(set(m.tolist())) == len(f)
+    assert (np.abs(a[f] - b[m]) <= caliper).all()
+    count, distance = best_by_assignment(a, b, caliper)
+    assert len(f) == count
+    assert np.abs(a[f] - b[m]).sum() == pytest.approx(distance)
+
+
+@settings(deadline=None)
+@given(numbers, numbers, st.integers(1, 5), st.sampled_from(["pooled", "male"]), st.integers(0, 3))
+def test_bins_keep_equally_many_and_as_many_as_the_shorter_side_has(
+    a: np.ndarray, b: np.ndarray, bins: int, edges_of: str, seed: int
+) -> None:
+    f, m = drawn(a, b, bins=bins, edges_of=edges_of, seed=seed)  # type: ignore[arg-type]
+    edges = np.histogram_bin_edges(b if edges_of == "male" else np.concatenate([a, b]), bins)
+    counts = [np.histogram(side, edges)[0] for side in (a, b)]
+    assert np.histogram(a[f], edges)[0].tolist() == np.minimum(*counts).tolist()
+    assert np.histogram(b[m], edges)[0].tolist() == np.minimum(*counts).tolist()
+    assert len(set(f.tolist())) == len(f) == len(m)
+
+
+@pytest.fixture(scope="module")
+def scores(shared: Path) -> tuple[Path, Path]:
+    return shared / "data/association/female.tsv.gz", shared / "data/association/male.tsv.gz"
+
+
+def test_on_real_scores_matching_levels_the_sides_and_keeps_nine_in_ten(scores: tuple[Path, Path]) -> None:
+    even = er.balance(*scores)
+    assert even.before.p < 1e-6
+    assert even.after.p > 0.9
+    assert even.report()["kept_of_smaller_side"] >= 0.9
+    assert even.after.pairs["female"] == even.after.pairs["male"] == even.kept.height // 2
+    distances = even.kept.group_by("pair").agg((pl.col("score").max() - pl.col("score").min()).alias("d"))
+    assert distances["d"].max() <= even.provenance["caliper"]
+
+
+def test_on_real_scores_pooled_bins_keep_13342_of_each(scores: tuple[Path, Path]) -> None:
+    even = er.balance(*scores, method="bins")
+    assert even.after.pairs == {"female": 13342, "male": 13342}
+    assert even.after.wasserstein > er.balance(*scores).after.wasserstein  # within a bin differences remain
+
+
+def test_the_same_seed_draws_the_same_queries() -> None:
+    sides = {f"f{n}": n / 7 for n in range(50)}, {f"m{n}": n / 9 for n in range(50)}
+    kept = [er.balance(*sides, method="bins", seed=seed).kept for seed in (1, 1, 2)]
+    assert kept[0].equals(kept[1])
+    assert not kept[0].equals(kept[2])
+
+
+def test_queries_of_neither_gender_all_stay(tmp_path: Path) -> None:
+    gamma = {"a": 1.0, "b": 1.0, "c": 5.0, "d": 2.0}
+    genders = {"a": "female", "b": "male", "c": "male", "d": "neutral"}
+    even = er.balance(gamma, genders=genders, caliper=0.1)
+    texts = {"a": "x", "b": "y", "c": "z", "d": "w"}
+    assert even.queries(texts)["query_id"].to_list() == ["a", "b", "d"]
+    qrels = {q: {f"d{q}": 1} for q in gamma}
+    assert even.qrels(qrels)["query_id"].to_list() == ["a", "b", "d"]
+
+
+def test_of_a_query_with_two_documents_one_may_go() -> None:
+    female = pl.DataFrame({"query_id": ["a", "a"], "doc_id": ["x", "y"], "score": [1.0, 9.0]})
+    male = pl.DataFrame({"query_id": ["b"], "doc_id": ["z"], "score": [1.0]})
+    even = er.balance(female, male, caliper=0.5)
+    judged = even.qrels({"a": {"x": 1, "y": 1, "w": 0}, "b": {"z": 1}})
+    assert judged.rows() == [("a", "x", 1), ("a", "w", 0), ("b", "z", 1)]
+
+
+def test_genders_are_written_only_if_asked_for(tmp_path: Path) -> None:
+    even = er.balance({"a": 1.0}, {"b": 1.0, "c": 7.0}, caliper=1)
+    queries, triples = (
+        {"a": "she runs", "b": "he runs", "c": "no"},
+        pl.DataFrame({"query_id": ["c", "a"], "n": [1, 2]}),
+    )
+    qrels = {"a": {"x": 1}, "b": {"y": 1}, "c": {"z": 1}}
+    names = {path.name for path in even.write(tmp_path, queries=queries, qrels=qrels, triples=triples)}
+    assert names == {"queries.tsv", "qrels.txt", "triples.jsonl", "report.json"}
+    assert (tmp_path / "queries.tsv").read_text() == "a\tshe runs\nb\the runs\n"
+    assert (tmp_path / "qrels.txt").read_text() == "a 0 x 1\nb 0 y 1\n"
+    assert (tmp_path / "triples.jsonl").read_text() == '{"query_id":"a","n":2}\n'
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["kept"] == {"female": {"before": 1, "after": 1}, "male": {"before": 2, "after": 1}}
+    assert "kept.tsv" in {path.name for path in even.write(tmp_path, genders=True)}
+    assert (tmp_path / "query_ids.txt").read_text() == "a\nb\n"
+
+
+def test_histograms_before_and_after_are_a_frame() -> None:
+    even = er.balance({"a": 1.0, "b": 3.0}, {"c": 1.0, "d": 3.1}, caliper=0.2, bins=3)
+    frame = even.frame()
+    assert frame.columns[0] == "when"
+    assert frame.group_by("when").agg(pl.col("pairs").sum())["pairs"].to_list() == [4, 4]
+
+
+def test_scores_of_an_index_are_those_of_its_bm25(tmp_path: Path) -> None:
+    docs = {"d1": "the nurse helps a man", "d2": "a doctor doctor and a nurse", "d3": "boats at sea"}
+    made = er.index(docs, tmp_path / "i")
+    queries = {"q1": "nurse man nurse", "q2": "doctor", "q3": "boats"}
+    qrels = {"q1": {"d1": 1, "d2": 1}, "q2": {"d2": 2, "d1": 0}, "q3": {"d1": 1, "gone": 1}}
+    found = {(q, d): s for q, d, s in association_scores(made, queries, qrels).iter_rows()}
+    run = er.search(made, queries)
+    expected = {(q, d): s for q, d, s, _ in run.iter_rows()}
+    assert found == {
+        key: pytest.approx(expected.get(key, 0.0))
+        for key in [("q1", "d1"), ("q1", "d2"), ("q2", "d2"), ("q3", "d1")]
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (({"a": 1.0},), "genders"),
+        (({"a": 1.0}, {"a": 1.0}), "both genders"),
+        (({"a": 1.0}, {"b": float("nan")}), "finite"),
+        (({"a": 1.0}, {"b": 99.0}), "close enough"),
+        (({"a": 1.0}, 3), "table"),
+        (({"a": 1.0}, pl.DataFrame({"q": ["x"]})), "header"),
+    ],
+)
+def test_bad_input_is_explained(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(er.InputError, match=message):
+        er.balance(*arguments, caliper=0.1)
+
+
+def test_too_wide_a_caliper_is_refused_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    from evenrank.mitigate import matching
+
+    monkeypatch.setattr(matching, "CELLS", 10)
+    with pytest.raises(er.InputError, match="narrower"):
+        matched(np.arange(5.0), np.arange(5.0), caliper=9)

@@ -1,0 +1,154 @@
+"""The monitor: it asks, keeps what it saw, tells, and survives being interrupted."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import evenrank as er
+from evenrank import demo
+from evenrank.cli import main
+from evenrank.errors import InputError
+from evenrank.measures.parse import parse_condition
+from evenrank.server.monitor import Watch, alerts, observe, seconds
+from evenrank.server.searching import Service
+from evenrank.server.store import Observation, Store, Value
+from evenrank.server.trend import trend_page
+
+QUERIES = str(demo.folder() / "queries.tsv")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The demo collection in SQLite's full-text search, as a live engine."""
+    path = tmp_path_factory.mktemp("engine") / "shop.db"
+    docs, _, _ = er.load(demo.folder())
+    with sqlite3.connect(path) as shop:
+        shop.execute("CREATE VIRTUAL TABLE docs USING fts5(doc_id UNINDEXED, text, tokenize = 'porter')")
+        shop.executemany("INSERT INTO docs VALUES (?, ?)", docs.frame().select("doc_id", "text").iter_rows())
+    return f"sqlite:///{path}?table=docs"
+
+
+def once(*given: str) -> int:
+    return main(["monitor", "--queries", QUERIES, "--once", *given])
+
+
+def test_a_live_engine_is_measured_as_its_run_would_be(engine: str) -> None:
+    seen = observe(Watch.of(engine, QUERIES, ["ARaB@10", "RaB@5"]))
+    run = er.search(engine, QUERIES, depth=10)
+    expected = er.measure(run, ["ARaB@10", "RaB@5"], docs=demo.folder() / "docs.tsv", queries=QUERIES)
+    assert [value.value for value in seen.values] == pytest.approx(
+        [expected["ARaB@10"].value, expected["RaB@5"].value]
+    )
+    assert seen.answered == run["query_id"].n_unique() and seen.problem is None
+    assert len(seen.per_query["ARaB@10"]) == seen.answered
+
+
+def test_a_bound_decides_the_exit_code(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert service.index is not None
+    given = ["--index", str(service.index.path), "--db", str(tmp_path / "bias.db")]
+    assert once(*given, "--fail-if", "abs(ARaB@10)>5") == 0
+    assert once(*given, "--fail-if", "abs(ARaB@10)>0.01", "--page", str(tmp_path / "trend.html")) == 1
+    assert "alert: abs(ARaB@10)>0.01: ARaB@10 is +" in capsys.readouterr().err
+    page = (tmp_path / "trend.html").read_text()
+    assert "Bound exceeded" in page and "<script" not in page and page.count("<svg") == 3
+    assert main(["monitor", "--db", str(tmp_path / "bias.db"), "--history", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["observations"]
+    assert len(found) == 2 and found[0]["answered"] == 60
+    assert main(["monitor", "--db", str(tmp_path / "bias.db"), "--history"]) == 0
+    assert "ARaB@10" in capsys.readouterr().out
+
+
+def test_an_engine_that_is_down_is_kept_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    db = tmp_path / "bias.db"
+    assert once("--engine", "http://127.0.0.1:9/?q={query}", "--set", "retries=0", "--db", str(db)) == 2
+    assert "alert: not measured" in capsys.readouterr().err
+    with Store(db) as store:
+        (seen,) = store.history()
+    assert seen.problem is not None and not seen.values
+    assert "Not measured" in trend_page([seen])
+
+
+def test_passwords_are_not_kept() -> None:
+    watch = Watch.of("postgresql://me:secret@localhost/shop?table=docs", {"q": "x"})
+    assert "secret" not in watch.source
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--once"], "either --engine URL or --index IDX"),
+        ([], "--once or --every"),
+        (["--once", "--every", "1d"], "choose one"),
+        (["--every", "1 fortnight"], "cannot be read"),
+        (["--every", "1s"], "between 10 seconds and a year"),
+        (["--history"], "no such file"),
+        (["--once", "--index", "x", "--fail-if", "ARaB>1"], "cut-off"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
+) -> None:
+    assert main(["monitor", "--db", str(tmp_path / "new.db"), "--queries", QUERIES, *given]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new.db").exists()
+
+
+def observation(day: int, value: float) -> Observation:
+    values = (Value("ARaB@10", value, value - 0.1, value + 0.1, 9),)
+    return Observation(
+        f"2026-01-{day:02d}T00:00:00Z", "somewhere", 9, 9, values, per_query={"ARaB@10": {"q": value}}
+    )
+
+
+def test_an_interrupted_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(tmp_path / "bias.db") as store:
+        store.add(observation(1, 0.1))
+        broken = observation(2, 0.2)
+        object.__setattr__(broken, "per_query", {"ARaB@10": {"q": object()}})  # what SQLite cannot hold
+        with pytest.raises(InputError, match="cannot be used"):
+            store.add(broken)
+        store.add(observation(3, 0.3))
+    with Store(tmp_path / "bias.db") as store:
+        assert [seen.time[8:10] for seen in store.history()] == ["01", "03"]
+        assert [seen.values[0].value for seen in store.history()] == [0.1, 0.3]
+
+
+def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("hello, this is text and no database" * 40)
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE mine (x)")
+    with Store(tmp_path / "new.db"):
+        pass
+    with sqlite3.connect(tmp_path / "new.db") as newer:
+        newer.execute("PRAGMA user_version = 99")
+    for name, why in (
+        ("text.db", "cannot be used"),
+        ("other.db", "something else"),
+        ("new.db", "another version"),
+    ):
+        with pytest.raises(InputError, match=why):
+            Store(tmp_path / name)
+
+
+def test_the_page_compares_one_source_with_itself(tmp_path: Path) -> None:
+    other = Observation("2026-01-01T00:00:00Z", "<b>elsewhere", 9, 9, (Value("RaB@10", 5.0, None, None, 9),))
+    page = trend_page([other, observation(2, 0.1), observation(3, 0.4)], [parse_condition("ARaB@10>0.3")])
+    assert "elsewhere" not in page and "+0.300 since the first" in page and "Bound exceeded" in page
+    assert trend_page([]).count("no observation yet") == 1
+    assert "&lt;b&gt;elsewhere" in trend_page([other])
+
+
+def test_what_cannot_be_checked_is_an_alert() -> None:
+    watch = Watch.of("x", {"q": "x"}, fail_if=["ARaB@10>1"])
+    undefined = Observation("t", "x", 1, 1, (Value("ARaB@10", None, None, None, 0),))
+    assert alerts(watch, undefined) == ["ARaB@10>1.0 cannot be checked: the value is undefined"]
+
+
+def test_periods() -> None:
+    assert [seconds(text) for text in ("30s", "1.5h", "1d", "2w")] == [30, 5400, 86_400, 1_209_600]

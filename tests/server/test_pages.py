@@ -1,0 +1,131 @@
+"""The pages: two rankers, the switch, the audit; every text stays text."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+import evenrank as er
+from evenrank import demo
+from evenrank.server.app import make_app
+from evenrank.server.limits import Limits
+from evenrank.server.searching import Service
+
+EVIL = """</script><script>alert(1)</script><img src=x onerror=alert(2)>'"--><svg onload=alert(3)>"""
+
+
+def test_both_rankers_answer_as_they_do_elsewhere(client: TestClient, service: Service) -> None:
+    page = client.get("/", params={"q": "nurse", "left": "bm25", "right": "tfidf"}).text
+    found = re.findall(r'<span class="mono">([^<]+)</span>', page)
+    expected = [
+        er.search(service.index, {"q": "nurse"}, ranker=name, depth=10)["doc_id"].to_list()
+        for name in ("bm25", "tfidf")
+    ]
+    assert found == [*expected[0], *expected[1]]
+
+
+def test_the_switch_keeps_the_lists_within_the_limit(client: TestClient) -> None:
+    asked = {"query": "nurse", "ranker": "bm25", "depth": 10}
+    before = client.post("/v1/search", json=asked).json()
+    after = client.post("/v1/search", json={**asked, "constrain": 0.1}).json()
+    assert abs(before["verdict"]["lean"]) > 0.1 >= abs(after["verdict"]["lean"])
+    assert after["constrained"]["possible"] and any(result["moved"] for result in after["results"])
+    page = client.get("/", params={"q": "nurse", "even": "1", "limit": "0.1"}).text
+    assert "Re-ranked to within ±0.10" in page and "before re-ranking" in page
+
+
+def test_a_part_is_the_list_without_the_page(client: TestClient) -> None:
+    part = client.get("/", params={"q": "nurse"}, headers={"x-part": "results"}).text
+    assert "<html" not in part and 'class="hits"' in part
+
+
+@pytest.mark.parametrize("query", ["", "   ", "zzzzqqq", "\x00", "nurse\x00", "🙂", '"', "a" * 1000, "%s{}"])
+def test_odd_queries_are_answered(client: TestClient, query: str) -> None:
+    assert client.get("/", params={"q": query}).status_code == 200
+    assert client.post("/v1/search", json={"query": query}).status_code == 200
+
+
+def test_odd_parameters_are_refused_or_mended(client: TestClient) -> None:
+    assert client.get("/", params={"q": "nurse", "limit": "x"}).status_code == 422
+    assert client.get("/", params={"q": "nurse", "limit": "nan", "even": "1"}).status_code == 422
+    assert client.get("/", params={"q": "nurse", "limit": "-5", "even": "1"}).status_code == 200
+    assert client.get("/", params={"q": "nurse", "left": EVIL}).status_code == 200
+    assert client.get("/", params={"q": "a" * 1001}).status_code == 422
+
+
+def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
+    docs = {f"d{i}{EVIL}": f"{word} nurse {EVIL}" for i, word in enumerate(["he", "she", "man"])}
+    service = Service(er.index(docs, tmp_path / "index"), examples=[EVIL])
+    with TestClient(make_app(service), base_url="http://localhost") as client:
+        for page in (client.get("/"), client.get("/", params={"q": f"nurse {EVIL}", "even": "1"})):
+            assert "alert(1)" in page.text
+            assert "<img" not in page.text and "<script>" not in page.text and "<svg onload" not in page.text
+
+
+def uploaded(client: TestClient, **files: Any) -> Any:
+    return client.post("/audit", files=files, headers={"accept": "text/html"})
+
+
+@pytest.fixture(scope="module")
+def run() -> bytes:
+    lines = (demo.folder() / "bm25.run").read_text().splitlines(keepends=True)
+    return "".join(line for line in lines if line.split()[0] <= "q12").encode()
+
+
+def test_an_uploaded_run_becomes_a_report(client: TestClient, run: bytes) -> None:
+    here = demo.folder()
+    answer = uploaded(
+        client,
+        run=(f"mine{EVIL}.run.gz", gzip.compress(run)),
+        qrels=("qrels.txt", (here / "qrels.txt").read_bytes()),
+        baseline=("", b""),
+    )
+    assert answer.status_code == 200, answer.text
+    assert answer.url.path.startswith("/audits/")
+    assert "nDCG@10" in answer.text and "ARaB@10" in answer.text
+    assert "<img src=x" not in answer.text and "<svg onload" not in answer.text
+    assert client.get(answer.url.path).text == answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.run", b"", "choose the file"),
+        ("broken.run", b"q1 Q0 d1\n", "broken.run"),
+        ("picture.png", b"\x89PNG\x00\xff" * 50, "picture.png"),
+        ("strange.run", b"q1 Q0 nothing-like-this 1 2.0 x\n", "strange"),
+    ],
+)
+def test_a_file_that_is_no_run_is_refused_by_name(
+    client: TestClient, name: str, content: bytes, message: str
+) -> None:
+    answer = uploaded(client, run=(name, content))
+    assert answer.status_code == 422
+    said = re.search(r'role="alert">.*?<li>(.*?)</li>', answer.text, re.DOTALL)
+    assert said is not None and message in said[1] and "/tmp" not in said[1]
+
+
+def test_audits_have_limits(service: Service, run: bytes) -> None:
+    limits = Limits(audit_seconds=0.05, upload=1 << 20)
+    with TestClient(make_app(service, limits=limits), base_url="http://localhost") as client:
+        answer = uploaded(client, run=("a.run", run))
+        assert answer.status_code == 503 and "longer than 0.05 seconds" in answer.text
+        assert uploaded(client, run=("a.run", b"x" * (2 << 20))).status_code == 413
+
+
+def test_reports_that_are_not_there(client: TestClient) -> None:
+    answer = client.get("/audits/..%2f..%2fetc")
+    assert answer.status_code == 404
+    assert "gone" in client.get("/audits/abc").text
+
+
+def test_the_reference_describes_every_operation_without_the_network(client: TestClient) -> None:
+    page = client.get("/docs").text
+    for path in client.get("/openapi.json").json()["paths"]:
+        assert path in page
+    assert "http" not in re.sub(r"http://127\.0\.0\.1:8000", "", page)

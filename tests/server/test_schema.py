@@ -1,0 +1,49 @@
+"""The interface keeps to its description: generated requests, right and wrong, find nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+
+from evenrank.server.app import make_app
+from evenrank.server.limits import Limits
+from evenrank.server.searching import Service
+
+load_all_checks()
+OPERATIONS = [("/v1/evaluate", "POST"), ("/v1/search", "POST"), ("/v1/classify", "POST"), ("/healthz", "GET")]
+
+
+@pytest.fixture(scope="module")
+def description(service: Service) -> Any:
+    app = make_app(service, limits=Limits(seconds=120), hosts=None)
+    return schemathesis.openapi.from_asgi("/openapi.json", app)
+
+
+def test_every_operation_is_tried(description: Any) -> None:
+    found = [(o.ok().path, o.ok().method.upper()) for o in description.get_all_operations()]
+    assert sorted(found) == sorted(OPERATIONS)
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_generated_requests_find_nothing(
+    description: Any, path: str, method: str, mode: GenerationMode
+) -> None:
+    if method == "GET" and mode is GenerationMode.NEGATIVE:
+        pytest.skip("takes nothing that could be wrong")
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(case=description[path][method].as_strategy(generation_mode=mode))
+    def tried(case: Any) -> None:
+        answer = case.call()
+        # That shares add up to at most 1 is a rule that JSON Schema cannot express.
+        together = answer.status_code == 422 and b"target" in answer.content
+        accepted = CHECKS.get_one("positive_data_acceptance")
+        case.validate_response(answer, excluded_checks=[accepted] if together else [])
+
+    tried()
