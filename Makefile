@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench evidence clean
+.PHONY: demo test lint docs bench evidence clean
 
 demo: .venv/user
-	$(BIN)/evenrank demo
+	$(BIN)/evenrank demo -o build/demo
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -16,6 +16,10 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "the site is in site/: open site/index.html"
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks

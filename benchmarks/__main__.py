@@ -26,6 +26,7 @@ _ALL = (
     "bm25",
     "classify",
     "transformer",
+    "server_load",
 )
 _RESULTS = Path(__file__).with_name("results.json")
 

@@ -193,6 +193,13 @@ def matching(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def server_load(data: Path) -> dict[str, Any]:
+    """The server under load: 10,000 requests, which take three and a half minutes."""
+    from benchmarks.server_load import server_load as found
+
+    return found(data)
+
+
 _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "authors-code": authors_code,
     "human-labels": human_labels,
@@ -213,6 +220,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "counterfactual": counterfactual,
     "matching": matching,
     "constrain": constrain,
+    "server-load": server_load,
     "query-gender-transformer": query_gender_transformer,
 }
 

@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import xxhash
 
+from benchmarks.classifier_evidence import PUBLISHED, training_vectors
 from benchmarks.corpus import shared
 from evenrank.queries.classifier import LABELS, seen_in_training
 from evenrank.queries.crossvalidation import (
     calibration_error,
     confusion_matrix,
+    crossvalidate,
     f1_scores,
     label_codes,
     stratified_folds,
@@ -33,24 +36,23 @@ from evenrank.queries.static_classifier import StaticClassifier
 from evenrank.queries.transformer_classifier import MEMBER_SEEDS, TransformerClassifier, averaged
 from evenrank.queries.transformer_training import Recipe
 from evenrank.stats import mean_interval
+from evenrank.vectors import Vectors
 
+Found = dict[int, npt.NDArray[np.float64]]
+"""Probabilities of all queries, for each seed by models that had not seen them."""
 FOLDS = 5
 SEEDS = (0, 1, 2)
 # The encoder alone; the static classifier, which takes seconds, is added when the folds are there.
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
-    "full": {},
-    "no word vectors": {"vectors": ()},
-    "no names": {"names": False},
-    "neither": {"vectors": (), "names": False},
-    "with swaps": {"swaps": True},
+    "full": {"lexicon_words": True},
+    "no gendered words as queries": {"lexicon_words": False},
+    "no gendered words, no word vectors": {"lexicon_words": False, "vectors": ()},
+    "no names": {"lexicon_words": False, "names": False},
+    "no gendered words, no word vectors, no names": {"lexicon_words": False, "vectors": (), "names": False},
+    "no gendered words, with swaps": {"lexicon_words": False, "swaps": True},
 }
 # Seeds per configuration: all for the one that is published, fewer where a minute a fold is not worth it.
 _ABLATION_SEEDS = (0,)
-_PUBLISHED = {
-    "BERT-base-uncased": {"accuracy": 0.856, "female": 0.816, "male": 0.872, "neutral": 0.862},
-    "DistilBERT-base-uncased": {"accuracy": 0.847, "female": 0.815, "male": 0.861, "neutral": 0.853},
-    "Word2Vec + SVM": {"accuracy": 0.757, "female": 0.626, "male": 0.756, "neutral": 0.809},
-}
 
 
 def annotated(data: Path) -> tuple[list[str], list[str]]:
@@ -70,12 +72,9 @@ def _table(data: Path, name: str) -> pl.DataFrame:
     )
 
 
-def _vectors(data: Path) -> tuple[Path, ...]:
-    return (data / "data" / "vectors" / "glove-100d.bin.gz",)
-
-
 def _settings(data: Path, name: str) -> dict[str, Any]:
-    return {"vectors": _vectors(data), "static_share": 0.0, **CONFIGURATIONS[name]}
+    glove = data / "data" / "vectors" / "glove-100d.bin.gz"
+    return {"vectors": (glove,), "static_share": 0.0, **CONFIGURATIONS[name]}
 
 
 def encoder_fold(data: Path, name: str, seed: int, fold: int, member: int = 0) -> dict[str, Any]:
@@ -114,7 +113,7 @@ def _kept(data: Path, name: str, seed: int, fold: int, member: int) -> Path:
     return cache / "transformer-evidence" / f"{key}.{seed}.{fold}.json"
 
 
-def _encoder(data: Path, name: str, seed: int, count: int, members: int = 1) -> np.ndarray:
+def _encoder(data: Path, name: str, seed: int, count: int, members: int = 1) -> npt.NDArray[np.float64]:
     found = np.zeros((count, len(LABELS)))
     for fold in range(FOLDS):
         for member in range(members):
@@ -123,18 +122,7 @@ def _encoder(data: Path, name: str, seed: int, count: int, members: int = 1) -> 
     return found
 
 
-def _static(data: Path, texts: list[str], labels: list[str], seed: int) -> np.ndarray:
-    part = stratified_folds(label_codes(labels), FOLDS, seed)
-    found = np.empty((len(texts), len(LABELS)))
-    for fold in range(FOLDS):
-        inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
-        model = StaticClassifier(vectors=_vectors(data))
-        model.fit([texts[i] for i in inside], [labels[i] for i in inside], seed=seed)
-        found[outside] = model.predict_proba([texts[i] for i in outside])
-    return found
-
-
-def _measured(found: dict[int, np.ndarray], truth: np.ndarray) -> dict[str, Any]:
+def _measured(found: Found, truth: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Accuracy with its interval over queries, F1 of each class, calibration; by seed and fold too."""
     right = {seed: (p.argmax(1) == truth).astype(float) for seed, p in found.items()}
     matrices = {seed: confusion_matrix(truth, p.argmax(1)) for seed, p in found.items()}
@@ -163,36 +151,77 @@ def transformer(data: Path) -> dict[str, Any]:
     """Everything docs/query-gender-transformer.md quotes; folds that are not kept are made first."""
     texts, labels = annotated(data)
     truth = label_codes(labels)
-    share = float(TransformerClassifier().options["static_share"])
-    static = {seed: _static(data, texts, labels, seed) for seed in SEEDS}
-    encoder = {seed: _encoder(data, "full", seed, len(texts)) for seed in SEEDS}
-    both = {seed: averaged(encoder[seed], static[seed], share) for seed in SEEDS}
-    ablation = {
-        "as published": {seed: both[seed] for seed in _ABLATION_SEEDS},
-        "no static classifier": {seed: encoder[seed] for seed in _ABLATION_SEEDS},
-        "static classifier only": {seed: static[seed] for seed in _ABLATION_SEEDS},
+    chosen = TransformerClassifier().options
+    share, members = float(chosen["static_share"]), int(chosen["members"])
+    vectors = training_vectors(data)
+    static = dict(
+        zip(
+            SEEDS,
+            crossvalidate(
+                lambda: StaticClassifier(vectors=vectors), texts, labels, seeds=SEEDS
+            ).probabilities,
+            strict=True,
+        )
+    )
+    encoders = {
+        number: {seed: _encoder(data, "full", seed, len(texts), number) for seed in SEEDS}
+        for number in range(1, members + 1)
     }
-    for name in CONFIGURATIONS:
-        if name != "full":
-            alone = {seed: _encoder(data, name, seed, len(texts)) for seed in _ABLATION_SEEDS}
-            ablation[f"{name}, no static classifier"] = alone
     seconds = [
         encoder_fold(data, "full", seed, fold)["cpu seconds"] for seed in SEEDS for fold in range(FOLDS)
     ]
+    both = {number: _with(found, static, share) for number, found in encoders.items()}
     return {
         "queries": len(texts),
-        "published": _PUBLISHED,
-        "encoder + static classifier": _measured(both, truth),
-        "encoder": _measured(encoder, truth),
-        "ablation, seed 0": {
-            name: {key: value for key, value in _measured(found, truth).items() if key in _SHORT}
-            for name, found in ablation.items()
+        "published": {name: list(row) for name, row in PUBLISHED.items()},
+        "encoder + static classifier": _measured(both[members], truth),
+        "by number of encoders": {
+            str(number): {
+                "encoders": _short(encoders[number], truth),
+                "encoders + static classifier": _short(both[number], truth),
+            }
+            for number in encoders
         },
-        "settings": {**asdict(Recipe()), "static_share": share, "names": True, "vectors": "GloVe 6B, 100d"},
+        "static classifier": _short(static, truth),
+        "ablation, one encoder": _ablation(data, encoders[1], static, share, truth),
+        "settings": {
+            **asdict(Recipe()),
+            **chosen,
+            "vectors": "GloVe 6B, 100d; for the static classifier also words as MiniLM encodes them",
+        },
         "settings chosen": _CHOSEN,
-        "median CPU seconds to train a fold": round(float(np.median(seconds)), 1),
-        **_on_all(data, texts, labels),
+        "median CPU seconds to train an encoder on four folds": round(float(np.median(seconds)), 1),
+        **_on_all(vectors, data, texts, labels),
     }
+
+
+def _ablation(
+    data: Path, full: Found, static: Found, share: float, truth: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """What each part brings: with all seeds where the folds are there anyway, else with one."""
+    plain = {seed: _encoder(data, "no gendered words as queries", seed, len(truth)) for seed in SEEDS}
+    found = {
+        "encoder": _short(full, truth),
+        "encoder, no gendered words as queries": _short(plain, truth),
+        "encoder + static classifier": _short(_with(full, static, share), truth),
+        "encoder, no gendered words as queries, + static classifier": _short(
+            _with(plain, static, share), truth
+        ),
+        "encoder, no gendered words as queries, seed 0": _short({0: plain[0]}, truth),
+    }
+    for name in CONFIGURATIONS:
+        if name not in ("full", "no gendered words as queries"):
+            alone = {seed: _encoder(data, name, seed, len(truth)) for seed in _ABLATION_SEEDS}
+            found[f"encoder, {name}, seed 0"] = _short(alone, truth)
+    return found
+
+
+def _with(encoder: Found, static: Found, share: float) -> Found:
+    return {seed: averaged(encoder[seed], static[seed], share) for seed in encoder}
+
+
+def _short(found: Found, truth: npt.NDArray[np.int64]) -> dict[str, Any]:
+    return {key: value for key, value in _measured(found, truth).items() if key in _SHORT}
 
 
 _SHORT = ("accuracy", "low", "high", "f1", "ece")
@@ -203,9 +232,9 @@ _CHOSEN = (
 )
 
 
-def _on_all(data: Path, texts: list[str], labels: list[str]) -> dict[str, Any]:
+def _on_all(vectors: tuple[Vectors, ...], data: Path, texts: list[str], labels: list[str]) -> dict[str, Any]:
     """Trained on all annotated queries: agreement with the labels of the thesis' model, and speed."""
-    model = TransformerClassifier(vectors=_vectors(data)).fit(texts, labels, seed=0)
+    model = TransformerClassifier(vectors=vectors).fit(texts, labels, seed=0)
     predicted = _table(data, "predicted")
     new = predicted.filter(pl.Series(~seen_in_training(model, predicted["text"].to_list())))
     found = model.predict_proba(new["text"].to_list())
@@ -219,6 +248,10 @@ def _on_all(data: Path, texts: list[str], labels: list[str]) -> dict[str, Any]:
             "agreement where it is at least 0.9 sure": float((found.argmax(1) == truth)[sure].mean()),
             "share where it is at least 0.9 sure": float(sure.mean()),
             "confusion, rows are theirs": confusion_matrix(truth, found.argmax(1)).tolist(),
+            "of each class": {
+                label: float((found.argmax(1) == truth)[truth == code].mean())
+                for code, label in enumerate(LABELS)
+            },
         },
         "throughput": throughput(model, new["text"].to_list()),
     }

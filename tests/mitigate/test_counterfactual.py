@@ -102,6 +102,19 @@ def test_given_variants_are_compared_instead(vectors: str) -> None:
         er.counterfactual(DOCS, QUERIES, variants=bad)
 
 
+def test_a_list_that_is_not_there_or_no_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(er.InputError, match="no such file"):
+        er.counterfactual(DOCS, QUERIES, variants=tmp_path / "none.tsv")
+    (tmp_path / "bad.tsv").write_text("f\tm\nd1\td2\n")
+    with pytest.raises(er.InputError, match="columns female and male"):
+        er.counterfactual(DOCS, QUERIES, variants=tmp_path / "bad.tsv")
+
+
+def test_queries_that_find_nothing_leave_nothing_to_say() -> None:
+    line = er.counterfactual(DOCS, {"q": "zebra"}).summary[0]
+    assert (line.queries, line.pairs, line.rank_shift.value, line.ties, line.p) == (0, 0, None, None, None)
+
+
 def test_judgments_choose_the_pairs() -> None:
     found = er.counterfactual(DOCS, QUERIES, qrels={"q1": {"d1": 1, "d4": 0}, "q2": {"d3": 1}})
     assert found.pairs.select("query_id", "doc_id").rows() == [("q1", "d1"), ("q2", "d3")]

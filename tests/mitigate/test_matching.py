@@ -160,3 +160,12 @@ def test_too_wide_a_caliper_is_refused_before_memory_runs_out(monkeypatch: pytes
     monkeypatch.setattr(matching, "CELLS", 10)
     with pytest.raises(er.InputError, match="narrower"):
         matched(np.arange(5.0), np.arange(5.0), caliper=9)
+
+
+def test_files_of_triples_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    even = er.balance({"a": 1.0}, {"b": 1.0})
+    with pytest.raises(er.InputError, match="no such file"):
+        even.triples(tmp_path / "none.jsonl")
+    (tmp_path / "bad.jsonl").write_text("{not json\n")
+    with pytest.raises(er.InputError, match="JSONL"):
+        even.triples(tmp_path / "bad.jsonl")

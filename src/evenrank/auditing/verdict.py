@@ -115,12 +115,6 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     found = [
         Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
     ]
-    if m.ties is not None and m.ties >= TIED:
-        text = (
-            f"In {m.ties:.0%} of the queries tied scores leave the order to the documents' ids; "
-            "ties='expected' gives the mean over all orders."
-        )
-        found.append(Finding("ties", m.run, text))
     if "collection" in m.background:
         offered = m.background["collection"]["value"]
         text = f"The collection itself is at {offered:+.3f}"
@@ -133,12 +127,18 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
             text += ": the ranking leans elsewhere than what it searches."
         found.append(Finding("collection", m.run, text, established=False))
     beyond = m.beyond(0.1)
-    if beyond is not None and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
+    if beyond and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
         text = (
             f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average, "
             f"{beyond:.0%} of them by more than 0.1; opposite ones cancel."
         )
         found.append(Finding("spread", m.run, text))
+    if m.ties is not None and m.ties >= TIED:
+        text = (
+            f"In {m.ties:.0%} of the queries tied scores leave the order to the documents' ids; "
+            "ties='expected' gives the mean over all orders."
+        )
+        found.append(Finding("ties", m.run, text))
     return found
 
 

@@ -21,7 +21,7 @@ def classify_command(
         str, typer.Argument(metavar="QUERIES", help="query_id<TAB>text, JSONL, TREC topics or Parquet.")
     ],
     model: Annotated[
-        str, typer.Option(metavar="NAME|DIR", help="static, lexicon, transformer, or a trained model.")
+        str, typer.Option(metavar="NAME|DIR", help="static, lexicon, or the folder of a trained model.")
     ] = "static",
     min_confidence: Annotated[
         float | None,
@@ -61,17 +61,24 @@ def classify_command(
 def classify_train_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="query_id<TAB>text<TAB>label.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where the model goes.")],
-    model: Annotated[str, typer.Option(metavar="NAME", help="static, lexicon or transformer.")] = "static",
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="static, lexicon, svm or transformer.")
+    ] = "static",
     vectors: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Word vectors for static; may be repeated, and should be given."),
+        typer.Option(metavar="FILE", help="Word vectors; may be repeated, and should be given."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|DIR", help="Encoder to fine-tune; for transformer. [default: MiniLM]"),
     ] = None,
     swaps: Annotated[
-        float, typer.Option(min=0, help="Weight of each query with its gender swapped; for static.")
+        float,
+        typer.Option(min=0, help="Weight of each query with its gender swapped; for transformer 0 or 1."),
     ] = 0.0,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="PART", help="Leave out names, lexicon, terms, letters, …; for static."),
+        typer.Option(metavar="PART", help="Leave out names, lexicon, terms, letters, …"),
     ] = None,
     cv: Annotated[int, typer.Option(min=0, help="Folds of the cross-validation; 0 for none.")] = 5,
     seeds: Annotated[int, typer.Option(min=1, help="How often it is repeated.")] = 3,
@@ -89,7 +96,7 @@ def classify_train_command(
     from evenrank.queries.model_card import write_card
 
     queries = read_labelled(data)
-    make = _maker(model, vectors or [], swaps, without or [])
+    make = _maker(model, vectors or [], swaps, without or [], checkpoint)
     if queries.left_out:
         note(f"{queries.left_out:,} queries left out: empty, or of other or multiple genders")
     found = None
@@ -121,22 +128,47 @@ class _Make:
         return self.kind(**self.settings)
 
 
-def _maker(name: str, vectors: list[str], swaps: float, without: list[str]) -> _Make:
-    if name != "static":
+def _maker(name: str, vectors: list[str], swaps: float, without: list[str], checkpoint: str | None) -> _Make:
+    from evenrank.queries.classifier import kind_of
+
+    kind_of(name)  # an unknown name is refused before anything else
+    if checkpoint is not None and name != "transformer":
+        raise InputError("--checkpoint goes with --model transformer")
+    if name == "lexicon":
         if vectors or swaps or without:
-            raise InputError("--vectors, --swaps and --without go with --model static")
+            raise InputError("--vectors, --swaps and --without go with --model static or transformer")
         return _Make(name)
+    if not vectors:
+        note("no --vectors: the model will know less about words that no training query has")
+    if name == "svm":
+        if swaps or without:
+            raise InputError("--swaps and --without go with --model static or transformer")
+        return _Make(name, vectors=tuple(vectors))
+    if name == "transformer":
+        if swaps not in (0, 1):
+            raise InputError(f"--swaps {swaps:g}: a transformer learns from swapped queries (1) or not (0)")
+        _choose(without, ("names", "lexicon"))
+        return _Make(
+            name,
+            checkpoint=checkpoint,
+            vectors=tuple(vectors),
+            names="names" not in without,
+            lexicon_words="lexicon" not in without,
+            swaps=swaps > 0,
+        )
     from evenrank.queries.static_classifier import StaticSettings
     from evenrank.vectors import load
 
     settings = StaticSettings()
-    if unknown := set(without) - set(settings.parts):
-        raise InputError(f"--without {sorted(unknown)[0]}: choose from {', '.join(settings.parts)}")
+    _choose(without, settings.parts)
     parts = tuple(part for part in settings.parts if part not in without)
     settings = StaticSettings(parts=parts, swaps=swaps)
-    if not vectors:
-        note("no --vectors: the model will know less about words that no training query has")
     return _Make(name, settings=settings, vectors=tuple(load(path) for path in vectors))
+
+
+def _choose(without: list[str], parts: tuple[str, ...]) -> None:
+    if unknown := set(without) - set(parts):
+        raise InputError(f"--without {sorted(unknown)[0]}: choose from {', '.join(parts)}")
 
 
 def _tsv(found: pl.DataFrame) -> str:

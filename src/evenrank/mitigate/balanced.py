@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank import tables
 from evenrank.errors import InputError
-from evenrank.formats.files import writing
+from evenrank.formats.files import reading, writing
 from evenrank.measures.associating import Association
 
 
@@ -68,7 +68,7 @@ class Balanced:
 
     def triples(self, x: Any) -> pl.DataFrame:
         """Of these triples (a table with ``query_id``) those of queries that stay."""
-        frame = x if isinstance(x, pl.DataFrame) else pl.read_ndjson(x)
+        frame = x if isinstance(x, pl.DataFrame) else _read_triples(x)
         if "query_id" not in frame.columns:
             raise InputError(f"triples need a column query_id; found: {', '.join(frame.columns[:6])}")
         return frame.filter(pl.col("query_id").cast(pl.String).is_in(self._query_ids()))
@@ -130,6 +130,14 @@ class Balanced:
         """The queries that stay, in the order of the scores: a query stays if one of its pairs does."""
         kept = self.scores.filter(pl.col("query_id").is_in(self.kept["query_id"].unique().to_list()))
         return [*kept["query_id"].unique(maintain_order=True).to_list(), *self.neither]
+
+
+def _read_triples(path: Any) -> pl.DataFrame:
+    with reading(path):
+        try:
+            return pl.read_ndjson(path)
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"not readable as JSONL: {str(error).splitlines()[0]}", path=path) from None
 
 
 def _short(found: Association) -> dict[str, Any]:

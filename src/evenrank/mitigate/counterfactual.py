@@ -21,6 +21,7 @@ import evenrank
 from evenrank import tables
 from evenrank.errors import InputError
 from evenrank.formats.blocks import Block
+from evenrank.formats.files import reading
 from evenrank.mitigate.counterfactual_result import Counterfactual, summarised
 from evenrank.mitigate.swap import Swapper, swap, swapper
 from evenrank.rankers import catalogue
@@ -200,7 +201,7 @@ def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, p
 
 def _variants(x: Any, searched: Index) -> pl.DataFrame:
     """Given pairs of documents, the female one first."""
-    frame = x if isinstance(x, pl.DataFrame) else pl.read_csv(x, separator="\t", infer_schema=False)
+    frame = x if isinstance(x, pl.DataFrame) else _read_variants(x)
     if not {"female", "male"} <= set(frame.columns):
         raise InputError(f"variants need the columns female and male; found: {', '.join(frame.columns[:6])}")
     pairs = frame.select(doc_id=pl.col("female").cast(pl.String), mirror_id=pl.col("male").cast(pl.String))
@@ -209,6 +210,14 @@ def _variants(x: Any, searched: Index) -> pl.DataFrame:
         if len(missing):
             raise InputError(f"variants name the document {missing[0]}, which the collection lacks")
     return pairs.with_columns(lean=pl.lit("female"))
+
+
+def _read_variants(path: Any) -> pl.DataFrame:
+    with reading(path):
+        try:
+            return pl.read_csv(path, separator="\t", infer_schema=False)
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"not readable as TSV: {str(error).splitlines()[0]}", path=path) from None
 
 
 def _paired(

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from evenrank.queries.word_lists import census_names, clear_names, gendered_words
 from evenrank.vectors.wordsets import DEFINITION, MIRRORED
 
@@ -18,6 +20,9 @@ _PAIRS = """
     mommy daddy, mama papa, nun monk, hostess host, stepmother stepfather, stepdaughter stepson,
     girlfriends boyfriends, brides grooms, nieces nephews, aunts uncles, hen rooster, cow bull
 """
+_PRONOUNS = frozenset("he she him her his hers himself herself".split())
+_FRAMES = ("{query} for {word}", "{word} {query}")
+_PRONOUN_FRAMES = ("{query} {word}", "{word} {query}")
 
 
 def swapped(texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -39,10 +44,28 @@ def swapped(texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], lis
     return found, flipped
 
 
-def lexicon_samples() -> tuple[list[str], list[str]]:
-    """Each gendered word of the published lists as a query of its own (Bigdeli, thesis, §3.1.1.1)."""
+def lexicon_samples(
+    texts: Sequence[str] = (), labels: Sequence[str] = (), *, times: int = 1
+) -> tuple[list[str], list[str]]:
+    """Each gendered word of the published lists as a query of its own, and as a part of neutral queries.
+
+    The annotated queries were chosen to hold no such word (Rekabsaz and Schedl 2020), so a classifier cannot
+    learn from them that *best shoes for men* is about men. Bigdeli (thesis, §3.1.1.1) adds the words alone.
+    Alone they do not tell what a word is worth beside others, so each is also put into `times` queries that
+    were neutral before it came.
+    """
     words = gendered_words()
-    return list(words), list(words.values())
+    found, genders = list(words), list(words.values())
+    neutral = [text for text, label in zip(texts, labels, strict=True) if label == "neutral"]
+    if not neutral:
+        return found, genders
+    chosen = np.random.default_rng(len(neutral)).permutation(len(neutral))
+    for at, (word, gender) in enumerate(times * list(words.items())):
+        frames = _PRONOUN_FRAMES if word in _PRONOUNS else _FRAMES
+        query = neutral[chosen[at % len(neutral)]]
+        found.append(frames[(at + at // len(words)) % len(frames)].format(query=query, word=word))
+        genders.append(gender)
+    return found, genders
 
 
 @lru_cache(maxsize=1)

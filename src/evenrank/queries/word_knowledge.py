@@ -60,6 +60,11 @@ class WordKnowledge:
             place_at[word.start() : word.end()] = self._places.get(word.group(), len(self.words))
         return self.rows[place_at[np.minimum(starts, len(text))]].astype(np.float32)
 
+    def mean(self, text: str) -> Floats:
+        """The mean of the numbers of the words that are known; zeros if none is."""
+        places = [self._places[word] for word in WORD.findall(text) if word in self._places]
+        return self.rows[places or [-1]].astype(np.float32).mean(0)
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What :meth:`from_arrays` takes."""
         text = "\n".join(self.words).encode()

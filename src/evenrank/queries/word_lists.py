@@ -18,6 +18,8 @@ LISTS = ("rekabsaz2020", "fabris2020")
 """Published words that are female or male by meaning."""
 FEWEST = 0.002
 """Per cent of people; added to both shares of a name, so that a rare name on one list only is not certain."""
+AMBIGUOUS = frozenset(("ma", "pa", "ms", "bachelor", "bachelors"))
+"""On the published lists, but in queries mostly states, a disease or software, and degrees."""
 CLEAR = 0.8
 """Of the bearers of a given name that tells a gender, at least this share has it."""
 
@@ -54,11 +56,11 @@ def census_names() -> dict[str, Name]:
 
 @lru_cache(maxsize=1)
 def gendered_words() -> dict[str, str]:
-    """Word to ``female`` or ``male``: single words of the published lists."""
+    """Word to ``female`` or ``male``: single words of the published lists, less the ambiguous ones."""
     found: dict[str, str] = {}
     for source in LISTS:
         for group, words in lexicon(source).groups.items():
-            found |= {word: group for word in words if word.isalnum()}
+            found |= {word: group for word in words if word.isalnum() and word not in AMBIGUOUS}
     return found
 
 

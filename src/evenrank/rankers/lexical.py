@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece
+_NO_TABLE = np.zeros((1, 1))
 
 
 @dataclass(frozen=True)
@@ -153,20 +154,26 @@ def _prepared(index: Index, bags: Bags, model: Model) -> Asked:
     none = np.zeros(len(terms))
     if isinstance(model, BM25):
         idf = np.log1p((total - df + 0.5) / (df + 0.5))
-        norms = index.derived(("norms", model), lambda: _bm25_norms(index, model))
-        highest = index.derived(("highest norm", model), lambda: float(norms.max(initial=0.0)))
+        rows, worth = index.derived(("worth", model), lambda: _bm25_worth(index, model))
         most = index.collection_frequency[terms] - df + 1  # no document has a term more often
         weights = bags.weights * idf
-        bounds = weights * most / (most - 1 + 1 / highest)
+        bounds = weights * most / (most + worth[:, 0].min(initial=np.inf))
         order = np.lexsort((terms, -bounds, _rows(bags)))
         return scoring.Asked(
-            scoring.BM25, bags.offsets, terms[order], weights[order], none, norms, bounds[order]
+            scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth, bounds[order]
         )
     if isinstance(model, Dirichlet):
         share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
         norms = index.derived(("norms", model), lambda: np.log(model.mu / (index.lengths + model.mu)))
         return scoring.Asked(
-            scoring.DIRICHLET, bags.offsets, terms, bags.weights, model.mu * share, norms, none + np.inf
+            scoring.DIRICHLET,
+            bags.offsets,
+            terms,
+            bags.weights,
+            model.mu * share,
+            norms,
+            _NO_TABLE,
+            none + np.inf,
         )
     if isinstance(model, TfIdf):
         idf = np.log1p(total / df)
@@ -174,7 +181,9 @@ def _prepared(index: Index, bags: Bags, model: Model) -> Asked:
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
         weights = weights * idf / sizes[_rows(bags)]
-        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms, none + np.inf)
+        return scoring.Asked(
+            scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE, none + np.inf
+        )
     raise InputError(f"{show(model)} is no model; give BM25(), Dirichlet() or TfIdf()")
 
 
@@ -191,9 +200,18 @@ def _rows(bags: Bags) -> np.ndarray:
     return np.repeat(np.arange(len(bags.offsets) - 1), np.diff(bags.offsets))
 
 
-def _bm25_norms(index: Index, model: BM25) -> np.ndarray:
+def _bm25_worth(index: Index, model: BM25) -> tuple[np.ndarray, np.ndarray]:
+    """By length of document, what a term is worth that occurs 1, 2, … times; and each document's length."""
+    from evenrank.rankers.scoring import TABLE
+
+    lengths, rows = np.unique(index.lengths, return_inverse=True)
     mean = index.tokens / index.documents or 1.0
-    return 1 / (1 + model.k1 * (1 - model.b + model.b * (index.lengths / mean)))
+    penalty = model.k1 * (1 - model.b + model.b * (lengths / mean))
+    counts = np.arange(TABLE)
+    with np.errstate(invalid="ignore"):
+        worth = counts / (counts + penalty[:, None])
+    worth[:, 0] = penalty
+    return rows.astype(np.uint32), worth
 
 
 def _tfidf_norms(index: Index) -> np.ndarray:

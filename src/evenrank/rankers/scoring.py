@@ -19,12 +19,12 @@ from evenrank.words.codepoints import compiled
 
 BM25, DIRICHLET, TFIDF = range(3)
 
-WINDOW = 1 << 15
+WINDOW = 1 << 12
 FOUND, NOTHING = 1e-200, 1e-190
 """What a match adds at least, so that its document counts as found, and the score that stands for no gain at
 all; both vanish in any sum."""
 
-_TABLE = 32  # counts whose logarithm is looked up
+TABLE = 32  # counts whose logarithm is looked up
 _SEARCHES = 24  # postings that are read in the time one is searched for
 _ROUNDING = 1 + 1e-12  # bounds must not be below what they bound, whatever is rounded
 
@@ -46,7 +46,8 @@ class Asked(NamedTuple):
     terms: np.ndarray
     weights: np.ndarray
     parameters: np.ndarray  # µ·P(term) of Dirichlet
-    norms: np.ndarray  # of the documents; for BM25, what a single occurrence is worth: 1 / (1 + K)
+    norms: np.ndarray  # float64 of each document; for BM25, the row of its length in `worth`, uint32
+    worth: np.ndarray  # float64[lengths, 32]: by length, what so many occurrences are worth; first, K
     bounds: np.ndarray  # what each term adds at most; those of a query must fall
 
 
@@ -69,7 +70,7 @@ class Scratch(NamedTuple):
 def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
     """Working memory for queries of at most so many terms."""
     window = min(WINDOW, documents)
-    room = 2 * depth + 512 + window + 1
+    room = 2 * depth + 512 + window + 1  # of what is kept between two selections, and a window
     scores = np.zeros(room, np.float64)
     return Scratch(
         sums=np.zeros(window, np.float64),
@@ -81,7 +82,7 @@ def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
         other_documents=np.empty(room, np.int64),
         counts=np.empty(SCRATCH, np.int64),
         places=np.empty(terms, np.int64),
-        table=np.empty((terms, _TABLE), np.float64),
+        table=np.empty((terms, TABLE), np.float64),
         rest=np.empty(terms + 1, np.float64),
     )
 
@@ -89,35 +90,36 @@ def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
 @compiled
 def _tabulate(model: Any, parameter: Any, table: Any, row: Any) -> None:
     """The part of a score that depends on the count alone."""
-    for count in range(1, _TABLE):
+    for count in range(1, TABLE):
         table[row, count] = log(1.0 + count / parameter) if model == DIRICHLET else 1.0 + log(float(count))
 
 
 @compiled
-def _gain(model: Any, weight: Any, parameter: Any, table: Any, row: Any, count: Any, norm: Any) -> Any:
+def _gain(asked: Any, term: Any, table: Any, row: Any, count: Any, document: Any) -> Any:
     """What a term adds to the score of a document that has it `count` times."""
-    if model == BM25:
-        # Most counts are 1: what they are worth is the norm itself, and no division is needed.
-        return max(weight * (norm if count == 1 else count / (count - 1.0 + 1.0 / norm)), FOUND)
-    if model == DIRICHLET:
-        part = table[row, count] if count < _TABLE else log(1.0 + count / parameter)
-        return max(weight * (part + norm), FOUND)
-    part = table[row, count] if count < _TABLE else 1.0 + log(float(count))
-    return max(weight * part * norm, FOUND)
+    weight = asked.weights[term]
+    if asked.model == BM25:
+        length = np.int64(asked.norms[document])
+        part = asked.worth[length, count] if count < TABLE else count / (count + asked.worth[length, 0])
+        return max(weight * part, FOUND)
+    if asked.model == DIRICHLET:
+        part = table[row, count] if count < TABLE else log(1.0 + count / asked.parameters[term])
+        return max(weight * (part + asked.norms[document]), FOUND)
+    part = table[row, count] if count < TABLE else 1.0 + log(float(count))
+    return max(weight * part * asked.norms[document], FOUND)
 
 
 @compiled
 def _accumulate(asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any) -> None:
     """Add a term's postings up to document `limit` to the sums."""
-    documents, counts, norms, sums = postings.documents, postings.counts, asked.norms, scratch.sums
-    model, weight, parameter = asked.model, asked.weights[term], asked.parameters[term]
+    documents, counts, sums = postings.documents, postings.counts, scratch.sums
     at, end = scratch.places[row], postings.offsets[asked.terms[term] + 1]
     while at < end:
         document = np.int64(documents[at])
         if np.uint64(document - base) >= np.uint64(limit - base):  # behind, or before in a damaged file
             break
         count = np.int64(counts[at])
-        sums[document - base] += _gain(model, weight, parameter, scratch.table, row, count, norms[document])
+        sums[document - base] += _gain(asked, term, scratch.table, row, count, document)
         at += 1
     scratch.places[row] = at
 
@@ -127,15 +129,14 @@ def _accumulate_few(
     asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any, touched: Any
 ) -> Any:
     """The same, and note the documents, so that the others need not be looked at; how many are noted."""
-    documents, counts, norms, sums = postings.documents, postings.counts, asked.norms, scratch.sums
-    model, weight, parameter = asked.model, asked.weights[term], asked.parameters[term]
+    documents, counts, sums = postings.documents, postings.counts, scratch.sums
     at, end = scratch.places[row], postings.offsets[asked.terms[term] + 1]
     while at < end:
         document = np.int64(documents[at])
         if np.uint64(document - base) >= np.uint64(limit - base):  # behind, or before in a damaged file
             break
         count, before = np.int64(counts[at]), sums[document - base]
-        gain = _gain(model, weight, parameter, scratch.table, row, count, norms[document])
+        gain = _gain(asked, term, scratch.table, row, count, document)
         sums[document - base] = before + gain
         scratch.touched[touched] = document - base
         touched += np.int64(before == 0.0)  # no branch to be foretold wrongly
@@ -168,8 +169,7 @@ def _complete(
     asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any, first: Any, last: Any
 ) -> None:
     """Add a term to the candidates first:last, which lie in base:limit."""
-    documents, counts, norms, sums = postings.documents, postings.counts, asked.norms, scratch.sums
-    model, weight, parameter = asked.model, asked.weights[term], asked.parameters[term]
+    documents, counts, sums = postings.documents, postings.counts, scratch.sums
     end = postings.offsets[asked.terms[term] + 1]
     low = _seek(documents, scratch.places[row], end, base)
     high = _seek(documents, low, end, limit)
@@ -179,9 +179,7 @@ def _complete(
             document = scratch.documents[i]
             at = _seek(documents, low, high, document)
             if at < high and np.int64(documents[at]) == document:
-                gain = _gain(
-                    model, weight, parameter, scratch.table, row, np.int64(counts[at]), norms[document]
-                )
+                gain = _gain(asked, term, scratch.table, row, np.int64(counts[at]), document)
                 scratch.scores[i] += gain
         return
     for i in range(first, last):
@@ -190,9 +188,7 @@ def _complete(
         document = np.int64(documents[at])
         if base <= document < limit and sums[document - base] > 0.0:
             count = np.int64(counts[at])
-            sums[document - base] += _gain(
-                model, weight, parameter, scratch.table, row, count, norms[document]
-            )
+            sums[document - base] += _gain(asked, term, scratch.table, row, count, document)
     for i in range(first, last):
         scratch.scores[i] = sums[scratch.documents[i] - base]
         sums[scratch.documents[i] - base] = 0.0
@@ -263,7 +259,7 @@ def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> An
         rest[i] = (rest[i + 1] + asked.bounds[begin + i]) * _ROUNDING
     few = 4 * most < total
     essential = size
-    room = 2 * depth + 512
+    room = depth + depth // 4 + 256  # a threshold that is often renewed lets more be left out
     kept, threshold = np.int64(0), 0.0
     base: Any = np.int64(0)
     while base < total:

@@ -8,20 +8,46 @@ from typing import Any
 import polars as pl
 
 from evenrank.errors import InputError
+from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.report import charts
 from evenrank.report.figures import Figure, slug
 from evenrank.report.measured_figures import RUNS
 
 
-def tradeoff_figures(frame: Any) -> list[Figure]:
-    if frame is None:
+def tradeoff_figures(given: Any) -> list[Figure]:
+    if given is None:
         return []
-    table = _frame(frame, "tradeoff", ("bias", "utility"))
+    swept = [given] if isinstance(given, TradeOff) else given
+    axes: dict[str, str] = {}
+    if isinstance(swept, list) and swept and all(isinstance(each, TradeOff) for each in swept):
+        for of in ("bias", "utility"):
+            if len({getattr(each, of) for each in swept}) > 1:
+                raise InputError(f"the trade-offs have different measures of {of}; give one report each")
+        table = pl.concat([_settings(each) for each in swept])
+        axes = {"bias": swept[0].bias, "utility": swept[0].utility}
+    else:
+        table = _frame(given, "tradeoff", ("bias", "utility"))
     found = charts.pareto(table)
     front = int(found["front"].sum())
-    caption = f"{front} of {found.height} settings are on the Pareto front: none is fairer at no cost."
+    caption = f"{front} of {found.height} settings are on the Pareto front: no other is as good in both."
     alt = f"Bias against utility. {caption}"
-    return [Figure("tradeoff", "Bias and utility", caption, alt, charts.tradeoff(table), found, True)]
+    return [Figure("tradeoff", "Bias and utility", caption, alt, charts.tradeoff(table, **axes), found, True)]
+
+
+def _settings(swept: TradeOff) -> pl.DataFrame:
+    """The points of a sweep; the unmitigated run, which no bound holds, has a name and no strength."""
+    sign = "λ = " if not swept.method.startswith("constrain") else "≤ " if swept.lower_is_fairer else "≥ "
+    bounded = pl.col("strength").is_finite() & (pl.int_range(pl.len()) > 0)
+    return swept.frame().select(
+        "method",
+        name=pl.when(bounded)
+        .then(pl.concat_str(pl.lit(sign), pl.col("strength").round_sig_figs(2)))
+        .otherwise(pl.lit("none")),
+        bias="bias",
+        utility="utility",
+        low="utility_low",
+        high="utility_high",
+    )
 
 
 def rankshift_figures(frame: Any) -> list[Figure]:
@@ -31,8 +57,9 @@ def rankshift_figures(frame: Any) -> list[Figure]:
     counted = charts.shift_data(table)
     moved = table["after"] - table["before"]
     worse, finer = int((moved > 0).sum()), int((moved < 0).sum())
-    caption = f"Of {len(moved):,} queries {worse:,} fall and {finer:,} rise when their gender is swapped."
-    chart = charts.rank_shift(counted)
+    what = "pairs of query and document" if "doc_id" in table.columns else "queries"
+    caption = f"Of {len(moved):,} {what} {worse:,} fall and {finer:,} rise when the gender is swapped."
+    chart = charts.rank_shift(counted, of=what)
     return [Figure("rankshift", "Counterfactual rank shift", caption, caption, chart, counted, True)]
 
 

@@ -41,7 +41,7 @@ class Coloured:
     counts: Counts
     spans: list[list[Span]]
 
-    def columns(self) -> dict[str, np.ndarray]:
+    def columns(self) -> dict[str, Any]:
         """The same as the columns of a tally."""
         return {
             "tokens": self.counts.tokens,

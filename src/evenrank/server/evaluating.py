@@ -270,8 +270,8 @@ def _group_measures(groups: tuple[str, ...], at: int, targets: bool) -> tuple[Bi
 def _at(measures: Sequence[Measure], at: int) -> tuple[BiasMeasure, ...]:
     """Those that say something about one list, at this cut-off."""
     many = StereotypeReinforcement | DictionaryBias  # a slope over queries; a dictionary of its own
-    kept = [m for m in measures if isinstance(m, BiasMeasure) and not isinstance(m, many)]
-    return tuple(m @ at for m in kept)
+    moved = [measure @ at for measure in measures]
+    return tuple(m for m in moved if isinstance(m, BiasMeasure) and not isinstance(m, many))
 
 
 def _number(value: float) -> float | None:

@@ -102,7 +102,7 @@ def search_request(rankers: tuple[str, ...]) -> type[SearchRequest]:
         __doc__=SearchRequest.__doc__,
         ranker=(kind, Field(rankers[0])),
     )
-    example = {"query": "head nurse", "ranker": rankers[0], "constrain": 0.1}
+    example: dict[str, Any] = {"query": "head nurse", "ranker": rankers[0], "constrain": 0.1}
     made.model_config["json_schema_extra"] = {"examples": [example]}
     return made
 

@@ -57,7 +57,7 @@ class Watch:
     ) -> Watch:
         """A watch out of texts; a mistake in them is found before the engine is asked."""
         conditions = tuple(parse_condition(one) for one in fail_if)
-        wanted = [*(measures or MEASURES), *(condition.measure for condition in conditions)]
+        wanted: list[str | Measure] = [*(measures or MEASURES), *(one.measure for one in conditions)]
         return cls(where, tables.queries(queries), tuple(listed_measures(wanted)), conditions, **more)
 
     @property

@@ -1,7 +1,7 @@
 """Elasticsearch and OpenSearch, by their common `_search`: `elasticsearch://host:9200/index?text=body`.
 
-Both are asked over plain HTTP: the client package of Elasticsearch, from 7.14 on, refuses OpenSearch and older
-servers, while this part of the protocol is common to all of them.
+Both are asked over plain HTTP: the client package of Elasticsearch, from 7.14 on, refuses OpenSearch and
+older servers, while this part of the protocol is common to all of them.
 """
 
 from __future__ import annotations

@@ -41,13 +41,15 @@ def _label(low: int, high: float, sign: str = "+") -> str:
     return f"{sign}{low}" if low == int(high) else f"{sign}{low}–{int(high)}"
 
 
-def rank_shift(frame: pl.DataFrame) -> Any:
+def rank_shift(frame: pl.DataFrame, *, of: str = "queries") -> Any:
     """How many queries lose (right) or gain (left) ranks when their gender is swapped.
 
     Parameters
     ----------
     frame
         What `shift_data` gives.
+    of
+        What is counted.
     """
     order = frame["shift"].to_list()
     sides = ["rises", "same", "falls"]
@@ -61,14 +63,14 @@ def rank_shift(frame: pl.DataFrame) -> Any:
                 title="ranks moved when the gender is swapped",
                 axis=alt.Axis(labelAngle=-45),
             ),
-            y=alt.Y("queries:Q", title="queries", axis=alt.Axis(tickMinStep=1)),
+            y=alt.Y("queries:Q", title=of, axis=alt.Axis(tickMinStep=1)),
             color=alt.Color(
                 "side:N",
                 title=None,
                 sort=sides,
                 scale=alt.Scale(domain=sides, range=[named("good"), named("muted"), named("bad")]),
             ),
-            tooltip=[alt.Tooltip("shift:N", title="shift"), alt.Tooltip("queries:Q", title="queries")],
+            tooltip=[alt.Tooltip("shift:N", title="shift"), alt.Tooltip("queries:Q", title=of)],
         )
     )
     return finished(alt.layer(chart, zero_line()), height=240)

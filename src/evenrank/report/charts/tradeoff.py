@@ -36,7 +36,8 @@ def tradeoff(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility
     Parameters
     ----------
     frame
-        bias, utility, and perhaps name, strength, low, high (interval of the utility).
+        bias, utility, and perhaps name, method, strength, low, high (interval of the utility). Several
+        methods have different marks.
     bias, utility
         What the axes are called.
     """
@@ -49,7 +50,11 @@ def tradeoff(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility
         scale=alt.Scale(zero=True),
     )
     y = alt.Y("utility:Q", title=utility, scale=alt.Scale(zero=False))
-    tooltip = [alt.Tooltip(f"{name}:N", title=name) for name in ("name", "strength") if name in found.columns]
+    tooltip = [
+        alt.Tooltip(f"{name}:N", title=name)
+        for name in ("method", "name", "strength")
+        if name in found.columns
+    ]
     tooltip += [
         alt.Tooltip("bias:Q", title=bias, format="+.4f"),
         alt.Tooltip("utility:Q", title=utility, format=".4f"),
@@ -67,6 +72,14 @@ def tradeoff(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility
         .encode(x=x, y=y, order="size:Q")
     )
     labels = ["on the front", "beaten by another setting"]
+    methods = found["method"].unique(maintain_order=True).to_list() if "method" in found.columns else []
+    shape = (
+        alt.Shape("method:N", title=None, sort=methods, scale=alt.Scale(domain=methods))
+        if len(methods) > 1
+        else alt.Shape(
+            "standing:N", title=None, sort=labels, scale=alt.Scale(domain=labels, range=["circle", "cross"])
+        )
+    )
     layers.append(
         base.transform_calculate(standing=f"datum.front ? '{labels[0]}' : '{labels[1]}'")
         .mark_point(size=90, filled=True, opacity=1)
@@ -79,12 +92,7 @@ def tradeoff(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility
                 sort=labels,
                 scale=alt.Scale(domain=labels, range=[named("run-2"), named("muted")]),
             ),
-            shape=alt.Shape(
-                "standing:N",
-                title=None,
-                sort=labels,
-                scale=alt.Scale(domain=labels, range=["circle", "cross"]),
-            ),
+            shape=shape,
             tooltip=tooltip,
         )
     )

@@ -1,0 +1,125 @@
+"""The whole story on the demo collection: index, rank, mitigate, audit, report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import evenrank as er
+from evenrank import demo, tables
+from evenrank.auditing.result import Audit
+from evenrank.mitigate.counterfactual_result import Counterfactual
+from evenrank.mitigate.tradeoff import TradeOff
+
+RANKERS = ("bm25", "bm25+rm3")
+LIMIT = 0.1
+DEPTH = 50  # as deep as the run that comes with the collection
+CONSTRAINED, AWARE = "bm25-constrained", "bm25+rm3-aware"
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """What happened, and where it lies.
+
+    Attributes
+    ----------
+    audit
+        All runs: those of the rankers, and the two that were mitigated.
+    within, learned
+        Bias against usefulness: of re-ranking within a limit, and of feedback that minds bias.
+    mirrored
+        How far gender alone moves passages in the lists of ``bm25+rm3``.
+    report
+        The page to read.
+    """
+
+    audit: Audit
+    within: TradeOff
+    learned: TradeOff
+    mirrored: Counterfactual
+    report: Path
+
+
+def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
+    """Do everything, and leave it in a folder; `say` is told what is done at the moment."""
+    demo.copy_to(folder)
+    docs, queries, qrels = er.load(folder)
+    genders = folder / "genders.tsv"
+    with _compiling_beside():
+        say("index the collection")
+        index = er.index(docs, folder / "index", overwrite=True)
+        say(f"rank with {' and '.join(RANKERS)}; dense is ready made")
+        runs: dict[str, Any] = {name: er.search(index, queries, ranker=name, depth=DEPTH) for name in RANKERS}
+        runs["dense"] = tables.run(folder / "dense.run")
+        say("count female and male words")
+        tally = er.tally(docs)
+        tally.write(folder / "tally.parquet")
+    say(f"re-rank bm25 within |ARaB@10| ≤ {LIMIT}")
+    runs[CONSTRAINED] = er.constrain(runs["bm25"], tally, limit=f"abs(ARaB@10)<={LIMIT}")
+    say("see what less bias costs")
+    within = er.sweep(runs["bm25"], tally, qrels=qrels)
+    learned = er.sweep(
+        tally=tally,
+        qrels=qrels,
+        method="feedback",
+        index=index,
+        queries=queries,
+        strengths=[0.2, 0.4, 0.6, 0.8, 1],
+    )
+    runs[AWARE] = learned.chosen.run.filter(pl.col("rank") <= DEPTH)
+    say("turn women into men and men into women, and rank again")
+    mirrored = er.counterfactual(docs, queries, rankers=["bm25+rm3"])
+    say(f"audit {len(runs)} runs")
+    found = er.audit(
+        runs, docs=docs, tally=tally, queries=queries, qrels=qrels, genders=genders, baseline="bm25"
+    )
+    say("write the report")
+    _write_runs(folder / "runs", runs)
+    found.to_json(folder / "audit.json")
+    report = found.report(
+        folder / "report.html",
+        tradeoff=[within, learned],
+        rank_shift=mirrored.rank_shift(),
+        association=er.association(_closeness(index, queries, qrels), genders=genders),
+        representation={name: er.represent(runs[name], "full", tally=tally) for name in ("bm25", "dense")},
+        title="Search bias audit of the demo collection",
+    )
+    return Story(found, within, learned, mirrored, report)
+
+
+@contextmanager
+def _compiling_beside() -> Iterator[None]:
+    """Compile what re-ranking needs in a process of its own meanwhile; it is found in numba's cache later."""
+    if (os.cpu_count() or 1) < 2:
+        yield
+        return
+    command = [sys.executable, "-c", "from evenrank.mitigate.solving import warm_up; warm_up()"]
+    beside = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        beside.wait()
+    finally:
+        if beside.poll() is None:
+            beside.kill()
+            beside.wait()
+
+
+def _write_runs(folder: Path, runs: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, run in runs.items():
+        tables.write_run(run, folder / f"{name}.run", name=name)
+
+
+def _closeness(index: er.Index, queries: pl.DataFrame, qrels: Any) -> pl.DataFrame:
+    """BM25 scores of queries with their relevant passages."""
+    everything = er.search(index, queries, ranker="bm25", depth=index.documents)
+    relevant = tables.qrels(qrels).filter(pl.col("relevance") > 0)
+    return everything.join(relevant, on=["query_id", "doc_id"]).select("query_id", "score")
