@@ -1,4 +1,5 @@
 # `make demo` and `make test` need git, make, python3 (3.11 or newer) and python3-venv; nothing else.
+# Tests that need Chromium, PostgreSQL or npm are skipped where these are neither there nor can be installed.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -35,8 +36,11 @@ evidence: .venv/dev
 	$(PIP) --editable .
 	touch $@
 
+# torch first and exactly: a looser requirement takes gigabytes for graphics cards along.
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev]'
+	tools/system-packages
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[dev,neural,offline]'
 	touch $@ .venv/user
 
 clean:
