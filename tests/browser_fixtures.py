@@ -1,10 +1,11 @@
-"""Fixtures of tests that look at pages: a browser, and what finds hindrances for readers."""
+"""Fixtures of tests that look at pages: a browser, what finds hindrances for readers, and a watched page."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -38,3 +39,31 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     except (subprocess.SubprocessError, OSError):
         pytest.skip("axe-core cannot be installed: no network?")
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+@contextmanager
+def watched(browser: Any, own: str = "file:", **how: Any) -> Iterator[tuple[Any, list[str]]]:
+    """A page, and what it complained about or asked of others than its own address."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
+    page, trouble = context.new_page(), list[str]()
+    page.set_default_timeout(60_000)
+    page.on(
+        "console",
+        lambda message: trouble.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on(
+        "request",
+        lambda r: trouble.append(r.url) if not r.url.startswith((own, "blob:", "data:", "file:")) else None,
+    )
+    page.on("dialog", lambda dialog: (trouble.append(f"dialog {dialog.message}"), dialog.dismiss()))
+    yield page, trouble
+    context.close()
+
+
+def hindrances(page: Any, axe: str) -> list[Any]:
+    """What axe-core calls serious or critical, with everything on the page unfolded."""
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.add_script_tag(content=axe)
+    found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
+    return [violation for violation in found if violation[0] in ("serious", "critical")]

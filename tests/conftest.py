@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["browser_fixtures"]
+
 _REPOSITORY = Path(__file__).parent.parent
 
 

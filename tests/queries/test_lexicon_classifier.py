@@ -78,3 +78,20 @@ def test_a_swapped_query_has_the_other_label() -> None:
 def test_lexicon_words_are_samples_of_their_group() -> None:
     words, groups = lexicon_samples()
     assert dict(zip(words, groups, strict=True))["she"] == "female"
+
+
+def test_gendered_words_turn_neutral_queries_into_samples() -> None:
+    texts, groups = lexicon_samples(["cost of a roof", "who is mary"], ["neutral", "female"], times=2)
+    assert len(texts) == len(groups) == 3 * len(lexicon_samples()[0])
+    found = dict(zip(texts, groups, strict=True))
+    assert found["men"] == "male"
+    assert {"cost of a roof for men", "men cost of a roof"} & found.keys()
+    assert all(found[text] == "female" for text in texts if "women" in text.split())
+    assert not any("mary" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "text", ["county of scranton pa", "zip code of springfield ma", "bachelor degree online"]
+)
+def test_words_that_mean_something_else_in_queries_do_not_count(text: str) -> None:
+    assert LexiconClassifier().predict_proba([text])[0].argmax() == 2

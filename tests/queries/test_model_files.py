@@ -88,7 +88,7 @@ def test_another_kind_is_refused(folder: Path) -> None:
 
 
 def test_unknown_names_list_what_there_is() -> None:
-    with pytest.raises(InputError, match="static, lexicon, transformer"):
+    with pytest.raises(InputError, match="static, lexicon, svm, transformer"):
         load_classifier("statik")
 
 

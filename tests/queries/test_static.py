@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from evenrank import InputError
 from evenrank.queries import feature_passes, features
-from evenrank.queries.classifier import load_classifier, seen_in_training
+from evenrank.queries.classifier import LABELS, load_classifier, seen_in_training
 from evenrank.queries.labelled import read_labelled
 from evenrank.queries.static_classifier import StaticClassifier, StaticSettings
 from evenrank.queries.word_lists import data
@@ -139,8 +140,13 @@ def test_augmented_training_still_works() -> None:
 def test_the_shipped_model_needs_neither_torch_nor_sklearn() -> None:
     program = """
 import sys
-for name in ("torch", "sklearn", "sentence_transformers", "gensim"):
-    sys.modules[name] = None
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "sklearn", "transformers", "sentence_transformers", "gensim"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
 import evenrank as er
 found = er.classify({"a": "who is marie curie", "b": "python list sort", "c": "how tall is tom hanks"})
 assert found["label"].to_list() == ["female", "neutral", "male"], found
@@ -165,3 +171,32 @@ def test_the_shipped_model_mostly_agrees_with_the_published_labels(shared: Path)
     chosen = model.predict_proba(queries.texts).argmax(1)
     agreed = [model.labels[code] == label for code, label in zip(chosen, queries.labels, strict=True)]
     assert np.mean(agreed) > 0.7  # 0.724 when it was trained: a guard against harm, not a claim of quality
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("average resting heart rate for men", "male"),
+        ("average resting heart rate for women", "female"),
+        ("normal iron level in females", "female"),
+        ("is he coming back", "male"),
+        ("what did she say", "female"),
+        ("gift ideas for boys", "male"),
+        ("father of modern physics", "male"),
+        ("weather in paris", "neutral"),
+        ("cost of a new roof", "neutral"),
+        ("population of hershey pa", "neutral"),
+    ],
+)
+def test_the_shipped_model_knows_plain_gendered_words(text: str, label: str) -> None:
+    assert load_classifier("static").predict_proba([text])[0].argmax() == LABELS.index(label)
+
+
+@pytest.mark.parametrize("file", ["model.json", "static.npz"])
+def test_the_shipped_model_is_refused_when_a_byte_changes(file: str, tmp_path: Path) -> None:
+    shutil.copytree(data() / "static", tmp_path / "m")
+    content = bytearray((tmp_path / "m" / file).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "m" / file).write_bytes(content)
+    with pytest.raises(InputError):
+        load_classifier(tmp_path / "m")

@@ -49,7 +49,7 @@ def _vectors() -> Vectors:
 
 @pytest.fixture(scope="module")
 def trained() -> TransformerClassifier:
-    made = TransformerClassifier(epochs=6, rate=2e-4, batch_size=6, vectors=_vectors())
+    made = TransformerClassifier(epochs=6, rate=2e-4, batch_size=6, vectors=_vectors(), lexicon_words=False)
     return made.fit(_TEXTS, _LABELS, seed=3)
 
 
@@ -157,12 +157,14 @@ def test_reasons_are_words_of_the_query(trained: TransformerClassifier) -> None:
 @needs_model
 def test_early_stopping_and_members_and_swaps() -> None:
     made = TransformerClassifier(
-        epochs=2, batch_size=12, members=2, swaps=True, held_out=0.25, patience=1, static_share=0
+        epochs=2, batch_size=32, members=2, swaps=True, held_out=0.25, patience=1, static_share=0
     )
     steps: list[tuple[int, int | None]] = []
     made.fit(_TEXTS, _LABELS, progress=lambda done, total: steps.append((done, total)))
     assert len(made.temperatures) == len(made.losses) == 2
     assert steps[-1][0] == steps[-1][1]
+    found = made.predict_proba(["shoes for women", "shoes for men"])  # taught as gendered words are
+    assert found[0, 0] > found[1, 0] and found[1, 1] > found[0, 1]
 
 
 @needs_model

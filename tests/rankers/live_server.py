@@ -14,6 +14,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from evenrank.rankers.live import engine
+
+RESULTS = {
+    "results": [{"id": "a", "score": 2.5, "title": "T", "text": "x"}, {"id": "b", "score": 1, "text": "y"}]
+}
+
+
+def ids(url: str, asked: str = "nurse", /, **given: Any) -> list[str]:
+    """What the engine at this address finds."""
+    return engine(url, **{"backoff": 0.01, **given}).rank({"q": asked}, depth=10)["doc_id"].to_list()
+
 
 @dataclass
 class Reply:

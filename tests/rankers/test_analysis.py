@@ -75,6 +75,34 @@ def test_possessives_stop_words_and_endings_go() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("word", "stem"),
+    [
+        ("ideology", "ideolog"),
+        ("ideological", "ideolog"),
+        ("technologies", "technolog"),
+        ("possibly", "possibl"),
+        ("assembly", "assembl"),
+        ("wobbly", "wobbl"),
+        ("probably", "probabl"),
+        ("mythology", "mytholog"),  # y is a vowel here
+        ("biology", "biologi"),  # no vowel with a consonant behind it comes before -logi
+        ("eulogy", "eulogi"),
+        ("doubly", "doubli"),
+        ("is", "is"),
+        ("us", "us"),
+    ],
+)
+def test_stems_depart_from_porters_paper_as_lucenes_do(word: str, stem: str) -> None:
+    assert Analyzer(stop_words=()).terms(word) == [stem]
+
+
+def test_only_porters_stemmer_departs() -> None:
+    from Stemmer import Stemmer
+
+    assert Analyzer(stemmer="german").terms("logi bibli") == Stemmer("german").stemWords(["logi", "bibli"])
+
+
 def test_there_are_thirty_three_stop_words() -> None:
     assert len(LUCENE_STOP_WORDS) == 33
 
@@ -102,3 +130,9 @@ def test_stop_words_come_from_a_file(tmp_path: Path) -> None:
 def test_an_analyzer_can_be_described_and_made_again() -> None:
     made = Analyzer.of(Analyzer(stemmer="english", stop_words=["x"]).description)
     assert (made.stemmer, made.stop_words) == ("english", {"x"})
+
+
+def test_terms_made_by_other_rules_are_refused() -> None:
+    old = {key: value for key, value in Analyzer().description.items() if key != "version"}
+    with pytest.raises(er.InputError, match="another version of evenrank, whose terms differ"):
+        Analyzer.of(old)

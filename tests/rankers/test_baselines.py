@@ -40,4 +40,4 @@ def test_they_need_judgements() -> None:
             make(name)
     with pytest.raises(er.InputError, match="seed is -1"):
         make("random", qrels=QRELS, seed=-1)
-    assert make("random", qrels=QRELS, seed=3).describe() == {"ranker": "random", "settings": {"seed": 3}}
+    assert make("random", qrels=QRELS, seed=3).describe() == {"name": "random", "settings": {"seed": 3}}

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -255,57 +251,6 @@ def test_what_is_no_index_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "index.json").write_text('{"checksum": "x", "content": {}}')
     with pytest.raises(er.InputError, match="damaged"):
         Index.open(tmp_path)
-
-
-BUILD = """
-import sys
-import evenrank as er
-from evenrank.formats.blocks import Block, batch_of
-from evenrank.rankers import building
-building.TOKENS = 20_000
-print("ready", flush=True)
-er.index(sys.argv[1], sys.argv[2], overwrite=True)
-print("done", flush=True)
-"""
-
-
-def test_a_killed_build_leaves_nothing_that_opens_and_the_next_succeeds(tmp_path: Path) -> None:
-    chance = random.Random(1)
-    vocabulary = [f"word{i}" for i in range(3000)]
-    docs = {f"d{i}": " ".join(chance.choices(vocabulary, k=60)) for i in range(6000)}
-    source, path = tmp_path / "docs.tsv", tmp_path / "x"
-    source.write_text("".join(f"{key}\t{text}\n" for key, text in docs.items()))
-    command = [sys.executable, "-c", BUILD, str(source), str(path)]
-    started = time.monotonic()
-    subprocess.run(command, check=True, capture_output=True)  # compiles, and says how long it takes
-    whole = Index.open(path).fingerprint
-    took = time.monotonic() - started
-    subprocess.run(["rm", "-r", str(path)], check=True)
-    killed = replaced = 0
-    for _ in range(8):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(chance.random() * took / 2)
-        process.send_signal(signal.SIGKILL)
-        finished = "done" in process.communicate()[0]
-        if finished or replaced:
-            assert Index.open(path).fingerprint == whole
-            replaced += 1
-            continue
-        try:
-            assert Index.open(path).fingerprint == whole  # killed behind the last step
-            replaced += 1
-        except er.InputError as error:
-            assert "no index" in str(error) or "no such index" in str(error)
-            killed += 1
-    assert killed or replaced
-    subprocess.run(command, check=True, capture_output=True)
-    index = Index.open(path)
-    index.verify()
-    assert index.fingerprint == whole
-    assert {each.name for each in path.iterdir()} - {".lock", "index.json"} == {index._folder.name}
-    assert index.docs.texts(["d5999"]) == {"d5999": docs["d5999"]}
 
 
 def test_many_threads_may_use_one_index(tmp_path: Path) -> None:

@@ -1,12 +1,8 @@
-"""A browser, and reports to look at with it."""
+"""An audit, and its report to look at."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,30 +10,16 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-
-_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium, driven by Playwright; without either, the tests that need it are skipped."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("needs a Chromium: apt install chromium")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=chromium, args=_FLAGS)
-        yield opened
-        opened.close()
+from evenrank.auditing import Audit
 
 
 @pytest.fixture(scope="session")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the demo collection, with every optional section."""
-    here, rng = demo.folder(), np.random.default_rng(0)
+def audit() -> Audit:
+    """The audit of the demo collection."""
+    here = demo.folder()
     docs, queries, qrels = er.load(here)
     runs = {name: here / f"{name}.run" for name in ("bm25", "dense")}
-    found = er.audit(
+    return er.audit(
         runs,
         docs=docs,
         queries=queries,
@@ -45,6 +27,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         genders=here / "genders.tsv",
         fail_if="abs(ARaB@10)>0.1",
     )
+
+
+@pytest.fixture(scope="session")
+def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its report, with every optional section."""
+    rng = np.random.default_rng(0)
     shown = [
         {
             "query": f"job {q}",
@@ -55,7 +43,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for q in range(12)
         for i in range(12)
     ]
-    return found.report(
+    return audit.report(
         tmp_path_factory.mktemp("report") / "report.html",
         tradeoff=pl.DataFrame(
             {"name": ["a", "b", "c"], "bias": [0.3, -0.1, 0.2], "utility": [0.5, 0.4, 0.3]}
@@ -64,18 +52,3 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         association=er.association(rng.normal(5, 1, 100), rng.normal(6, 1, 100)),
         representation=er.represent(shown, {f"job {q}": {"female": 0.5} for q in range(12)}),
     )
-
-
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The script of axe-core, which finds what hinders readers; from npm, else the test is skipped."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("needs npm, for axe-core")
-    folder = tmp_path_factory.mktemp("axe")
-    command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "axe-core@4"]
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
-    except (subprocess.SubprocessError, OSError):
-        pytest.skip("axe-core cannot be installed: no network?")
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()

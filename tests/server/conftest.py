@@ -11,7 +11,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 import evenrank as er
-from browser_fixtures import axe, browser  # noqa: F401 - fixtures
 from evenrank import demo
 from evenrank.server.app import make_app
 from evenrank.server.searching import Service

@@ -39,6 +39,15 @@ def test_the_switch_keeps_the_lists_within_the_limit(client: TestClient) -> None
     assert "Re-ranked to within ±0.10" in page and "before re-ranking" in page
 
 
+def test_a_guess_at_the_gender_of_a_query_gives_its_reasons_and_excuses_nothing(client: TestClient) -> None:
+    page = client.get("/", params={"q": "nurse"}).text
+    assert "A guess from words" not in page or "because of nurse" in page
+    assert "to be expected" not in page
+    named = client.get("/", params={"q": "woman nurse"}).text
+    assert "A guess from words" in named and "because of woman" in named
+    assert "A guess from words" not in client.get("/", params={"q": "weather in the alps"}).text
+
+
 def test_a_part_is_the_list_without_the_page(client: TestClient) -> None:
     part = client.get("/", params={"q": "nurse"}, headers={"x-part": "results"}).text
     assert "<html" not in part and 'class="hits"' in part

@@ -37,7 +37,7 @@ def test_generated_requests_find_nothing(
     if method == "GET" and mode is GenerationMode.NEGATIVE:
         pytest.skip("takes nothing that could be wrong")
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(case=description[path][method].as_strategy(generation_mode=mode))
     def tried(case: Any) -> None:
         answer = case.call()

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser_fixtures import hindrances, watched
 from evenrank import demo
 from evenrank.server.store import Observation, Value
 from evenrank.server.trend import trend_page
 
 
-@contextmanager
-def opened(browser: Any, address: str, **how: Any) -> Iterator[tuple[Any, list[str]]]:
-    """A page, and what it complained about or asked of others."""
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
-    page, trouble = context.new_page(), list[str]()
-    page.set_default_timeout(60_000)
-    page.on(
-        "console",
-        lambda message: trouble.append(message.text) if message.type in ("error", "warning") else None,
-    )
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on(
-        "request",
-        lambda r: (
-            trouble.append(r.url) if not r.url.startswith((address, "blob:", "data:", "file:")) else None
-        ),
-    )
-    page.on("dialog", lambda dialog: (trouble.append(f"dialog {dialog.message}"), dialog.dismiss()))
-    yield page, trouble
-    context.close()
-
-
 def test_search_and_switch(browser: Any, address: str) -> None:
-    with opened(browser, address) as (page, trouble):
+    with watched(browser, address) as (page, trouble):
         page.goto(address)
         page.fill("#q", "nurse")
         page.press("#q", "Enter")
@@ -64,7 +41,7 @@ def test_search_and_switch(browser: Any, address: str) -> None:
 
 
 def test_everything_works_without_script(browser: Any, address: str) -> None:
-    with opened(browser, address, java_script_enabled=False, color_scheme="dark") as (page, trouble):
+    with watched(browser, address, java_script_enabled=False, color_scheme="dark") as (page, trouble):
         page.goto(address)
         page.fill("#q", "football coach")
         page.check("#even", force=True)
@@ -77,7 +54,7 @@ def test_an_upload_becomes_a_report(browser: Any, address: str, tmp_path: Path) 
     lines = (demo.folder() / "bm25.run").read_text().splitlines(keepends=True)
     run = tmp_path / "mine.run"
     run.write_text("".join(line for line in lines if line.split()[0] <= "q12"))
-    with opened(browser, address) as (page, trouble):
+    with watched(browser, address) as (page, trouble):
         page.goto(f"{address}/audit")
         page.set_input_files("#run", tmp_path / "mine.run")
         page.set_input_files("#qrels", demo.folder() / "qrels.txt")
@@ -89,7 +66,7 @@ def test_an_upload_becomes_a_report(browser: Any, address: str, tmp_path: Path) 
 
 def test_a_wrong_upload_is_explained(browser: Any, address: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
-    with opened(browser, address) as (page, _):
+    with watched(browser, address) as (page, _):
         page.goto(f"{address}/audit")
         page.set_input_files("#run", tmp_path / "notes.txt")
         page.click("button[type=submit]")
@@ -98,7 +75,7 @@ def test_a_wrong_upload_is_explained(browser: Any, address: str, tmp_path: Path)
 
 def test_the_theme_follows_the_system_and_the_reader(browser: Any, address: str) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
-    with opened(browser, address, color_scheme="dark") as (page, trouble):
+    with watched(browser, address, color_scheme="dark") as (page, trouble):
         page.goto(f"{address}/?q=nurse")
         dark = page.evaluate(background)
         page.click("#theme")
@@ -109,13 +86,14 @@ def test_the_theme_follows_the_system_and_the_reader(browser: Any, address: str)
         assert trouble == []
 
 
-@pytest.mark.parametrize("width", [320, 390, 768])
-@pytest.mark.parametrize("path", ["/", "/?q=nurse&even=1", "/audit", "/docs"])
-def test_a_phone_needs_no_sideways_scrolling(browser: Any, address: str, width: int, path: str) -> None:
-    with opened(browser, address, viewport={"width": width, "height": 800}) as (page, trouble):
-        page.goto(address + path)
-        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+def test_a_phone_needs_no_sideways_scrolling(browser: Any, address: str) -> None:
+    with watched(browser, address, viewport={"width": 320, "height": 800}) as (page, trouble):
+        for path in ("/", "/?q=nurse&even=1", "/audit", "/docs"):
+            page.goto(address + path)
+            page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            for width in (320, 390, 768):
+                page.set_viewport_size({"width": width, "height": 800})
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
         assert trouble == []
 
 
@@ -131,20 +109,15 @@ def trend(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["/", "/?q=nurse&even=1", "/audit", "/docs", "trend"])
-def test_axe_finds_nothing_serious(
-    browser: Any, address: str, trend: str, axe: str, scheme: str, path: str
-) -> None:
-    with opened(browser, address, color_scheme=scheme, bypass_csp=True) as (page, _):
-        page.goto(trend if path == "trend" else address + path)
-        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        page.add_script_tag(content=axe)
-        found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
-        assert [v for v in found if v[0] in ("serious", "critical")] == []
+def test_axe_finds_nothing_serious(browser: Any, address: str, trend: str, axe: str, scheme: str) -> None:
+    with watched(browser, address, color_scheme=scheme, bypass_csp=True) as (page, _):
+        for path in ("/", "/?q=nurse&even=1", "/audit", "/docs", "trend"):
+            page.goto(trend if path == "trend" else address + path)
+            assert hindrances(page, axe) == [], path
 
 
 def test_the_trend_draws_in_the_colours_of_the_page(browser: Any, address: str, trend: str) -> None:
-    with opened(browser, address, color_scheme="dark") as (page, trouble):
+    with watched(browser, address, color_scheme="dark") as (page, trouble):
         page.goto(trend)
         label = "getComputedStyle(document.querySelector('svg text')).fill"
         assert page.evaluate(label) == "rgb(162, 173, 189)"
@@ -152,7 +125,7 @@ def test_the_trend_draws_in_the_colours_of_the_page(browser: Any, address: str, 
 
 
 def test_the_keyboard_reaches_the_content_first(browser: Any, address: str) -> None:
-    with opened(browser, address) as (page, _):
+    with watched(browser, address) as (page, _):
         page.goto(f"{address}/?q=nurse")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"

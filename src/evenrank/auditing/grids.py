@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from evenrank.auditing.result import Audit
 
 MARK = "†"
+ACROSS = 6
+"""Runs beside one another in a terminal; further ones stand below."""
 _COMPARED = {
     "difference": pl.Float64,
     "difference_low": pl.Float64,
@@ -45,10 +48,18 @@ def frame(audit: Audit) -> pl.DataFrame:
 
 def text(audit: Audit) -> str:
     """A table: measures down, runs across, intervals beneath, marks where a run differs from the baseline."""
-    heads = ["", *(f"{run} (baseline)" if run == audit.baseline else run for run in audit.runs)]
+    said = [f"{MARK} differs from {audit.baseline}: paired test, p < 0.05 after Holm's correction."]
+    notes = said if any(one.significant for one in audit.comparisons) else []
+    blocks = [_block(audit, audit.runs[i : i + ACROSS]) for i in range(0, len(audit.runs), ACROSS)]
+    return "\n".join(["\n\n".join(blocks), *notes])
+
+
+def _block(audit: Audit, runs: Sequence[str]) -> str:
+    """The table of some runs, without notes."""
+    heads = ["", *(f"{run} (baseline)" if run == audit.baseline else run for run in runs)]
     lines: list[list[str]] = [heads]
     for measure in audit.measures:
-        cells = [audit.measured[run, measure] for run in audit.runs]
+        cells = [audit.measured[run, measure] for run in runs]
         lines.append([str(measure), *(value(m) + mark(audit, m) for m in cells)])
         if any(m.low is not None for m in cells):
             lines.append(["", *(bounds(m) for m in cells)])
@@ -60,9 +71,7 @@ def text(audit: Audit) -> str:
         )
         for row in lines
     ]
-    said = [f"{MARK} differs from {audit.baseline}: paired test, p < 0.05 after Holm's correction."]
-    notes = said if any(one.significant for one in audit.comparisons) else []
-    return "\n".join(row.rstrip() for row in [*rows, *notes])
+    return "\n".join(row.rstrip() for row in rows)
 
 
 def latex(audit: Audit) -> str:

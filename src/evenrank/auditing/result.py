@@ -172,10 +172,10 @@ class Audit:
         ----------
         more
             Further findings to show, all optional. `tradeoff`: what :func:`evenrank.sweep` gives, a list of
-            these, or a frame with bias, utility and perhaps name, strength, low, high. `rank_shift`: a frame
-            with query_id, before, after and perhaps group. `association`: what :func:`evenrank.association`
-            gives. `psychology`, `representation`: instead of the audit's own. `title`: what the page is
-            called.
+            these, or a frame with bias, utility and perhaps name, strength, low, high. `rank_shift`: what
+            `Counterfactual.rank_shift` gives, a frame with query_id, doc_id, before, after and perhaps group.
+            `association`: what :func:`evenrank.association` gives. `psychology`, `representation`: instead of
+            the audit's own. `title`: what the page is called.
         """
         # The report imports the audit, not the other way round; it is looked up when asked for.
         page = import_module("evenrank.report.page")

@@ -178,7 +178,8 @@ def _measured(
         if keep:
             raise
     dropped = []
-    for name in ("GSR", "LIWC"):  # of these one cannot know before whether the texts allow them
+    # Of these one cannot know before whether the texts, or the background, allow them.
+    for name in ("GSR", "LIWC", "NFaiRR"):
         without = [m for m in wanted if name != m.NAME]
         if len(without) == len(wanted) or not without:
             continue

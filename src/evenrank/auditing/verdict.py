@@ -109,16 +109,21 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     if not isinstance(m.measure, RankBias):
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}.")]
     to = side(m, audit.groups)
-    says = (
-        f"leans {to}" if to else "shows no clear lean; the interval includes 0, which does not prove balance"
+    unsure = (
+        "its lean has no interval, so no side is established"
+        if m.low is None
+        else "shows no clear lean; the interval includes 0, which does not prove balance"
     )
+    says = f"leans {to}" if to else unsure
     found = [
         Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
     ]
     if "collection" in m.background:
         offered = m.background["collection"]["value"]
         text = f"The collection itself is at {offered:+.3f}"
-        if m.low is not None and m.high is not None and m.low <= offered <= m.high:
+        if m.low is None or m.high is None:
+            text += "."
+        elif m.low <= offered <= m.high:
             text += ": within the interval, so the ranking may just pass on what is there."
         elif m.value * offered > 0:
             more = "more" if abs(m.value) > abs(offered) else "less"
@@ -155,21 +160,59 @@ def _told(audit: Audit) -> list[Compared]:
 
 def _change(compared: Compared, audit: Audit) -> Finding:
     c, measure = compared.comparison, compared.measure
-    before = audit.measured[compared.baseline, measure].value or 0.0
-    after = audit.measured[compared.run, measure].value or 0.0
-    if better(measure) == "zero":
-        word = "less biased" if abs(after) < abs(before) else "more biased"
-    elif is_bias(measure):
-        word = "fairer" if (after > before) == (better(measure) == "high") else "less fair"
-    else:
-        word = "more effective" if after > before else "less effective"
-    p = "" if compared.p_holm is None else f", corrected p {p_text(compared.p_holm)}"
-    change = f"{measure} {c.difference:+.3f}{p}"
+    change = f"{measure} {c.difference:+.3f}{_evidence(compared, audit)}"
     if compared.significant:
-        text = f"{compared.run} is {word} than {compared.baseline}: {change}."
+        text = f"{compared.run} {_changed(compared, audit)} {compared.baseline}: {change}."
     else:
         text = f"{compared.run} and {compared.baseline} do not differ clearly: {change}."
     return Finding("change", compared.run, text, established=compared.significant)
+
+
+def standing(compared: Compared, audit: Audit) -> Literal["better", "worse", "other"]:
+    """Whether a difference is for the better; other where the test of it cannot tell.
+
+    The test is of the signed difference. Where the mean changes its side, that does not say which of the two
+    is farther from balance. Of GSR neither end is good: a perfect engine is not at 0.
+    """
+    way, difference = better(compared.measure), compared.comparison.difference or 0.0
+    if way in ("high", "low"):
+        return "better" if (difference > 0) == (way == "high") else "worse"
+    before = audit.measured[compared.baseline, compared.measure].value
+    after = audit.measured[compared.run, compared.measure].value
+    if before is None or after is None or compared.measure.NAME == "GSR":
+        return "other"
+    goal = 1.0 if way == "one" else 0.0
+    if (before - goal) * (after - goal) <= 0:
+        return "other"
+    return "worse" if (difference > 0) == (before > goal) else "better"
+
+
+def _changed(compared: Compared, audit: Audit) -> str:
+    """How a run stands to the baseline, as the verb and its object: "is fairer than"."""
+    measure, stands = compared.measure, standing(compared, audit)
+    if stands == "other":
+        if isinstance(measure, RankBias):
+            of, against = measure.pair(audit.groups)
+            return f"leans more {of if (compared.comparison.difference or 0) > 0 else against} than"
+        return "differs from"
+    better_word, worse_word = ("more effective", "less effective")
+    if is_bias(measure):
+        better_word, worse_word = ("less biased", "more biased")
+        if better(measure) == "high":
+            better_word, worse_word = ("fairer", "less fair")
+    return f"is {better_word if stands == 'better' else worse_word} than"
+
+
+def _evidence(compared: Compared, audit: Audit) -> str:
+    """The interval, the effect size and the corrected p of a difference, in brackets."""
+    c, said = compared.comparison, []
+    if c.low is not None and c.high is not None:
+        said.append(f"{100 * (audit.confidence or 0.95):g}% interval {c.low:+.3f} to {c.high:+.3f}")
+    if c.effect is not None:
+        said.append(f"{c.effect_name} {c.effect:+.2f}")
+    if compared.p_holm is not None:
+        said.append(f"corrected p {p_text(compared.p_holm)}")
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _stereotypes(audit: Audit) -> list[Finding]:

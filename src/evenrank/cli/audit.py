@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from evenrank.cli import options
+from evenrank.cli.classify import genders_or_predicted
 from evenrank.cli.common import (
     Format,
     Missing,
     Order,
-    Tokenizer,
     deliver,
     note,
     parse_runs,
@@ -19,7 +21,7 @@ from evenrank.cli.common import (
     split_names,
     split_runs,
 )
-from evenrank.cli.measure import Only, Ties
+from evenrank.errors import InputError
 
 
 def audit_command(
@@ -31,78 +33,33 @@ def audit_command(
             show_default=False,
         ),
     ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME=]PATH", help="A run, TREC format. Repeat it for several."),
-    ] = None,
-    docs: Annotated[
-        str | None,
-        typer.Option(metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID."),
-    ] = None,
-    tally: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
-    ] = None,
-    queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")] = None,
-    qrels: Annotated[str | None, typer.Option(metavar="FILE", help="Relevance judgments.")] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Run the others are compared with.  [default: the first]"),
-    ] = None,
+    run: options.Runs = None,
+    docs: options.Docs = None,
+    tally: options.TallyFile = None,
+    queries: options.Queries = None,
+    qrels: options.Qrels = None,
+    baseline: options.Baseline = None,
     background: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="What NFaiRR compares with: a name or file.  [default: baseline]"),
     ] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Exit with 1 if it holds for a run: 'abs(ARaB@10)>0.1'. May be repeated.",
-        ),
-    ] = None,
-    genders: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
-    ] = None,
-    only: Annotated[
-        Only | None,
-        typer.Option(help="Queries to measure.  [default: neutral for bias, with --genders; else all]"),
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Group of each document: doc_id, group.")
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Share each group should have: query, a column for each group."),
-    ] = None,
-    lexicon: Annotated[
-        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
-    ] = None,
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
-    ] = None,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
-    ] = None,
-    vectors: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Word vectors for GSR.  [default: shipped table]")
-    ] = None,
-    dictionary: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Words for LIWC, a .dic.  [default: open]")
-    ] = None,
-    missing: Annotated[
-        Missing,
-        typer.Option(help="Documents the collection lacks: stop, count as word-free, or close the gap."),
-    ] = Missing.error,
-    ties: Annotated[
-        Ties, typer.Option(help="Equal scores: by id, descending, or the exact mean over all orders.")
-    ] = Ties.order,
-    order: Annotated[Order, typer.Option(help="Sort a run by its scores, or trust its ranks.")] = Order.score,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
-    resamples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples behind the intervals; 0 for none.")
-    ] = 2000,
+    fail_if: options.FailIf = None,
+    genders: options.Genders = None,
+    only: options.OnlyQueries = None,
+    labels: options.Labels = None,
+    targets: options.Targets = None,
+    lexicon: options.Lexicon = None,
+    tokenizer: options.Cutting = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
+    vectors: options.Vectors = None,
+    pairs: options.Pairs = None,
+    dictionary: options.Dictionary = None,
+    missing: options.MissingDocs = Missing.error,
+    ties: options.TiedScores = options.Ties.order,
+    order: options.RunOrder = Order.score,
+    confidence: options.Confidence = 0.95,
+    resamples: options.Resamples = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
     charts: Annotated[
@@ -112,7 +69,7 @@ def audit_command(
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Keep the value of every query in audit.json.")
     ] = False,
-    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
+    form: options.Form = Format.table,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="DIR", help="Folder for report.html, audit.json and tables."),
@@ -131,6 +88,8 @@ def audit_command(
 
     files, measures = split_runs(given or [])
     runs = parse_runs([*files, *(run or [])])
+    for folder in (output, charts):
+        _check_folder(folder)
     with progress_bar("counting") as progress:
         found = audit(
             runs,
@@ -144,7 +103,8 @@ def audit_command(
             baseline=baseline,
             background=None if background is None else runs.get(background, background),
             vectors=vectors,
-            genders=genders,
+            pairs=pairs,
+            genders=genders_or_predicted(genders, queries),
             only=None if only is None else only.value,
             labels=labels,
             targets=targets,
@@ -158,6 +118,9 @@ def audit_command(
             seed=seed,
             progress=progress,
         )
+    if genders == "predict":
+        guessed = "The genders of the queries are guesses of the shipped classifier, not labels by people."
+        found = replace(found, cautions=(*found.cautions, guessed))
     more = {"title": title} if title else {}
     if output is not None:
         _folder(output)
@@ -184,9 +147,13 @@ def audit_command(
     return 0 if found.passed else 1
 
 
-def _folder(path: Path) -> None:
-    from evenrank.errors import InputError
+def _check_folder(path: Path | None) -> None:
+    """Say before the work, not after it, that a folder cannot be one."""
+    if path is not None and path.exists() and not path.is_dir():
+        raise InputError("is a file; name a folder", path=path)
 
+
+def _folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

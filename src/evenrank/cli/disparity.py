@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.common import Format, deliver, level, parse_runs
 from evenrank.errors import InputError
 
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def disparity_command(
-    run: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME=]PATH", help="A run, TREC format. Repeat it for several."),
-    ] = None,
+    run: options.Runs = None,
     qrels: Annotated[str | None, typer.Option(metavar="FILE", help="Relevance judgments.")] = None,
     genders: Annotated[
         str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
@@ -29,10 +27,7 @@ def disparity_command(
         list[str] | None,
         typer.Option(help="An effectiveness measure. Repeat it for several.  [default: RR@10]"),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Run the others are compared with.  [default: the first]"),
-    ] = None,
+    baseline: options.Baseline = None,
     pairs: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Matched queries, male then female: adds a paired t-test."),
@@ -46,13 +41,12 @@ def disparity_command(
         ),
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of the histograms, with --association.")] = 9,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
+    confidence: options.Confidence = 0.95,
     draws: Annotated[int, typer.Option(min=100, help="Random arrangements of a permutation test.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the permutation test.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
-    ] = None,
+    chart: options.Chart = None,
+    form: options.Form = Format.table,
+    output: options.Output = None,
 ) -> None:
     """Compare how well male and female queries are served.
 
@@ -68,8 +62,16 @@ def disparity_command(
         from evenrank.measures.associating import association as associate
 
         files = _by_gender(association, genders)
-        deliver(_associated(associate(**files, bins=bins, confidence=confidence), form, output), output)
+        compared = associate(**files, bins=bins, confidence=confidence)
+        if chart is not None:
+            from evenrank.report.exporting import write_sheet
+            from evenrank.report.further_figures import association_figures
+
+            write_sheet(association_figures(compared), chart)
+        deliver(_associated(compared, form, output), output)
         return
+    if chart is not None:
+        raise InputError("--chart draws the histograms of --association; give that too")
     for name, given in (("--run", run), ("--qrels", qrels), ("--genders", genders)):
         if not given:
             raise InputError(f"disparity needs {name}")
@@ -150,7 +152,8 @@ def _associated(found: Association, form: Format, output: Path | None) -> str:
     ]
     remarks = [
         f"male − female: {number(found.welch.difference)} "
-        f"[{number(found.welch.low)}, {number(found.welch.high)}], p = {p_value(found.welch.p)}",
+        f"[{number(found.welch.low)}, {number(found.welch.high)}], "
+        f"{found.welch.effect_name} = {number(found.welch.effect)}, p = {p_value(found.welch.p)}",
         f"Kolmogorov–Smirnov {found.kolmogorov_smirnov:.4f} (p = {p_value(found.p)}), "
         f"Wasserstein {found.wasserstein:.4f}, overlap {found.overlap:.3f} in {len(found.edges) - 1} bins",
     ]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.classify import genders_or_predicted
 from evenrank.cli.common import (
     Format,
     Missing,
     Order,
-    Tokenizer,
     deliver,
     note,
     parse_runs,
@@ -22,19 +20,6 @@ from evenrank.cli.common import (
     split_runs,
 )
 from evenrank.errors import InputError
-
-
-class Ties(StrEnum):
-    order = "order"
-    expected = "expected"
-
-
-class Only(StrEnum):
-    neutral = "neutral"
-    female = "female"
-    male = "male"
-    other = "other"
-    all = "all"
 
 
 def measure_command(
@@ -46,95 +31,39 @@ def measure_command(
             show_default=False,
         ),
     ],
-    run: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME=]PATH", help="A run, TREC format. Repeat it for several."),
-    ] = None,
-    docs: Annotated[
-        str | None,
-        typer.Option(metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID; or give --tally."),
-    ] = None,
-    tally: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
-    ] = None,
-    lexicon: Annotated[
-        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
-    ] = None,
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
-    ] = None,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
-    ] = None,
-    queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")] = None,
-    qrels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Relevance judgments, for effectiveness and GSR.")
-    ] = None,
+    run: options.Runs = None,
+    docs: options.Docs = None,
+    tally: options.TallyFile = None,
+    lexicon: options.Lexicon = None,
+    tokenizer: options.Cutting = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
+    queries: options.Queries = None,
+    qrels: options.Qrels = None,
     background: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="What NFaiRR compares with: a name or file.  [default: the first]"),
     ] = None,
-    vectors: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Word vectors for GSR, or a table of genderedness.  [default: shipped table]"
-        ),
-    ] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Pairs of words for GSR along another direction; with --vectors."),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Group of each document: doc_id, group; for rKL, Skew, AWRF, …"),
-    ] = None,
-    dictionary: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Words for LIWC, a .dic with female and male.  [default: open]"),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Share each group should have: query, a column for each group."),
-    ] = None,
-    genders: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|predict", help="Gender of each query: query_id, label; or classify them."),
-    ] = None,
-    only: Annotated[
-        Only | None,
-        typer.Option(help="Queries to measure.  [default: neutral for bias, with --genders; else all]"),
-    ] = None,
-    missing: Annotated[
-        Missing,
-        typer.Option(help="Documents the collection lacks: stop, count as word-free, or close the gap."),
-    ] = Missing.error,
-    ties: Annotated[
-        Ties, typer.Option(help="Equal scores: by id, descending, or the exact mean over all orders.")
-    ] = Ties.order,
-    order: Annotated[Order, typer.Option(help="Sort a run by its scores, or trust its ranks.")] = Order.score,
+    vectors: options.Vectors = None,
+    pairs: options.Pairs = None,
+    labels: options.Labels = None,
+    dictionary: options.Dictionary = None,
+    targets: options.Targets = None,
+    genders: options.Genders = None,
+    only: options.OnlyQueries = None,
+    missing: options.MissingDocs = Missing.error,
+    ties: options.TiedScores = options.Ties.order,
+    order: options.RunOrder = Order.score,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show the value of every query.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the words, documents and queries behind RaB, ARaB, GSR.")
     ] = False,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Exit with 1 if it holds for a run: 'abs(ARaB@10)>0.1'. May be repeated.",
-        ),
-    ] = None,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
-    resamples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples behind the intervals; 0 for none.")
-    ] = 2000,
+    fail_if: options.FailIf = None,
+    confidence: options.Confidence = 0.95,
+    resamples: options.Resamples = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
-    ] = None,
+    form: options.Form = Format.table,
+    output: options.Output = None,
 ) -> int:
     """Measure bias and effectiveness of runs, with bootstrap intervals over queries.
 

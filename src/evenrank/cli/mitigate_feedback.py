@@ -42,7 +42,13 @@ def feedback_command(
     magnitude: Annotated[
         str, typer.Option(help="Bias of a document: tf, tf-words, boolean, count, length or liwc.")
     ] = "tf",
-    tokenizer: Annotated[Tokenizer, typer.Option(help="How text becomes words.")] = Tokenizer.words,
+    tokenizer: Annotated[
+        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
+    ] = None,
+    tally: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The coloured collection, instead of counting its words again."),
+    ] = None,
     dictionary: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Words of the measure LIWC, a .dic.  [default: open]"),
@@ -100,20 +106,24 @@ def feedback_command(
     """
     from evenrank.cli.mitigate_feedback_tables import render_sweep
     from evenrank.mitigate.feedback import feedback
+    from evenrank.rankers.catalogue import parse_settings
 
+    ranker = ranker.removesuffix("+rm3")
+    settings = parse_settings(ranker, setting or [])
     with progress_bar("feedback", counted=True) as progress:
         swept = feedback(
             index,
             queries,
             qrels=qrels,
-            ranker=ranker.removesuffix("+rm3"),
+            ranker=ranker,
             lambdas=_numbers(lambdas, "--lambdas"),
             fb_docs=_whole(fb_docs, "--fb-docs"),
             fb_terms=_whole(fb_terms, "--fb-terms"),
             alpha=alpha,
             lexicon=lexicon,
             magnitude=magnitude,
-            tokenizer=tokenizer.value,
+            tokenizer=None if tokenizer is None else tokenizer.value,
+            tally=tally,
             estimator=estimator,
             candidates=candidates,
             depth=depth,
@@ -123,7 +133,7 @@ def feedback_command(
             resamples=resamples or 1,
             seed=seed,
             progress=progress,
-            **_settings(setting or []),
+            **settings,
         )
     if runs_to is not None:
         _write_runs(swept, runs_to)
@@ -195,16 +205,6 @@ def _whole(text: str, option: str) -> list[int]:
         return [int(part) for part in split_names(text)]
     except ValueError as error:
         raise InputError(f"{option} {text!r}: write whole numbers between commas, as in 10,20") from error
-
-
-def _settings(given: list[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or key.strip() not in ("k1", "b", "mu"):
-            raise InputError(f"--set {text!r}: write k1=, b= (bm25) or mu= (qld) with a number")
-        found[key.strip()] = _numbers(value, "--set")[0]
-    return found
 
 
 def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries: Path | None) -> None:

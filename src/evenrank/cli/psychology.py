@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.common import Format, Tokenizer, deliver, level, parse_runs
 from evenrank.errors import InputError
 
@@ -26,9 +27,7 @@ def psychology_command(
     genders: Annotated[
         str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
     ] = None,
-    docs: Annotated[
-        str | None, typer.Option(metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID.")
-    ] = None,
+    docs: options.Docs = None,
     dictionary: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A LIWC-style .dic.  [default: the open dictionary]"),
@@ -43,10 +42,7 @@ def psychology_command(
     ] = None,
     tokenizer: Annotated[Tokenizer, typer.Option(help="How text becomes words.")] = Tokenizer.words,
     at: Annotated[int, typer.Option(min=1, help="With --run: how many documents of each list to read.")] = 10,
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Run the others are compared with.  [default: the first]"),
-    ] = None,
+    baseline: options.Baseline = None,
     exclude: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Queries to leave out, such as those a classifier learnt from."),
@@ -55,12 +51,11 @@ def psychology_command(
     balance: Annotated[
         bool, typer.Option(help="Draw equally many queries of each gender, as many as the fewest.")
     ] = True,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
+    confidence: options.Confidence = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the balanced sample and the bootstrap.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
-    ] = None,
+    chart: options.Chart = None,
+    form: options.Form = Format.table,
+    output: options.Output = None,
 ) -> None:
     """Compare psychological characteristics of the text for female and for male queries.
 
@@ -108,6 +103,11 @@ def psychology_command(
             confidence=confidence,
             seed=seed,
         )
+    if chart is not None:
+        from evenrank.report.exporting import write_sheet
+        from evenrank.report.further_figures import psychology_figures
+
+        write_sheet(psychology_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.common import Format, Tokenizer, deliver, exists, progress_bar
 
 if TYPE_CHECKING:
@@ -66,10 +67,9 @@ def represent_command(
     group_column: Annotated[
         str | None, typer.Option(help="Header of the group.  [default: group, gender or label]")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
-    ] = None,
+    chart: options.Chart = None,
+    form: options.Form = Format.table,
+    output: options.Output = None,
 ) -> None:
     """Measure representation bias: the share of results that show a group, minus the share that should.
 
@@ -101,6 +101,12 @@ def represent_command(
             tally=coloured,
             columns={column: header for column, header in mapped.items() if header},
         )
+    if chart is not None:
+        from evenrank.report.exporting import write_sheet
+        from evenrank.report.further_figures import representation_figures
+
+        drawn = found if len(found) > 1 else next(iter(found.values()))
+        write_sheet(representation_figures(drawn, feature=feature, named=", targets: {}"), chart)
     deliver(render(found, form, feature=feature, output=output), output)
 
 

@@ -73,9 +73,13 @@ def parse_condition(text: str | Condition) -> Condition:
     op = _OPERATORS.get(type(tree.ops[0]))
     if op is None:
         source.refuse("the comparison must be one of < <= > >=", tree.left)
-    bound = source.literal(tree.comparators[0], "a measure stands on the left, a number on the right")
-    if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
-        source.refuse(f"the bound {bound!r} is not a number", tree.comparators[0])
+    right = tree.comparators[0]
+    if isinstance(right, ast.Name) and right.id == "inf":  # as Python writes an infinite bound
+        bound: Any = math.inf
+    else:
+        bound = source.literal(right, "a measure stands on the left, a number on the right")
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+            source.refuse(f"the bound {bound!r} is not a number", right)
     left, absolute = tree.left, False
     if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "abs":
         if len(left.args) != 1 or left.keywords:

@@ -23,6 +23,7 @@ from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.measurements import Measurement
 from evenrank.measures.neutrality import NFaiRR
+from evenrank.measures.sources import colour
 from evenrank.mitigate.expanded_queries import expanded_queries, gendered_terms, term_groups
 from evenrank.mitigate.feedback_effects import Effect, check_direction, effects_of
 from evenrank.mitigate.feedback_sweep import FeedbackSweep, Step, corrected
@@ -49,7 +50,8 @@ def feedback(
     alpha: float = 0.5,
     lexicon: Any = None,
     magnitude: str = "tf",
-    tokenizer: str = "words",
+    tokenizer: str | None = None,
+    tally: Any = None,
     estimator: str = "anserini",
     candidates: int = 1000,
     depth: int = 1000,
@@ -81,6 +83,8 @@ def feedback(
         What makes a document one-sided, when documents are chosen, see
         :class:`evenrank.rankers.feedback_bias.DocumentBias`. The lexicon and tokenizer also serve the
         measures (not if magnitude is ``liwc``).
+    tally
+        The coloured collection, instead of counting its words again.
     measures
         RaB, ARaB, LIWC, FaiRR, NFaiRR and measures of effectiveness. Without them the three bias measures of
         the thesis, ``ARaB@10`` by ``tf`` and ``boolean`` and ``LIWC@10``; with qrels also AP, nDCG@10, RR@10.
@@ -98,7 +102,6 @@ def feedback(
     from evenrank.rankers.feedback_bias import LIWC, DocumentBias
     from evenrank.rankers.feedback_terms import FeedbackTerms
     from evenrank.rankers.index import as_index
-    from evenrank.words.tally import tally
 
     index = as_index(index)
     asked = tables.queries(queries)
@@ -107,14 +110,20 @@ def feedback(
     strengths, ks, ns = _grid(lambdas, fb_docs, fb_terms)
     given = FeedbackSettings(alpha=alpha, estimator=estimator, candidates=candidates)
     model = lexical_model(ranker, **settings)
-    bias = DocumentBias(index, lexicon=lexicon, magnitude=magnitude, tokenizer=tokenizer)
-    words = "rekabsaz2020" if lexicon is None or magnitude == LIWC else lexicon
+    coloured = colour(tally, index.docs, None if magnitude == LIWC else lexicon, tokenizer)
+    if tally is None or magnitude == LIWC:
+        bias = DocumentBias(index, lexicon=lexicon, magnitude=magnitude, tokenizer=tokenizer or "words")
+    else:
+        bias = DocumentBias(index, magnitude=magnitude, tally=coloured)
+    words = coloured.lexicon or "rekabsaz2020"
     stem = partial(_stemmed, index)
 
     first = first_stage(index, asked, model, depth=max(candidates, depth))
     plain = first.run(index).filter(pl.col("rank") <= depth)
+    if plain.is_empty():
+        raise InputError("nothing was found for any query; are they in the language of the documents?")
     sources: dict[str, Any] = {
-        "tally": tally(index.docs, words, tokenizer=tokenizer),
+        "tally": coloured,
         "docs": index.docs,
         "queries": asked,
         "qrels": judged,

@@ -34,6 +34,8 @@ ROUNDING = 1e-12
 such values are equal to it. With < and > they count as exceeding it."""
 SUPPORTED = "RaB, ARaB, FaiRR, NFaiRR, Skew, MinSkew, MaxSkew and MB"
 ALTERNATIVES = 64
+_BOUNDLESS = 1e300  # in place of infinity, with which the solvers cannot reckon
+_STEEP = 50.0  # no share of a list is e to this times another
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ def parse_limits(limit: Any) -> list[Condition]:
     given = [limit] if isinstance(limit, str | Condition) else list(limit)
     if not given:
         raise InputError("name at least one limit, as in abs(ARaB@10)<=0.1")
-    conditions = [parse_condition(each) for each in given]
+    conditions = [_finite(parse_condition(each)) for each in given]
     for condition in conditions:
         measure = condition.measure
         if not isinstance(measure, RankBias | _FaiRR | _Skew | _MinSkew | _MB):
@@ -81,10 +83,21 @@ def parse_limits(limit: Any) -> list[Condition]:
             raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
         if isinstance(measure, _MinSkew) and condition.absolute:
             raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
+        if condition.absolute and condition.op.startswith("<") and not condition.holds(0.0):
+            raise InputError(f"{condition}: a size is never below 0; the least bound is <=0")
         above = condition.absolute or isinstance(measure, _MaxSkew)
         if condition.op.startswith(">" if above else "<") and (above or isinstance(measure, _MinSkew)):
             raise InputError(f"{condition}: limit it from {'above with <=' if above else 'below with >='}")
     return conditions
+
+
+def _finite(condition: Condition) -> Condition:
+    """A limit of infinity as one that is too high to bind."""
+    if math.isfinite(condition.bound):
+        return condition
+    if condition.op.startswith(">"):
+        raise InputError(f"{condition}: no ranking can keep to it")
+    return replace(condition, bound=_BOUNDLESS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +222,7 @@ class Counted:
         if condition.absolute or not below:
             bounds.append((-1.0, -condition.bound if condition.absolute else condition.bound))
         for side, at in bounds:
-            row = Row(ones, side * (group - target * math.exp(at) * labelled), 0.0)
+            row = Row(ones, side * (group - target * math.exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
             present.append(_strict(row, condition))
         # How many labelled documents there may be when none shows the group: these numbers are contiguous.
         absent = [x for x in range(1, t + 1) if self._holds(_absent(x, target))]

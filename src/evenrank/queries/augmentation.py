@@ -62,8 +62,8 @@ def lexicon_samples(
     chosen = np.random.default_rng(len(neutral)).permutation(len(neutral))
     for at, (word, gender) in enumerate(times * list(words.items())):
         frames = _PRONOUN_FRAMES if word in _PRONOUNS else _FRAMES
-        query = neutral[chosen[at % len(neutral)]]
-        found.append(frames[(at + at // len(words)) % len(frames)].format(query=query, word=word))
+        frame = frames[at % len(words) % len(frames)]
+        found.append(frame.format(query=neutral[chosen[at % len(neutral)]], word=word))
         genders.append(gender)
     return found, genders
 

@@ -91,7 +91,7 @@ def term_groups(words: Iterable[str]) -> dict[str, str]:
 @lru_cache(maxsize=1)
 def clear_names() -> dict[str, float]:
     """Given names that tell a gender and are no ordinary words, with the log odds of female against male."""
-    unclear = stop_words() | COMMON_WORDS | gendered_words().keys()
+    unclear = stop_words() | COMMON_WORDS | AMBIGUOUS | gendered_words().keys()
     return {
         name: facts.lean
         for name, facts in census_names().items()

@@ -8,6 +8,7 @@ follows), lower-cased, freed of a possessive 's, then of stop words, and stemmed
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
@@ -42,6 +43,9 @@ _MIDDLE = {
 }
 _IDEOGRAPHS = ((0x3007, 0x3008), (0x3041, 0x30A0), (0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00))
 _UNSTEMMED = 2  # words of so many letters stay as they are, as in Porter's own program and in Lucene
+_VERSION = 2  # of the rules from text to terms; an index made by other rules is not opened
+# Porter's measure m > 0: a vowel with a consonant behind it; y is a vowel behind a consonant.
+_MEASURED = re.compile(r"[aeiou][^aeiou]|[^aeiou]y[^aeiou]")
 _ZERO_WIDTH_SPACE = 0x200B
 _POSSESSIVES = ("'s", "’s", "\uff07s")
 
@@ -188,7 +192,10 @@ class Analyzer:
         from Stemmer import Stemmer
 
         # Not shared: a stemmer of PyStemmer has a state. Nor its cache: the words here are distinct.
-        stems = Stemmer(self.stemmer, 0).stemWords(kept)
+        stemmer = Stemmer(self.stemmer, 0)
+        stems = stemmer.stemWords(kept)
+        if self.stemmer == "porter":
+            stems = [_departed(stem, stemmer) if stem.endswith(("logi", "bli")) else stem for stem in stems]
         stop = self.stop_words
         return [
             None if word in stop or not word else word if len(word) <= _UNSTEMMED else stem
@@ -199,16 +206,34 @@ class Analyzer:
     def description(self) -> dict[str, Any]:
         """What a reader needs to analyse the same way."""
         return {
+            "version": _VERSION,
             "tokenizer": "uax29",
             "unicode": unicodedata.unidata_version,
             "stemmer": self.stemmer,
+            "unstemmed": f"words of up to {_UNSTEMMED} letters",
             "stop_words": sorted(self.stop_words),
         }
 
     @classmethod
     def of(cls, description: dict[str, Any]) -> Analyzer:
-        """The analyzer that was so described."""
+        """The analyzer that was so described; InputError where terms were made by other rules."""
+        if description.get("version") != _VERSION:
+            raise InputError("made by another version of evenrank, whose terms differ; build it again")
         return cls(stemmer=description["stemmer"], stop_words=description["stop_words"])
+
+
+def _departed(stem: str, stemmer: Any) -> str:
+    """A stem in -logi or -bli as Porter's own program and Lucene make it, which depart from the paper.
+
+    In step 2 they turn -logi into -log and -bli into -ble, where the paper knows only -abli; so ideology
+    meets ideological, and possibly meets possible. PyStemmer keeps to the paper.
+    """
+    ending, becomes = ("logi", "log") if stem.endswith("logi") else ("bli", "ble")
+    before = stem.removesuffix(ending)
+    if not _MEASURED.search(before):
+        return stem
+    made: str = before + becomes if ending == "logi" else stemmer.stemWord(before + becomes)
+    return made
 
 
 def read_stop_words(source: str | os.PathLike[str] | Iterable[str] | None) -> frozenset[str]:

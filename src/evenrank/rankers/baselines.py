@@ -31,7 +31,7 @@ class Judged:
 
     def describe(self) -> dict[str, Any]:
         """Name and settings."""
-        return {"ranker": self.name, "settings": self._settings}
+        return {"name": self.name, "settings": self._settings}
 
 
 def perfect(index: Any = None, *, qrels: Any) -> Judged:

@@ -77,7 +77,7 @@ class DenseRanker:
     def describe(self) -> dict[str, Any]:
         """Name, settings, the model and where it was found, and the index."""
         return {
-            "ranker": self.name,
+            "name": self.name,
             "settings": {"batch": self.encoder.batch, "half": self.half, "approximate": self.approximate},
             "encoder": {**self._facts, **self.encoder.model.describe()},
             "index": self.index.describe(),

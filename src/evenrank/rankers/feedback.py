@@ -194,7 +194,7 @@ class Feedback:
     def describe(self) -> dict[str, Any]:
         """Name, settings, words of the bias, and index."""
         described: dict[str, Any] = {
-            "ranker": self.name,
+            "name": self.name,
             "settings": {**asdict(self.model), **asdict(self.settings)},
             "index": self.index.describe(),
         }

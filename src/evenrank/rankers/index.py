@@ -51,7 +51,10 @@ class Index:
         self.fingerprint: str = manifest["fingerprint"]
         self.documents: int = manifest["documents"]
         self.tokens: int = manifest["tokens"]
-        self.analyzer = Analyzer.of(self.provenance["analyzer"])
+        try:
+            self.analyzer = Analyzer.of(self.provenance["analyzer"])
+        except InputError as error:
+            raise InputError(error.message, path=path) from None
         self._folder = self.path / manifest["folder"]
         self._entries = manifest["files"]
         self.arrays = storage.open_arrays(self._folder, self._entries)

@@ -245,7 +245,7 @@ class Lexical:
 
     def describe(self) -> dict[str, Any]:
         """Name, settings and index."""
-        return {"ranker": self.name, "settings": asdict(self.model), "index": self.index.describe()}
+        return {"name": self.name, "settings": asdict(self.model), "index": self.index.describe()}
 
 
 def run_table(

@@ -17,7 +17,7 @@ _CHUNK = 1 << 24  # postings that are held at a time
 
 def merge(runs: list[Spilled], folder: Path) -> list[ArrayFile]:
     """Write the terms, the postings and the forward index; runs follow each other in the collection."""
-    vocabularies = [pl.read_ipc(run.folder / "terms.arrow")["term"] for run in runs]
+    vocabularies = [pl.read_ipc((run.folder / "terms.arrow").read_bytes())["term"] for run in runs]
     terms = pl.concat(vocabularies).unique().sort() if len(runs) > 1 else vocabularies[0]
     numbers = pl.DataFrame({"term": terms, "number": np.arange(len(terms), dtype=np.uint32)})
     maps = [

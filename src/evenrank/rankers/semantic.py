@@ -82,7 +82,7 @@ class WordVectorRanker:
     def describe(self) -> dict[str, Any]:
         """Name, settings, the vectors and the index."""
         return {
-            "ranker": self.name,
+            "name": self.name,
             "settings": dict(self.settings),
             "vectors": {**self.vectors.provenance, "content": self._fingerprint},
             "index": self.index.describe(),

@@ -7,13 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evenrank import stats
 from evenrank.auditing import grids
 from evenrank.auditing.comparing import LEVEL, Compared, between
 from evenrank.auditing.passages import LeaningQuery
-from evenrank.auditing.reading import better
 from evenrank.auditing.result import Audit
+from evenrank.auditing.verdict import standing
+from evenrank.measures.disparities import Disparity
 from evenrank.measures.measurements import Measurement
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
+from evenrank.report.measured_figures import RUNS, first_runs
+from evenrank.stats import Comparison
 
 _HASH = 12  # characters shown of a fingerprint
 
@@ -36,35 +40,29 @@ def table(audit: Audit) -> list[tuple[Any, list[Cell]]]:
 
 def _cell(audit: Audit, m: Measurement) -> Cell:
     one = between(audit.comparisons, m.run, m.measure)
-    standing = "" if one is None or not one.significant else _standing(audit, one)
+    stands = "" if one is None or not one.significant else standing(one, audit)
     title = ""
     if one is not None and one.comparison.difference is not None:
-        title = f"{one.comparison.difference:+.4f} against {one.baseline}, corrected p {p_value(one.p_holm)}"
-    return Cell(grids.value(m), grids.bounds(m), grids.mark(audit, m), standing, title)
-
-
-def _standing(audit: Audit, one: Compared) -> str:
-    before = audit.measured[one.baseline, one.measure].value
-    after = audit.measured[one.run, one.measure].value
-    if before is None or after is None or one.measure.NAME == "GSR":
-        return "other"  # of GSR neither end is good: a perfect engine is not at 0
-    way = better(one.measure)
-    if way == "zero":
-        return "better" if abs(after) < abs(before) else "worse"
-    if way == "one":
-        return "better" if abs(after - 1) < abs(before - 1) else "worse"
-    return "better" if (after > before) == (way == "high") else "worse"
+        c = one.comparison
+        title = f"{c.difference:+.4f} against {one.baseline}"
+        if c.low is not None and c.high is not None:
+            title += f" [{c.low:+.4f}, {c.high:+.4f}]"
+        title += f", corrected p {p_value(one.p_holm)}"
+    return Cell(grids.value(m), grids.bounds(m), grids.mark(audit, m), stands, title)
 
 
 def comparisons(audit: Audit) -> list[tuple[Compared, str]]:
     """Each comparison with the baseline, and how the run stands."""
-    return [(one, _standing(audit, one) if one.significant else "") for one in audit.comparisons]
+    return [(one, standing(one, audit) if one.significant else "") for one in audit.comparisons]
 
 
 def leaning(audit: Audit) -> dict[str, dict[str, list[LeaningQuery]]]:
-    """The leaning queries of each run, by side: positive, then negative."""
+    """The leaning queries of the first runs, by side: positive, then negative."""
     found: dict[str, dict[str, list[LeaningQuery]]] = {}
+    shown = set(first_runs(audit, RUNS))
     for query in audit.leaning:
+        if query.run not in shown:
+            continue
         sides = found.setdefault(query.run, {"positive": [], "negative": []})
         sides["positive" if query.value > 0 else "negative"].append(query)
     return found
@@ -83,6 +81,12 @@ def gendered(audit: Audit) -> list[tuple[str, list[tuple[Any, list[tuple[str, st
             rows.append((query, words))
         found.append((name, rows))
     return found
+
+
+def disparities(audit: Audit) -> list[tuple[Disparity, float | None]]:
+    """Each run and measure with its p, corrected over all of them."""
+    found = [] if audit.disparity is None else list(audit.disparity)
+    return list(zip(found, stats.holm([one.welch.p for one in found]), strict=True))
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,12 @@ def minus(text: str) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
 
 
+def few(names: Sequence[str], most: int = 8) -> str:
+    """The names, or the first of them and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more:,} more"
+
+
 def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -177,6 +187,11 @@ def signed(value: float | None) -> str:
 
 def plain(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
+
+
+def effect(found: Comparison) -> str:
+    """An effect size and what it is: +0.42 d_z."""
+    return "–" if found.effect is None else f"{signed(found.effect)} {found.effect_name}"
 
 
 def p_value(p: float | None) -> str:

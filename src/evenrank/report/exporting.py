@@ -10,6 +10,7 @@ from typing import Any
 from evenrank.auditing.result import Audit
 from evenrank.errors import InputError
 from evenrank.formats.files import writing
+from evenrank.report.charts.theme import configuration
 from evenrank.report.figures import Figure
 from evenrank.report.sections import figures
 
@@ -38,12 +39,38 @@ def write_charts(
     return written
 
 
+def write_sheet(figures: Sequence[Figure], path: str | PathLike[str]) -> Path:
+    """Write charts beneath one another into one file; its ending says which form it has."""
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise InputError(f"a chart ends in .{', .'.join(FORMATS)}, not {target.name!r}")
+    if not figures:
+        raise InputError("there is nothing to draw: no group, or no query that was compared", path=target)
+    import altair as alt
+
+    titled = []
+    for figure in figures:
+        # The look belongs to the whole sheet: a part of one may not bring its own.
+        part = figure.chart.properties(title=alt.TitleParams(figure.title, frame="group"), width=WIDTH)
+        part.config = alt.Undefined
+        titled.append(part)
+    # One legend to a chart: groups keep their colours, but not every chart has every group.
+    sheet = alt.vconcat(*titled, spacing=28, config=alt.Config(**configuration())).resolve_scale(
+        color="independent"
+    )
+    return _write(target, converted(sheet.to_dict(), form))
+
+
 def drawn(figure: Figure, form: str) -> bytes:
     """One chart, as the bytes of a file."""
+    return converted(figure.chart.to_dict() | {"width": WIDTH}, form)
+
+
+def converted(spec: dict[str, Any], form: str) -> bytes:
+    """A chart in Vega-Lite, as the bytes of a file."""
     import vl_convert
 
-    spec = figure.chart.to_dict()
-    spec["width"] = WIDTH
     if form == "svg":
         text: str = vl_convert.vegalite_to_svg(spec)
         return text.encode()

@@ -57,47 +57,54 @@ def rankshift_figures(frame: Any) -> list[Figure]:
     counted = charts.shift_data(table)
     moved = table["after"] - table["before"]
     worse, finer = int((moved > 0).sum()), int((moved < 0).sum())
-    what = "pairs of query and document" if "doc_id" in table.columns else "queries"
-    caption = f"Of {len(moved):,} {what} {worse:,} fall and {finer:,} rise when the gender is swapped."
+    what = "documents" if "doc_id" in table.columns else "queries"
+    caption = (
+        f"Of {len(moved):,} {what} {worse:,} fall and {finer:,} rise when the gender of the text is swapped."
+    )
+    if "group" in table.columns:
+        sides = table.select("group", moved=moved).drop_nulls().group_by("group", maintain_order=True)
+        means = [f"{group} ones move by {float(rows['moved'].mean()):+.1f}" for (group,), rows in sides]  # type: ignore[arg-type]
+        caption += f" On average {', '.join(sorted(means))} ranks; above 0 is down." if means else ""
     chart = charts.rank_shift(counted, of=what)
     return [Figure("rankshift", "Counterfactual rank shift", caption, caption, chart, counted, True)]
 
 
-def representation_figures(given: Any) -> list[Figure]:
+def representation_figures(given: Any, *, feature: str | None = None, named: str = " of {}") -> list[Figure]:
+    """A histogram and a grid for each run and group; of two groups one will do: `feature`, or the first."""
     if not given:
         return []
     by_run = given if isinstance(given, Mapping) else {"": given}
     found: list[Figure] = []
     for run, shown in list(by_run.items())[:RUNS]:
-        of = f" of {run}" if run else ""
-        features = shown.features[:1] if len(shown.features) == 2 else shown.features
-        for feature in features:
-            summary = shown.summary(feature)
+        of = named.format(run) if run else ""
+        chosen = [feature] if feature is not None and feature in shown.features else list(shown.features)
+        for group in chosen[:1] if len(shown.features) == 2 else chosen:
+            summary = shown.summary(group)
             if not summary["queries"]:
                 continue
-            rows = list(shown.histogram(feature).items())
+            rows = list(shown.histogram(group).items())
             counts = pl.DataFrame(rows, schema=["bias", "queries"], orient="row")
             mean, size, queries = summary["MB"], summary["MAB"], summary["queries"]
             says = f"Mean {mean:+.3f}, mean size {size:.3f}, over {queries:,} queries."
-            name = f"{slug(run)}-{slug(feature)}-{len(found)}"
+            name = f"{slug(run)}-{slug(group)}-{len(found)}"
             found.append(
                 Figure(
                     f"representation-{name}",
-                    f"{feature} in the top {shown.at}{of}",
+                    f"{group} in the top {shown.at}{of}",
                     f"Left: shown less than it should be; right: more. {says}",
-                    f"Histogram of representation bias toward {feature}{of}. {says}",
-                    charts.representation_histogram(counts, feature=feature, at=shown.at),
+                    f"Histogram of representation bias toward {group}{of}. {says}",
+                    charts.representation_histogram(counts, feature=group, at=shown.at),
                     counts,
                 )
             )
-            grid = shown.grid(feature)
+            grid = shown.grid(group)
             found.append(
                 Figure(
                     f"grid-{name}",
-                    f"{feature}: target and shown{of}",
+                    f"{group}: target and shown{of}",
                     "On the dashed line a query is free of bias; above it the group is shown too often.",
-                    f"Target share of {feature} against the share shown{of}. {says}",
-                    charts.target_grid(grid, feature=feature, at=shown.at),
+                    f"Target share of {group} against the share shown{of}. {says}",
+                    charts.target_grid(grid, feature=group, at=shown.at),
                     grid.select("query", "target", "model", "x", "y"),
                 )
             )

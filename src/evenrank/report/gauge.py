@@ -9,6 +9,10 @@ from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import Finding, side
 from evenrank.measures.measurements import Measurement
 from evenrank.measures.rank_bias import RankBias
+from evenrank.report.measured_figures import first_runs
+
+CARDS = 12
+"""Runs that get a card; the table of measures has all."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,13 @@ class Card:
 
 
 def cards(audit: Audit) -> list[Card]:
-    """One card for each run; all bars have the same scale."""
+    """One card for each of the first runs; all bars have the same scale."""
     measure = audit.headline
     if measure is None:
         return []
     rows = [audit.measured[run, measure] for run in audit.runs]
     reach = [abs(x) for m in rows for x in (m.value, m.low, m.high, _collection(m)) if x is not None]
+    shown = set(first_runs(audit, CARDS))
     bound = _round_up(max(reach, default=0.1) * 1.1)
     return [
         Card(
@@ -51,16 +56,21 @@ def cards(audit: Audit) -> list[Card]:
             value=m.value,
             measurement=m,
             gauge=_gauge(m, bound) if isinstance(measure, RankBias) and m.value is not None else None,
-            findings=tuple(_within(f) for f in audit.findings if f.run == m.run),
+            findings=tuple(_within(f, audit.baseline) for f in audit.findings if f.run == m.run),
         )
         for m in rows
+        if m.run in shown
     ]
 
 
-def _within(finding: Finding) -> Finding:
+def _within(finding: Finding, baseline: str | None) -> Finding:
     """The finding without the name of the run that the card bears already."""
     text = finding.text.removeprefix(f"{finding.run}: ")
-    return replace(finding, text=text)
+    if finding.kind == "change":
+        same = f"{finding.run} and {baseline} do not differ clearly"
+        text = text.replace(same, f"No clear difference from {baseline}", 1)
+        text = text.removeprefix(f"{finding.run} ").removeprefix("is ")
+    return replace(finding, text=text[:1].upper() + text[1:])
 
 
 def _gauge(m: Measurement, bound: float) -> Gauge:

@@ -15,7 +15,16 @@ from evenrank.report import charts
 from evenrank.report.figures import Figure, slug
 
 RUNS = 6
-"""Runs that get figures of their own; tables and shared charts have all."""
+"""Runs that get figures of their own; tables have all."""
+SHARED = 12
+"""Runs that a shared chart draws: more cannot be told apart. Its numbers have all."""
+
+
+def first_runs(audit: Audit, most: int) -> list[str]:
+    """The baseline and the first of the other runs, in their order; all if they are few."""
+    others = [run for run in audit.runs if run != audit.baseline]
+    shown = set(others[: most - 1] if audit.baseline in audit.runs else others[:most]) | {audit.baseline}
+    return [run for run in audit.runs if run in shown]
 
 
 def value_figures(audit: Audit) -> list[Figure]:
@@ -42,9 +51,10 @@ def value_figures(audit: Audit) -> list[Figure]:
         frame = rows.filter(pl.col("family") == family).drop("family")
         if frame.is_empty():
             continue
-        chart = charts.intervals(frame, balance=0.0 if family == "lean" else None, title=axis)
-        alt = f"Values with intervals of {_listed(frame['measure'])} for {_listed(frame['run'])}."
-        found.append(Figure(f"values-{family}", title, caption, alt, chart, frame))
+        drawn, few = _first(audit, frame)
+        chart = charts.intervals(drawn, balance=0.0 if family == "lean" else None, title=axis)
+        alt = f"Values with intervals of {_listed(frame['measure'])} for {_listed(drawn['run'])}."
+        found.append(Figure(f"values-{family}", title, caption + few, alt, chart, frame))
     return found
 
 
@@ -68,18 +78,19 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
         if frame.is_empty():
             continue
         says = "higher is fairer" if name == "NFaiRR" else _sides(audit, audit.headline)
+        drawn, few = _first(audit, frame)
         ends = "; ".join(
             f"{run} goes from {rows['value'][0]:+.3f} at {rows['cutoff'][0]} "
             f"to {rows['value'][-1]:+.3f} at {rows['cutoff'][-1]}"
-            for (run,), rows in frame.group_by(["run"], maintain_order=True)
+            for (run,), rows in drawn.group_by(["run"], maintain_order=True)
         )
         found.append(
             Figure(
                 f"cutoff-{slug(str(name))}",
                 f"{name} by cut-off",
-                f"{says[:1].upper()}{says[1:]}. Bands are intervals.",
+                f"{says[:1].upper()}{says[1:]}. Bands are intervals.{few}",
                 f"{name} against the cut-off: {ends}.",
-                charts.bias_by_cutoff(frame, balance=balance, title=str(name)),
+                charts.bias_by_cutoff(drawn, balance=balance, title=str(name)),
                 frame,
             )
         )
@@ -184,6 +195,14 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             )
         )
     return found
+
+
+def _first(audit: Audit, frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The rows that a shared chart draws, and a sentence where these are not all."""
+    if len(audit.runs) <= SHARED:
+        return frame, ""
+    shown = frame.filter(pl.col("run").is_in(first_runs(audit, SHARED)))
+    return shown, f" {SHARED} of {len(audit.runs):,} runs are drawn."
 
 
 def _sides(audit: Audit, measure: Any) -> str:

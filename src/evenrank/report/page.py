@@ -15,6 +15,7 @@ from evenrank.errors import InputError
 from evenrank.report import cells, gauge, sections
 from evenrank.report.charts.theme import LIGHT, configuration
 from evenrank.report.figures import embedded
+from evenrank.report.measured_figures import RUNS
 
 MORE = ("tradeoff", "rank_shift", "association", "psychology", "representation", "title")
 
@@ -57,7 +58,13 @@ def render(audit: Audit, **more: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"signed": cells.signed, "plain": cells.plain, "p": cells.p_value}
+    environment.filters |= {
+        "signed": cells.signed,
+        "plain": cells.plain,
+        "p": cells.p_value,
+        "effect": cells.effect,
+        "few": cells.few,
+    }
     environment.filters |= {"minus": cells.minus, "upper_first": cells.upper_first}
     environment.globals |= {"short": short, "meaning": meaning, "direction": direction, "is_bias": is_bias}
     given = {figure.id: {"spec": figure.spec(), **figure.data()} for figure in everything}
@@ -71,8 +78,9 @@ def render(audit: Audit, **more: Any) -> str:
         "table": cells.table(audit),
         "comparisons": cells.comparisons(audit),
         "leaning": cells.leaning(audit),
+        "runs_shown": RUNS,
         "gendered": cells.gendered(audit),
-        "disparity": audit.disparity,
+        "disparities": cells.disparities(audit),
         "psychology": cells.psychology(more.get("psychology") or audit.psychology),
         "facts": cells.facts(audit),
         "contents": _contents(audit, figures),

@@ -45,18 +45,17 @@ def _verdict(found: Evaluated) -> dict[str, Any]:
 
 def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
     """The answer to /v1/evaluate."""
-    gender = service.gender(asked.query)
     found = evaluate(
         service.matcher,
         [Text(result.title or "", result.text or "") for result in asked.results],
         labels=[result.group for result in asked.results],
         target=asked.target,
         at=asked.at,
-        query_gender=gender["label"] if gender["label"] in service.matcher.groups else None,
+        query_gender=service.query_gender(asked.query),
     )
     return answer(
         {
-            "query": gender,
+            "query": service.gender(asked.query),
             "at": asked.at,
             "verdict": _verdict(found),
             "measures": [value._asdict() for value in found.values()],

@@ -71,13 +71,16 @@ class _Places:
             self._before = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
         head = len(text.title)
         body = head + 1 if text.title and text.body else head
-        self._fields = [("title", 0, head), ("text", body, len(whole))]
+        fields = [("title", 0, head), ("text", body, len(whole))]
+        self._fields = [field for field in fields if field[1] < field[2]]
 
     def spans(self, start: int, end: int, group: str, word: str) -> list[Span]:
         """A hit as spans: one, or two where a phrase begins in the title and ends in the text."""
         first, last = start, end
         if self._before is not None:
             first, last = int(self._before[start]), int(self._before[end])
+        if len(self._fields) == 1:
+            return [Span(self._fields[0][0], first, last, group, word)]
         return [
             Span(field, max(first, low) - low, min(last, high) - low, group, word)
             for field, low, high in self._fields

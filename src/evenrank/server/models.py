@@ -108,7 +108,7 @@ def search_request(rankers: tuple[str, ...]) -> type[SearchRequest]:
 
 
 class Gender(BaseModel):
-    """What a query is about, with the probability of each label."""
+    """What a query seems to be about, with the probability of each label: a guess from its words."""
 
     text: str
     label: Literal["female", "male", "neutral"]

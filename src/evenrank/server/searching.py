@@ -23,6 +23,8 @@ RANKERS = ("bm25", "bm25+rm3", "qld", "qld+rm3", "tfidf")
 """What is offered unless told otherwise: what needs nothing but the index."""
 CANDIDATES = 100
 """Results that a re-ranked list is chosen from."""
+SURE = 0.8
+"""Probability from which on a guess at a query's gender is shown."""
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -105,10 +107,21 @@ class Service:
             found.append({"text": query, "label": label, **dict(zip(LABELS, map(float, row), strict=True))})
         return found
 
+    def guess(self, query: str) -> dict[str, Any] | None:
+        """The gender that a query seems to be about, where that is likely, and the words that say so."""
+        found = self.gender(query)
+        label = found["label"]
+        if label == "neutral" or found[label] < SURE or not query.strip():
+            return None
+        (reasons,) = self.classifier.explain([query])
+        words = [word for word, of, _ in reasons if of == label]
+        return {"label": label, "sure": found[label], "words": words} if words else None
+
     def query_gender(self, query: str) -> str | None:
-        """The gender that a query names, if it names one that the lexicon has."""
-        label = self.gender(query)["label"] if query.strip() else "neutral"
-        return label if label in self.matcher.groups else None
+        """The one group whose words a query holds. No guess: `nurse` is not female, and excuses no lean."""
+        counts = self.matcher.count([query]).counts[0].tolist()
+        named = [group for group, n in zip(self.matcher.groups, counts, strict=True) if n]
+        return named[0] if len(named) == 1 else None
 
     def search(self, query: str, ranker: str, *, depth: int = 10, constrain: float | None = None) -> Listed:
         """The results of a ranker, evaluated; within a bound on |ARaB@depth| if one is given."""

@@ -123,8 +123,8 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
 
     def results(asked: Asked) -> dict[str, Any]:
         lists, reach = columns(service, asked)
-        gender = service.gender(asked.query) if asked.query.strip() else None
-        return {"asked": asked, "columns": lists, "reach": reach, "gender": gender, "depth": DEPTH}
+        guess = service.guess(asked.query)
+        return {"asked": asked, "columns": lists, "reach": reach, "guess": guess, "depth": DEPTH}
 
     @router.get("/")
     async def search(
@@ -138,7 +138,7 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
         if not service.rankers:
             return page("empty.html", here="/")
         asked = asked_for(q, left, right, even, limit)
-        nothing: dict[str, Any] = {"asked": asked, "columns": [], "reach": 1.0, "gender": None}
+        nothing: dict[str, Any] = {"asked": asked, "columns": [], "reach": 1.0, "guess": None}
         found = await turnstile.run(results, asked) if q.strip() else {**nothing, "depth": DEPTH}
         part = request.headers.get("x-part") == "results"
         return page("results.html" if part else "search.html", here="/", rankers=offered, **found)

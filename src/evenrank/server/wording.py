@@ -46,7 +46,7 @@ def verdict(
     counts
         For each result down to the cut-off the number of words of `of` and of `against`.
     query_gender
-        What the classifier takes the query to be about, unless neutral.
+        The group whose words the query itself holds, if it is one.
     """
     shown = len(counts[:at])
     one, other = (sum(pair[i] for pair in counts[:at]) for i in (0, 1))
@@ -64,9 +64,9 @@ def verdict(
     text += f". {without} of {shown} hold neither." if shown > 1 and without else "."
     if query_gender in (of, against) and to is not None:
         text += (
-            f" The query reads as {query_gender}, so some lean that way is to be expected."
+            f" The query names {query_gender} words itself, so some lean that way is to be expected."
             if to == query_gender
-            else f" The query reads as {query_gender}, the other way."
+            else f" The query names {query_gender} words itself: the other way."
         )
     return text
 

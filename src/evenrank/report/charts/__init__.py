@@ -10,7 +10,7 @@ tradeoff.py        bias against utility, with the Pareto front
 psychology.py      characteristics by the gender of the query
 representation.py  histogram of representation bias, and target against shown
 association.py     association of queries with their documents, female and male
-rankshift.py       ranks moved when a query's gender is swapped
+rankshift.py       ranks moved when a document's gender is swapped
 theme.py           colours and type
 ================== =====================================================================
 """

@@ -1,4 +1,4 @@
-"""Counterfactual rank shift: where a relevant document lands when the query's gender is swapped."""
+"""Counterfactual rank shift: where a document lands when the gender of its words is swapped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINS = (-1e9, -100, -50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50, 100, 1e9)
 def shift_data(frame: pl.DataFrame) -> pl.DataFrame:
     """Shifts (after − before) in bins of growing width: shift, order, queries, side.
 
-    `frame` has before and after, the ranks of the same document for a query and for its counterfactual.
+    `frame` has before and after: the rank of a document, and that of its mirror image.
     """
     shift = (frame["after"] - frame["before"]).to_list()
     rows = []
@@ -42,7 +42,7 @@ def _label(low: int, high: float, sign: str = "+") -> str:
 
 
 def rank_shift(frame: pl.DataFrame, *, of: str = "queries") -> Any:
-    """How many queries lose (right) or gain (left) ranks when their gender is swapped.
+    """How many documents lose (right) or gain (left) ranks when the gender of their words is swapped.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ them values; the page gives them CSS variables instead, so that one chart serves
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -102,13 +103,18 @@ def run_colour(runs: list[str], **more: Any) -> alt.Color:
     return alt.Color("run:N", title=None, scale=alt.Scale(domain=runs, range=colours), sort=runs, **more)
 
 
+def _turned(given: Sequence[Any], count: int) -> list[Any]:
+    """One for each run; where colours come again, so that run 7 does not look like run 1, turned by one."""
+    return [given[(i + i // len(RUNS)) % len(given)] for i in range(count)]
+
+
 def run_dash(runs: list[str]) -> alt.StrokeDash:
-    dashes = [DASHES[i % len(DASHES)] for i in range(len(runs))]
+    dashes = _turned(DASHES, len(runs))
     return alt.StrokeDash("run:N", title=None, scale=alt.Scale(domain=runs, range=dashes), sort=runs)
 
 
 def run_shape(runs: list[str]) -> alt.Shape:
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(runs))]
+    shapes = _turned(SHAPES, len(runs))
     return alt.Shape("run:N", title=None, scale=alt.Scale(domain=runs, range=shapes), sort=runs)
 
 

@@ -101,6 +101,35 @@
     const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
+  const painted = async (id, scale) => {
+    const image = new Image();
+    image.src = URL.createObjectURL(new Blob([await plainSvg(id)], { type: "image/svg+xml" }));
+    await image.decode();
+    const canvas = document.createElement("canvas"), { width, height } = image;
+    canvas.width = width * scale; canvas.height = height * scale;
+    const context = canvas.getContext("2d");
+    context.scale(scale, scale);
+    context.drawImage(image, 0, 0);
+    URL.revokeObjectURL(image.src);
+    return { canvas, width, height };
+  };
+  // A PDF of one page that holds one picture; three quarters of a point to a pixel.
+  const onePage = (jpeg, canvas, width, height) => {
+    const [w, h] = [width * 0.75, height * 0.75], draw = `q ${w} 0 0 ${h} 0 0 cm /I Do Q`;
+    const objects = [
+      ["<</Type/Catalog/Pages 2 0 R>>"],
+      ["<</Type/Pages/Kids[3 0 R]/Count 1>>"],
+      [`<</Type/Page/Parent 2 0 R/MediaBox[0 0 ${w} ${h}]/Contents 4 0 R/Resources<</XObject<</I 5 0 R>>>>>>`],
+      [`<</Length ${draw.length}>>stream\n${draw}\nendstream`],
+      [`<</Type/XObject/Subtype/Image/Width ${canvas.width}/Height ${canvas.height}/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/DCTDecode/Length ${jpeg.length}>>stream\n`, jpeg, "\nendstream"],
+    ];
+    const parts = ["%PDF-1.4\n"], places = [];
+    const size = () => parts.reduce((sum, part) => sum + part.length, 0); // all text here is ASCII
+    objects.forEach((object, i) => { places.push(size()); parts.push(`${i + 1} 0 obj\n`, ...object, "\nendobj\n"); });
+    const table = places.map((place) => `${String(place).padStart(10, "0")} 00000 n \n`).join("");
+    parts.push(`xref\n0 6\n0000000000 65535 f \n${table}trailer<</Size 6/Root 1 0 R>>\nstartxref\n${size()}\n%%EOF\n`);
+    return new Blob(parts, { type: "application/pdf" });
+  };
   const exports = {
     svg: async (id) => new Blob([await plainSvg(id)], { type: "image/svg+xml" }),
     csv: (id) => {
@@ -108,17 +137,13 @@
       return new Blob([[columns, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" });
     },
     png: async (id) => {
-      const svg = await plainSvg(id);
-      const image = new Image();
-      image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
-      await image.decode();
-      const canvas = document.createElement("canvas");
-      canvas.width = image.width * 2; canvas.height = image.height * 2;
-      const context = canvas.getContext("2d");
-      context.scale(2, 2);
-      context.drawImage(image, 0, 0);
-      URL.revokeObjectURL(image.src);
+      const { canvas } = await painted(id, 2);
       return new Promise((done) => canvas.toBlob(done, "image/png"));
+    },
+    pdf: async (id) => {
+      const { canvas, width, height } = await painted(id, 4);
+      const jpeg = await new Promise((done) => canvas.toBlob(done, "image/jpeg", 0.95));
+      return onePage(new Uint8Array(await jpeg.arrayBuffer()), canvas, width, height);
     },
   };
   document.addEventListener("click", async (event) => {
