@@ -27,8 +27,10 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pages_are_requests_to_the_rate_limit() -> None:
     with serving(lambda _: Reply([{"id": f"{len(site.asked)}"}])) as site:
+        start = time.monotonic()
         engine(f"{site.url}/?q={{query}}&p={{page}}", page_size=1, rate=20).rank({"q": "x"}, depth=5)
-    assert site.asked[-1].at - site.asked[0].at >= 4 / 20 - 0.05
+    assert len(site.asked) == 5
+    assert time.monotonic() - start >= 4 / 20
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
@@ -147,9 +149,10 @@ def test_a_connection_that_breaks_is_made_again() -> None:
 
 def test_the_rate_holds_over_real_requests() -> None:
     with serving(lambda _: Reply(RESULTS)) as site:
+        start = time.monotonic()  # here, not at the server, which a busy machine lets wait
         engine(f"{site.url}/?q={{query}}", rate=20, workers=4).rank({str(at): "x" for at in range(10)})
-    times = sorted(asked.at for asked in site.asked)
-    assert times[-1] - times[0] >= 9 / 20 - 0.05
+    assert len(site.asked) == 10
+    assert time.monotonic() - start >= 9 / 20
 
 
 def test_workers_ask_at_the_same_time() -> None:

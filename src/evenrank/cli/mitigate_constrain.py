@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import Missing, Tokenizer, deliver, note, progress_bar, split_names
+from evenrank.cli import options
+from evenrank.cli.common import Missing, deliver, note, progress_bar, split_names
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,24 +37,14 @@ def constrain_command(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="Where the new run goes.")],
-    tally: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
-    ] = None,
+    tally: options.TallyFile = None,
     docs: Annotated[
         str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
     ] = None,
-    lexicon: Annotated[
-        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
-    ] = None,
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
-    ] = None,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
-    ] = None,
+    lexicon: options.Lexicon = None,
+    tokenizer: options.Cutting = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
     mode: Annotated[
         Mode, typer.Option(help="Every query keeps to the limits, or the mean over queries does.")
     ] = Mode.each,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.common import Format, deliver, progress_bar, split_names
 from evenrank.errors import InputError
 
@@ -44,12 +45,8 @@ def counterfactual_command(
     gendered_queries: Annotated[
         bool, typer.Option("--gendered-queries", help="Keep queries that are about a gender themselves.")
     ] = False,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
-    ] = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
     pairs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every pair there, as CSV.")
     ] = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.common import note, progress_bar, split_names
 
 
@@ -32,12 +33,8 @@ def swap_command(
     form: Annotated[
         FileFormat | None, typer.Option("--format", help="tsv or jsonl.  [default: by the file's name]")
     ] = None,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
-    ] = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
 ) -> None:
     """Mirror gendered words and given names, both ways: she becomes he, and John becomes Mary.
 

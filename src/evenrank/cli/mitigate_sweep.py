@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import Format, Tokenizer, deliver, level, progress_bar, split_names
+from evenrank.cli import options
+from evenrank.cli.common import Format, deliver, level, progress_bar, split_names
 from evenrank.cli.mitigate_constrain import Mode
 from evenrank.errors import InputError
 
@@ -29,24 +30,14 @@ def sweep_command(
         Method, typer.Option(help="What grows stronger: a bound on bias, λ of scores, or λ of feedback.")
     ] = Method.constrain,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")] = None,
-    tally: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
-    ] = None,
+    tally: options.TallyFile = None,
     docs: Annotated[
         str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
     ] = None,
-    lexicon: Annotated[
-        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
-    ] = None,
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
-    ] = None,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up a document's text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
-    ] = None,
+    lexicon: options.Lexicon = None,
+    tokenizer: options.Cutting = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
     mode: Annotated[
         Mode, typer.Option(help="Of constrain: the mean over queries is bounded, or each query.")
     ] = Mode.mean,
