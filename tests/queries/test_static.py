@@ -170,7 +170,7 @@ def test_the_shipped_model_mostly_agrees_with_the_published_labels(shared: Path)
     model = load_classifier("static")
     chosen = model.predict_proba(queries.texts).argmax(1)
     agreed = [model.labels[code] == label for code, label in zip(chosen, queries.labels, strict=True)]
-    assert np.mean(agreed) > 0.7  # 0.724 when it was trained: a guard against harm, not a claim of quality
+    assert np.mean(agreed) > 0.75  # 0.781 when it was trained: a guard against harm, not a claim of quality
 
 
 @pytest.mark.parametrize(
