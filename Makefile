@@ -10,7 +10,7 @@ demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
 
 test: .venv/dev lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/dev
 	$(BIN)/ruff check .
