@@ -58,7 +58,7 @@ def pool_command(
         str, typer.Option(help="Fields that make up a document's text, joined with a space.")
     ] = "title,text",
     id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+        str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
     ] = None,
     missing: Annotated[
         Missing,

@@ -29,8 +29,8 @@ def audit_command(
         list[str] | None,
         typer.Argument(
             metavar="[RUN|MEASURE]...",
-            help="Runs, and measures such as ARaB@10.  [default: all measures that the inputs allow]",
-            show_default=False,
+            help="Runs, and measures such as ARaB@10.",
+            show_default="all measures that the inputs allow",
         ),
     ] = None,
     run: options.Runs = None,
@@ -41,7 +41,9 @@ def audit_command(
     baseline: options.Baseline = None,
     background: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="What NFaiRR compares with: a name or file.  [default: baseline]"),
+        typer.Option(
+            metavar="RUN", help="What NFaiRR compares with: a name or file.", show_default="baseline"
+        ),
     ] = None,
     fail_if: options.FailIf = None,
     genders: options.Genders = None,

@@ -29,7 +29,7 @@ def tally_command(
         str, typer.Option(help="Fields that make up the text, joined with a space.")
     ] = "title,text",
     id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+        str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
     ] = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Do not keep or reuse the tally of a large file.")

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.words.tally import Tally
 
 
 class Format(StrEnum):
@@ -127,6 +131,24 @@ def progress_bar(what: str, *, counted: bool = False) -> Iterator[Callable[[int,
             bar.update(task, completed=done, total=total)
 
         yield show
+
+
+def coloured(
+    tally: str | None,
+    docs: str | None,
+    lexicon: str | None,
+    tokenizer: Tokenizer | None,
+    *,
+    fields: str = "title,text",
+    id_field: str | None = None,
+) -> Tally:
+    """The tally that is given, or that of the documents, with a bar while they are counted."""
+    from evenrank.measures.sources import colour
+    from evenrank.tables import docs as open_docs
+
+    opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
+    with progress_bar("counting") as progress:
+        return colour(tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress)
 
 
 def deliver(text: str, output: Path | None) -> None:

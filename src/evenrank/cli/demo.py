@@ -23,7 +23,9 @@ def demo_command(
     ] = Path("evenrank-demo"),
     show: Annotated[
         bool | None,
-        typer.Option("--open/--no-open", help="Open the report in a browser.  [default: if one can look]"),
+        typer.Option(
+            "--open/--no-open", help="Open the report in a browser.", show_default="if one can look"
+        ),
     ] = None,
 ) -> None:
     """Index, rank, audit, mitigate and report on a small built-in collection: offline, in under a minute.

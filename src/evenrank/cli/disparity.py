@@ -25,7 +25,7 @@ def disparity_command(
     ] = None,
     measure: Annotated[
         list[str] | None,
-        typer.Option(help="An effectiveness measure. Repeat it for several.  [default: RR@10]"),
+        typer.Option(help="An effectiveness measure. Repeat it for several.", show_default="RR@10"),
     ] = None,
     baseline: options.Baseline = None,
     pairs: Annotated[

@@ -42,7 +42,9 @@ def measure_command(
     qrels: options.Qrels = None,
     background: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="What NFaiRR compares with: a name or file.  [default: the first]"),
+        typer.Option(
+            metavar="RUN", help="What NFaiRR compares with: a name or file.", show_default="the first"
+        ),
     ] = None,
     vectors: options.Vectors = None,
     pairs: options.Pairs = None,

@@ -52,7 +52,7 @@ def balance_command(
     caliper: Annotated[
         float | None,
         typer.Option(
-            min=0, help="How far apart the scores of a pair may be.  [default: too little to be seen]"
+            min=0, help="How far apart the scores of a pair may be.", show_default="too little to be seen"
         ),
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Missing, deliver, note, progress_bar, split_names
+from evenrank.cli.common import Missing, coloured, deliver, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,19 +57,18 @@ def constrain_command(
         Utility, typer.Option(help="What is kept as high as can be: DCG of the scores, or the order.")
     ] = Utility.dcg,
     background: Annotated[
-        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.  [default: the run]")
+        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.", show_default="the run")
     ] = None,
     labels: Annotated[
         str | None, typer.Option(metavar="FILE", help="Group of each document: doc_id, group; for Skew, MB.")
     ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Share each group should have: query, a column for each group."),
-    ] = None,
+    targets: options.Targets = None,
     missing: Annotated[
         Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
     ] = Missing.error,
-    name: Annotated[str | None, typer.Option(help="Tag of the new run.  [default: the file's name]")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Tag of the new run.", show_default="the file's name")
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what was done and proved, as JSON.")
     ] = None,
@@ -81,26 +80,22 @@ def constrain_command(
         evenrank mitigate constrain --run bm25.run --docs docs.tsv --limit 'abs(ARaB@10)<=0.1' -o fair.run
     """
     from evenrank.measures.evaluate import run_name
-    from evenrank.measures.sources import colour
     from evenrank.mitigate.constrain import constrain
-    from evenrank.tables import docs as open_docs
     from evenrank.tables import write_run
 
     if tally is not None and docs is not None:
         raise InputError("--tally and --docs are both given; give one")
     if missing is Missing.skip:
         raise InputError("--missing skip is for measuring; choose error or zero")
-    coloured = None
-    if tally is not None or docs is not None:
-        opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
-        with progress_bar("counting") as progress:
-            coloured = colour(
-                tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress
-            )
-    with progress_bar("re-ranking") as progress:
+    counted = (
+        None
+        if tally is None and docs is None
+        else coloured(tally, docs, lexicon, tokenizer, fields=fields, id_field=id_field)
+    )
+    with progress_bar("re-ranking", counted=True) as progress:
         fair = constrain(
             run,
-            coloured,
+            counted,
             limit=limit,
             mode=mode.value,
             candidates=candidates,

@@ -22,7 +22,9 @@ def counterfactual_command(
     queries: Annotated[str, typer.Option(metavar="FILE", help="The queries.")],
     ranker: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="bm25, 'w2v_add(debias=hard)', …; repeatable.  [default: bm25]"),
+        typer.Option(
+            metavar="NAME", help="bm25, 'w2v_add(debias=hard)', …; repeatable.", show_default="bm25"
+        ),
     ] = None,
     variants: Annotated[
         str | None,

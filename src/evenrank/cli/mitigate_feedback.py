@@ -37,13 +37,13 @@ def feedback_command(
     ] = "10",
     alpha: Annotated[float, typer.Option(min=0, max=1, help="Weight of the original query.")] = 0.5,
     lexicon: Annotated[
-        str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
+        str | None, typer.Option(help="Words of each group: a name or a file.", show_default="rekabsaz2020")
     ] = None,
     magnitude: Annotated[
         str, typer.Option(help="Bias of a document: tf, tf-words, boolean, count, length or liwc.")
     ] = "tf",
     tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")
+        Tokenizer | None, typer.Option(help="How text becomes words.", show_default="words")
     ] = None,
     tally: Annotated[
         str | None,
@@ -51,7 +51,7 @@ def feedback_command(
     ] = None,
     dictionary: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Words of the measure LIWC, a .dic.  [default: open]"),
+        typer.Option(metavar="FILE", help="Words of the measure LIWC, a .dic.", show_default="open"),
     ] = None,
     estimator: Annotated[
         str, typer.Option(help="How terms are weighed: anserini, or thesis (its printed equations).")
@@ -63,8 +63,8 @@ def feedback_command(
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            help="RaB, ARaB, LIWC, (N)FaiRR or effectiveness. Repeat it for several.  [default: AP, nDCG@10, "
-            "RR@10, ARaB@10 by tf and boolean, LIWC@10]"
+            help="RaB, ARaB, LIWC, (N)FaiRR or effectiveness. Repeat it for several.",
+            show_default="AP, nDCG@10, RR@10, ARaB@10 by tf and boolean, LIWC@10",
         ),
     ] = None,
     setting: Annotated[
@@ -73,7 +73,7 @@ def feedback_command(
     show: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="λ whose queries stand beside those of plain feedback.  [default: 0.5]"
+            min=0, max=1, help="λ whose queries stand beside those of plain feedback.", show_default="0.5"
         ),
     ] = None,
     top: Annotated[int, typer.Option(min=0, help="How many of these queries.")] = 5,
@@ -151,8 +151,8 @@ def expanded_terms_command(
     stemmer: Annotated[
         str | None,
         typer.Option(
-            help="How the terms were stemmed, as in porter; the words are stemmed alike.  [default: "
-            "compare as spelled, as published]"
+            help="How the terms were stemmed, as in porter; the words are stemmed alike.",
+            show_default="compare as spelled, as published",
         ),
     ] = None,
     queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")] = None,

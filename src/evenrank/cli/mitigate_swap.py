@@ -31,7 +31,7 @@ def swap_command(
         typer.Option(help="What the texts will be measured with; its tally is mirrored too. Or none."),
     ] = "rekabsaz2020",
     form: Annotated[
-        FileFormat | None, typer.Option("--format", help="tsv or jsonl.  [default: by the file's name]")
+        FileFormat | None, typer.Option("--format", help="tsv or jsonl.", show_default="by the file's name")
     ] = None,
     fields: options.Fields = "title,text",
     id_field: options.IdField = None,

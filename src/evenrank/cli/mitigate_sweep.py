@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, level, progress_bar, split_names
+from evenrank.cli.common import Format, coloured, deliver, level, progress_bar, split_names
 from evenrank.cli.mitigate_constrain import Mode
 from evenrank.errors import InputError
 
@@ -43,7 +43,7 @@ def sweep_command(
     ] = Mode.mean,
     strengths: Annotated[
         str | None,
-        typer.Option(metavar="S,S,…", help="Bounds on bias, or λ from 0 to 1.  [default: ten of them]"),
+        typer.Option(metavar="S,S,…", help="Bounds on bias, or λ from 0 to 1.", show_default="ten of them"),
     ] = None,
     bias: Annotated[str, typer.Option(help="As in abs(ARaB@10), abs(RaB@5), NFaiRR@10.")] = "abs(ARaB@10)",
     utility: Annotated[str, typer.Option(help="As in nDCG@10, RR@10, AP.")] = "nDCG@10",
@@ -52,20 +52,18 @@ def sweep_command(
     queries: Annotated[str | None, typer.Option(metavar="FILE", help="For feedback: the queries.")] = None,
     ranker: Annotated[str, typer.Option(help="For feedback: bm25 or qld.")] = "bm25",
     background: Annotated[
-        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.  [default: the run]")
+        str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.", show_default="the run")
     ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Choose by the share of utility lost, not by significance."),
     ] = None,
     alpha: Annotated[float, typer.Option(min=0, max=1, help="Significance of a loss.")] = 0.05,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")] = 0.95,
+    confidence: options.Confidence = 0.95,
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind the intervals.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
-    ] = None,
+    form: options.Form = Format.table,
+    output: options.Output = None,
 ) -> None:
     """Show what each strength of a mitigation costs, mark the Pareto front, and choose a setting.
 
@@ -74,19 +72,15 @@ def sweep_command(
 
         evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
     """
-    from evenrank.measures.sources import colour
     from evenrank.mitigate.tradeoff import sweep
-    from evenrank.tables import docs as open_docs
 
     if (tally is None) == (docs is None):
         raise InputError("give either --tally or --docs")
-    opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
-    with progress_bar("counting") as progress:
-        coloured = colour(tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress)
-    with progress_bar("sweeping") as progress:
+    counted = coloured(tally, docs, lexicon, tokenizer, fields=fields, id_field=id_field)
+    with progress_bar("sweeping", counted=True) as progress:
         found = sweep(
             run,
-            coloured,
+            counted,
             qrels=qrels,
             method=method.value,
             mode=mode.value,

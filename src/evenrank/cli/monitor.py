@@ -32,7 +32,7 @@ def monitor_command(
     ] = None,
     measure: Annotated[
         list[str] | None,
-        typer.Option(metavar="M", help="Repeatable.  [default: ARaB@10, RaB@10, NFaiRR@10]"),
+        typer.Option(metavar="M", help="Repeatable.", show_default="ARaB@10, RaB@10, NFaiRR@10"),
     ] = None,
     fail_if: Annotated[
         list[str] | None,

@@ -35,12 +35,12 @@ TallyFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
 ]
 Lexicon = Annotated[
-    str | None, typer.Option(help="Words of each group: a name or a file.  [default: rekabsaz2020]")
+    str | None, typer.Option(help="Words of each group: a name or a file.", show_default="rekabsaz2020")
 ]
-Cutting = Annotated[Tokenizer | None, typer.Option(help="How text becomes words.  [default: words]")]
+Cutting = Annotated[Tokenizer | None, typer.Option(help="How text becomes words.", show_default="words")]
 Fields = Annotated[str, typer.Option(help="Fields that make up a document's text, joined with a space.")]
 IdField = Annotated[
-    str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+    str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
 ]
 Queries = Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")]
 Qrels = Annotated[
@@ -48,12 +48,12 @@ Qrels = Annotated[
 ]
 Baseline = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Run the others are compared with.  [default: the first]"),
+    typer.Option(metavar="NAME", help="Run the others are compared with.", show_default="the first"),
 ]
 Vectors = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="Word vectors for GSR, or a table of genderedness.  [default: shipped table]"
+        metavar="FILE", help="Word vectors for GSR, or a table of genderedness.", show_default="shipped table"
     ),
 ]
 Pairs = Annotated[
@@ -70,7 +70,7 @@ Targets = Annotated[
 ]
 Dictionary = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Words for LIWC, a .dic with female and male.  [default: open]"),
+    typer.Option(metavar="FILE", help="Words for LIWC, a .dic with female and male.", show_default="open"),
 ]
 Genders = Annotated[
     str | None,
@@ -78,7 +78,7 @@ Genders = Annotated[
 ]
 OnlyQueries = Annotated[
     Only | None,
-    typer.Option(help="Queries to measure.  [default: neutral for bias, with --genders; else all]"),
+    typer.Option(help="Queries to measure.", show_default="neutral for bias, with --genders; else all"),
 ]
 MissingDocs = Annotated[
     Missing,

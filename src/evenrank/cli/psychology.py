@@ -30,7 +30,7 @@ def psychology_command(
     docs: options.Docs = None,
     dictionary: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A LIWC-style .dic.  [default: the open dictionary]"),
+        typer.Option(metavar="FILE", help="A LIWC-style .dic.", show_default="the open dictionary"),
     ] = None,
     scores: Annotated[
         list[str] | None,

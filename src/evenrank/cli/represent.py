@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, Tokenizer, deliver, exists, progress_bar
+from evenrank.cli.common import Format, Tokenizer, coloured, deliver, exists
 
 if TYPE_CHECKING:
     from evenrank.measures.representation import Representation
@@ -42,7 +42,7 @@ def represent_command(
         typer.Option(help="What a shorter list is divided by: its length, or the cut-off as in the paper."),
     ] = Short.length,
     feature: Annotated[
-        str | None, typer.Option(help="Group that the lists of queries are about.  [default: the first]")
+        str | None, typer.Option(help="Group that the lists of queries are about.", show_default="the first")
     ] = None,
     labels: Annotated[
         str | None,
@@ -56,16 +56,20 @@ def represent_command(
         str | None, typer.Option(metavar="DOCS", help="Infer groups from the documents' words.")
     ] = None,
     lexicon: Annotated[
-        str | None, typer.Option(help="Words of each group, with --docs.  [default: rekabsaz2020]")
+        str | None, typer.Option(help="Words of each group, with --docs.", show_default="rekabsaz2020")
     ] = None,
     tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How text becomes words, with --docs.  [default: words]")
+        Tokenizer | None, typer.Option(help="How text becomes words, with --docs.", show_default="words")
     ] = None,
-    query_column: Annotated[str | None, typer.Option(help="Header of the query.  [default: query]")] = None,
-    doc_column: Annotated[str | None, typer.Option(help="Header of the document.  [default: doc_id]")] = None,
-    rank_column: Annotated[str | None, typer.Option(help="Header of the rank.  [default: rank]")] = None,
+    query_column: Annotated[
+        str | None, typer.Option(help="Header of the query.", show_default="query")
+    ] = None,
+    doc_column: Annotated[
+        str | None, typer.Option(help="Header of the document.", show_default="doc_id")
+    ] = None,
+    rank_column: Annotated[str | None, typer.Option(help="Header of the rank.", show_default="rank")] = None,
     group_column: Annotated[
-        str | None, typer.Option(help="Header of the group.  [default: group, gender or label]")
+        str | None, typer.Option(help="Header of the group.", show_default="group, gender or label")
     ] = None,
     chart: options.Chart = None,
     form: options.Form = Format.table,
@@ -80,15 +84,10 @@ def represent_command(
     """
     from evenrank.cli.representation_tables import render
     from evenrank.measures.labelled_lists import represent
-    from evenrank.measures.sources import colour
-    from evenrank.tables import docs as open_docs
 
-    coloured: Any = tally
+    counted: Any = tally
     if docs is not None or (tally is not None and (lexicon or tokenizer)):
-        with progress_bar("counting") as progress:
-            opened = None if docs is None else open_docs(docs)
-            cutting = None if tokenizer is None else tokenizer.value
-            coloured = colour(tally, opened, lexicon, cutting, progress)
+        counted = coloured(tally, docs, lexicon, tokenizer)
     mapped = {"query": query_column, "doc_id": doc_column, "rank": rank_column, "group": group_column}
     found: dict[str, Representation] = {}
     for name, target in _named(targets).items():
@@ -98,7 +97,7 @@ def represent_command(
             at=at,
             short=short.value,
             labels=labels,
-            tally=coloured,
+            tally=counted,
             columns={column: header for column, header in mapped.items() if header},
         )
     if chart is not None:

@@ -31,7 +31,7 @@ def gsr_toy_command(
     vectors: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Word vectors, or a table of genderedness.  [default: shipped table]"
+            metavar="FILE", help="Word vectors, or a table of genderedness.", show_default="shipped table"
         ),
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.table,
@@ -65,7 +65,8 @@ def rankers_command(
         str | None, typer.Option(metavar="FILE", help="Word vectors; without them no w2v_add and w2v_si.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A sentence-transformer.  [default: all-MiniLM-L6-v2]")
+        str | None,
+        typer.Option(metavar="NAME", help="A sentence-transformer.", show_default="all-MiniLM-L6-v2"),
     ] = None,
     no_dense: Annotated[bool, typer.Option("--no-dense", help="Leave the dense ranker out.")] = False,
     form: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.table,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +33,7 @@ def index_command(
         str, typer.Option(help="Fields that make up the text, joined with a space.")
     ] = "title,text",
     id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+        str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
     ] = None,
 ) -> None:
     """Build an index of a collection, to be searched with `evenrank search`.
@@ -85,7 +82,7 @@ def search_command(
     vectors: Annotated[
         str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add, w2v_si.")
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="The name in the run.  [default: NAME]")] = None,
+    tag: Annotated[str | None, typer.Option(help="The name in the run.", show_default="NAME")] = None,
 ) -> None:
     """Rank the documents of an index, or of a live engine, for each query.
 
@@ -110,7 +107,7 @@ def search_command(
         chosen[key] = value
     asked = tables.queries(queries)
     made = ranker_for(engine or index, ranker, **chosen)
-    with _query_bar("searching") as progress:
+    with progress_bar("searching", counted=True) as progress:
         run = made.rank(asked, depth=depth, progress=progress)
     if run.is_empty():
         raise InputError(
@@ -134,18 +131,3 @@ def _tell(run: pl.DataFrame, asked: pl.DataFrame, output: Path) -> None:
 
 def _unless_none(text: str) -> str | None:
     return None if text.lower() == "none" else text
-
-
-@contextmanager
-def _query_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A bar on stderr for work on queries, if that is a terminal; it goes away when the work is done."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

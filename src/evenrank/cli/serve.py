@@ -28,7 +28,7 @@ def serve_command(
     ] = None,
     ranker: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A ranker to offer; repeatable.  [default: all lexical ones]"),
+        typer.Option(metavar="NAME", help="A ranker to offer; repeatable.", show_default="all lexical ones"),
     ] = None,
     lexicon: Annotated[
         str, typer.Option(metavar="L", help="Words of each group: a name or a file.")

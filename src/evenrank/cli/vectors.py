@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -65,7 +65,10 @@ Form = Annotated[Format, typer.Option("--format", help="How to print the result.
 PairsFile = Annotated[
     str | None,
     typer.Option(
-        "--pairs", metavar="FILE", help="Two words on each line, for any direction.  [default: ten of gender]"
+        "--pairs",
+        metavar="FILE",
+        help="Two words on each line, for any direction.",
+        show_default="ten of gender",
     ),
 ]
 
@@ -125,7 +128,7 @@ def train_command(
     seed: Annotated[int, typer.Option(min=0, help="Of the random numbers; same seed, same vectors.")] = 0,
     fields: Annotated[str, typer.Option(help="Fields that make up the text.")] = "title,text",
     id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.  [default: doc_id, docno, id, …]")
+        str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
     ] = None,
 ) -> None:
     """Train vectors on a collection of your own (gensim; one thread, so that it can be repeated)."""
@@ -161,7 +164,8 @@ def distil_command(
     ] = None,
     min_count: Annotated[int, typer.Option(min=1, help="With --docs: leave out rarer words.")] = 5,
     model: Annotated[
-        str | None, typer.Option(help="A sentence-transformer: folder or name.  [default: offline MiniLM]")
+        str | None,
+        typer.Option(help="A sentence-transformer: folder or name.", show_default="offline MiniLM"),
     ] = None,
 ) -> None:
     """Encode each word of a vocabulary by a sentence-transformer: static vectors from a language model."""
@@ -177,7 +181,7 @@ def distil_command(
             chosen = vocabulary(docs, min_count=min_count, progress=progress)
     else:
         chosen = read_words(str(words))
-    with _counter("encoding words") as progress:
+    with progress_bar("encoding words", counted=True) as progress:
         made = distil(chosen, model=model, progress=progress)
     _save(made, output)
 
@@ -240,7 +244,7 @@ def debias_command(
     specific: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Gender-specific words, one per line.  [default: shipped lexicons]"
+            metavar="FILE", help="Gender-specific words, one per line.", show_default="shipped lexicons"
         ),
     ] = None,
     grow: Annotated[
@@ -297,7 +301,7 @@ def associations_command(
     vectors: Annotated[
         str | None,
         typer.Argument(
-            metavar="[VECTORS]", help="Vectors, or a table of genderedness.  [default: the shipped table]"
+            metavar="[VECTORS]", help="Vectors, or a table of genderedness.", show_default="the shipped table"
         ),
     ] = None,
     pairs: PairsFile = None,
@@ -347,21 +351,6 @@ def _noted() -> Iterator[None]:
         yield
     for warning in caught:
         note(f"warning: {warning.message}")
-
-
-@contextmanager
-def _counter(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A bar on stderr for work on single things."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _json(content: Any) -> None:
