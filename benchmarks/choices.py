@@ -13,9 +13,9 @@ from pyarrow import csv
 
 from benchmarks.corpus import passages, write_tsv
 from benchmarks.timing import seconds
-from evenrank import tables
-from evenrank.words.matcher import Matcher
-from evenrank.words.tally import Tally, tally_to_file
+from evenrank.data import tables
+from evenrank.text.matcher import Matcher
+from evenrank.text.tally import Tally, tally_to_file
 
 _REPEATS = 9
 _CYRILLIC = str.maketrans("abcdefghijklmnopqrstuvwxyz", "абцдефгхийклмнопярстуввксз")

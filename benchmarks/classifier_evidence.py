@@ -21,8 +21,8 @@ from evenrank.queries.labelled import read_labelled
 from evenrank.queries.lexicon_classifier import LexiconClassifier
 from evenrank.queries.static_classifier import StaticClassifier, StaticSettings
 from evenrank.queries.svm_classifier import SvmClassifier
+from evenrank.text.lexicon import lexicon
 from evenrank.vectors import Vectors, distil, load
-from evenrank.words.lexicon import lexicon
 
 # A. Bigdeli, thesis, Table 3.2: five folds of the full annotations (3,709 queries); accuracy, F1.
 PUBLISHED = {

@@ -13,7 +13,8 @@ import polars as pl
 import evenrank as er
 from benchmarks.corpus import shared
 from benchmarks.timing import Row
-from evenrank import demo, tables
+from evenrank import demo
+from evenrank.data import tables
 from evenrank.mitigate.constrain import applied
 from evenrank.mitigate.limits import parse_limits, rows_of
 from evenrank.mitigate.solving import Solved, gains, solve, warm_up

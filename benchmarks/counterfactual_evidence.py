@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
-from evenrank import stats, tables
+from evenrank import stats
+from evenrank.data import tables
 
 RANKERS = (
     "bm25",

@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.tables import Dataset
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.building import index as build
 from evenrank.rankers.index import Index
-from evenrank.tables import Dataset
 
 _SPLITS = {"time": None, "grepbiasir": None, "squad": "test"}
 _SWEPT = ("time", "squad")

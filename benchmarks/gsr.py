@@ -14,7 +14,7 @@ import Stemmer
 import evenrank as er
 from benchmarks.corpus import passages
 from benchmarks.timing import Row, against
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from benchmarks.corpus import passages
 from benchmarks.timing import REPEATS, Row, seconds
-from evenrank.words.dictionaries import dictionary
-from evenrank.words.lexicon import Lexicon
-from evenrank.words.matcher import Matcher
+from evenrank.text.dictionaries import dictionary
+from evenrank.text.lexicon import Lexicon
+from evenrank.text.matcher import Matcher
 
 _SIZE = 20_000_000
 _LIMIT = 2.0

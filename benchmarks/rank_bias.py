@@ -9,7 +9,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.timing import Row, against
-from evenrank import tables
+from evenrank.data import tables
 
 _CUTOFFS = (5, 10, 20, 30)
 _MAGNITUDES = ("tf", "count", "boolean")

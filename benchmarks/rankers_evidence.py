@@ -12,7 +12,7 @@ from typing import Any
 
 import evenrank as er
 from evenrank.reproduce.rankers import MEASURES, compare_rankers
-from evenrank.words.cache import root
+from evenrank.text.cache import root
 
 _DOCS = Path(__file__).parents[1] / "docs"
 _PAGE = _DOCS / "rankers-compared.md"

@@ -17,7 +17,7 @@ import polars as pl
 import evenrank as er
 from benchmarks.corpus import passages, write_tsv
 from benchmarks.timing import Row, against, seconds
-from evenrank.words.tally import tally_to_file
+from evenrank.text.tally import tally_to_file
 
 _SIZE = 24_000_000
 _LEXICON = er.lexicon("rekabsaz2020")
@@ -83,7 +83,7 @@ def _file_to_file() -> Row:
 
 _CHILD = """
 import resource, sys
-from evenrank.words.tally import tally_to_file
+from evenrank.text.tally import tally_to_file
 tally_to_file(sys.argv[1], sys.argv[2], cached=sys.argv[3] == "cached")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
-from evenrank import stats, tables
+from evenrank import stats
+from evenrank.data import tables
+from evenrank.data.tables import Dataset
 from evenrank.mitigate.tradeoff import Point, TradeOff
 from evenrank.rankers.building import index as build
-from evenrank.tables import Dataset
 
 _COLLECTIONS = {"time": None, "squad": "test"}
 _BIAS, _UTILITY = er.ARaB @ 10, er.nDCG @ 10

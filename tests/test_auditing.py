@@ -19,7 +19,7 @@ from evenrank.auditing.passages import Segment, segments
 from evenrank.auditing.reading import better, direction, meaning, short
 from evenrank.cli import main
 from evenrank.errors import InputError
-from evenrank.words.matcher import Matcher
+from evenrank.text.matcher import Matcher
 
 ROOT = Path(__file__).parent.parent
 
@@ -113,7 +113,7 @@ def test_an_unknown_baseline_is_an_error_that_lists_the_runs(runs: dict[str, Pat
 def test_passages_of_a_query_add_up_to_its_value(audit: Audit, inputs: dict[str, Any]) -> None:
     tally = er.tally(inputs["docs"])
     from evenrank.auditing.passages import leaning_queries
-    from evenrank.tables import run
+    from evenrank.data.tables import run
 
     frames = {name: run(demo.folder() / f"{name}.run") for name in audit.runs}
     found = [audit.measured[name, "ARaB@10"] for name in frames]

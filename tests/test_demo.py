@@ -62,7 +62,7 @@ def test_its_limit_holds_for_every_query(told: tuple[Path, object]) -> None:
 
 def test_the_report_has_every_section(told: tuple[Path, object]) -> None:
     folder, _ = told
-    from evenrank.report.page import TITLES
+    from evenrank.show.page import TITLES
 
     text = (folder / "report.html").read_text()
     assert set(re.findall(r'<section id="(\w+)"', text)) == set(TITLES)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evenrank.demo import folder
-from evenrank.words.lexicon import lexicon
-from evenrank.words.tokenizer import tokens
+from evenrank.text.lexicon import lexicon
+from evenrank.text.tokenizer import tokens
 
 
 def rows(name: str, separator: str | None = "\t") -> list[list[str]]:

@@ -16,14 +16,14 @@ _HOME = {
     "InputError": "errors",
     "audit": "auditing",
     "Audit": "auditing",
-    "load": "tables",
-    "lexicon": "words.lexicon",
-    "Lexicon": "words.lexicon",
-    "tally": "words.tally",
+    "load": "data.tables",
+    "lexicon": "text.lexicon",
+    "Lexicon": "text.lexicon",
+    "tally": "text.tally",
     "index": "rankers.building",
     "Index": "rankers.index",
     "search": "rankers.searching",
-    "Tally": "words.tally",
+    "Tally": "text.tally",
     "measure": "measures.evaluate",
     "represent": "measures.labelled_lists",
     "bind": "measures.binding",
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from ir_measures import AP, ERR, RR, Bpref, Judged, P, R, Rprec, Success, infAP, nDCG
 
     from evenrank.auditing import Audit, audit
+    from evenrank.data.tables import load
     from evenrank.errors import InputError
     from evenrank.measures.associating import association
     from evenrank.measures.binding import bind
@@ -98,9 +99,8 @@ if TYPE_CHECKING:
     from evenrank.rankers.building import index
     from evenrank.rankers.index import Index
     from evenrank.rankers.searching import search
-    from evenrank.tables import load
-    from evenrank.words.lexicon import Lexicon, lexicon
-    from evenrank.words.tally import Tally, tally
+    from evenrank.text.lexicon import Lexicon, lexicon
+    from evenrank.text.tally import Tally, tally
 
 
 def __getattr__(name: str) -> Any:

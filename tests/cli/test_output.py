@@ -68,7 +68,7 @@ def test_an_interruption_gets_one_line(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evenrank.words.lexicon.shipped", interrupted)
+    monkeypatch.setattr("evenrank.text.lexicon.shipped", interrupted)
     assert main(["lexicons"]) == 130
     assert capsys.readouterr().err == "evenrank: interrupted\n"
 

@@ -21,9 +21,9 @@ import evenrank as er
 from evenrank import GSR, InputError, nDCG
 from evenrank.measures import compare_reinforcement
 from evenrank.measures.reinforcement import Reinforcement
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words
-from evenrank.words.tokenizer import tokens
 
 DOCS = {
     "d1": "The queen and her daughter",

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.measures.parse import parse_condition
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import evenrank as er
 from evenrank.cli.app import app
-from evenrank.report.charts import shift_data
+from evenrank.show.charts import shift_data
 
 DOCS = {
     "d1": "The nurse said she loves her patients.",

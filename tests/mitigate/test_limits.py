@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import evenrank as er
-from evenrank import demo, tables
+from evenrank import demo
+from evenrank.data import tables
 from evenrank.mitigate.assignment import assign
 from evenrank.mitigate.lagrangian import bound, charged
 from evenrank.mitigate.live import rerank

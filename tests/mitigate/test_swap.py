@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.mitigate import swap_words
 from evenrank.mitigate.swap import swapper
 

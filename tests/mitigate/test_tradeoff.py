@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank import demo, tables
+from evenrank import demo
+from evenrank.data import tables
 from evenrank.mitigate.tradeoff import TradeOff
 
 PATIENT = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evenrank as er
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.rankers import make
 
 QRELS = {"q1": {"a": 2, "b": 1, "c": 0}, "q2": {"a": 0, "d": 1}, "q3": {"a": 0}}

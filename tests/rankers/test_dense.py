@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers import dense as dense_module
 from evenrank.rankers import make

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank.formats.blocks import Block, batch_of
+from evenrank.data.blocks import Block, batch_of
+from evenrank.data.tables import Docs
 from evenrank.rankers import building
 from evenrank.rankers.index import Index
-from evenrank.tables import Docs
 
 DOCS = {
     "d2": "She is a nurse; her brother's a nurse too.",

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.rankers import lexical, make, scoring
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25, Dirichlet, TfIdf, retrieve

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Answers, Hit, listed, run_scores
 from evenrank.rankers.live.calls import QueryFailed

@@ -10,8 +10,9 @@ from live_server import Reply, serving
 from typer.testing import CliRunner
 
 import evenrank as er
-from evenrank import demo, tables
+from evenrank import demo
 from evenrank.cli.app import app
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers.base import Ranker
 from evenrank.rankers.live import engine

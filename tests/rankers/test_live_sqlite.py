@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank import demo, tables
+from evenrank import demo
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers.live import engine
 from evenrank.rankers.live.sqlite import match_expression

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import evenrank as er
-from evenrank import demo, tables
+from evenrank import demo
+from evenrank.data import tables
 from evenrank.rankers.catalogue import parse_settings
 
 COMMAND = [sys.executable, "-c", "import sys; from evenrank.cli import main; sys.exit(main())"]

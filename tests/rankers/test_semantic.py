@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank import demo, tables
+from evenrank import demo
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.building import index as build
@@ -19,8 +20,8 @@ from evenrank.rankers.index import Index
 from evenrank.rankers.semantic import WordVectorRanker
 from evenrank.rankers.surface import Surface
 from evenrank.rankers.words_kernel import compose
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors import DEFINITION, Vectors, find_direction
-from evenrank.words.tokenizer import tokens
 
 VECTORS = {"nurse": [1.0, 0.0], "doctor": [0.0, 1.0], "ward": [3.0, 4.0], "zebra": [-1.0, 0.0]}
 

@@ -15,7 +15,7 @@ from evenrank.measures.groups import GroupMeasure
 from evenrank.server import models
 from evenrank.server.colouring import Text
 from evenrank.server.evaluating import evaluate
-from evenrank.words.matcher import Matcher
+from evenrank.text.matcher import Matcher
 
 WORDS = "she her woman he his man boy girl nurse the of work Ärztin 漢字 mother-in-law father".split()
 lists = st.lists(

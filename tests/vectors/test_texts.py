@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, gendered_texts, stop_words
-from evenrank.words.tokenizer import tokens
 
 WORDS = st.sampled_from(
     "nurse nurses nursing Electrician electricians she He's her the a of woman men 12 b2b x é café naïve "

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors import Vectors, association_tests, distil, find_direction, minilm, train, vocabulary
 from evenrank.vectors.training import quick_tokens
-from evenrank.words.tokenizer import tokens
 
 DOCS = {
     str(i): f"the {a} sat on the {b}, and the {a}'s {b} sat too"

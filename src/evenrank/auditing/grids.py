@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from evenrank.auditing.comparing import between
-from evenrank.formats.latex import escaped
+from evenrank.data.latex import escaped
 from evenrank.measures.measurements import Measurement
 
 if TYPE_CHECKING:

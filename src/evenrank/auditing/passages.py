@@ -15,8 +15,8 @@ from evenrank.measures.measurements import Measurement
 from evenrank.measures.rank_bias import RankBias
 
 if TYPE_CHECKING:
-    from evenrank.words.matcher import Matcher
-    from evenrank.words.tally import Tally
+    from evenrank.text.matcher import Matcher
+    from evenrank.text.tally import Tally
 
 EXCERPT = 420  # bytes of a passage that are shown
 _BEFORE = 60  # bytes shown before the first marked word of a long passage

@@ -17,7 +17,7 @@ from ir_measures.measures import Measure
 from evenrank.auditing import grids, verdict
 from evenrank.auditing.comparing import Compared
 from evenrank.auditing.passages import LeaningQuery
-from evenrank.formats.files import writing
+from evenrank.data.files import writing
 from evenrank.measures.attribution import Attribution
 from evenrank.measures.measurements import Measurements
 from evenrank.measures.parse import Condition
@@ -178,7 +178,7 @@ class Audit:
             the audit's own. `title`: what the page is called.
         """
         # The report imports the audit, not the other way round; it is looked up when asked for.
-        page = import_module("evenrank.report.page")
+        page = import_module("evenrank.show.page")
         text: str = page.render(self, **more)
         with writing(path) as file:
             file.write(text.encode())
@@ -188,6 +188,6 @@ class Audit:
         self, folder: str | PathLike[str], formats: Sequence[str] = ("svg", "png", "pdf"), **more: Any
     ) -> list[Path]:
         """Write every chart of the report as files, and the numbers behind it as CSV."""
-        exporting = import_module("evenrank.report.exporting")
+        exporting = import_module("evenrank.show.exporting")
         paths: list[Path] = exporting.write_charts(self, folder, formats, **more)
         return paths

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank import tables
 from evenrank.auditing import gate
 from evenrank.auditing.choosing import default_measures
 from evenrank.auditing.comparing import compare_runs
@@ -19,6 +18,7 @@ from evenrank.auditing.curves import cutoff_curves
 from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import given_groups
 from evenrank.measures.evaluate import listed_measures, measure, named_runs, run_name
@@ -148,7 +148,7 @@ def audit(
     )
     if coloured is not None and isinstance(headline, RankBias):
         explained = measure(frames, headline, docs=docs, explain=True, confidence=None, **given)
-        from evenrank.words.matcher import Matcher  # loads numba
+        from evenrank.text.matcher import Matcher  # loads numba
 
         source = coloured.lexicon or lexicon
         matcher = None if source is None else Matcher(source, coloured.tokenizer or tokenizer or "words")

@@ -85,12 +85,12 @@ def pool_command(
     list, once each, in random order and without the values. Have it labelled neutral, female, male or
     other, then count the votes with `evenrank vote`.
     """
+    from evenrank.data.files import format_suffix
+    from evenrank.data.tables import docs as open_docs
     from evenrank.errors import InputError
-    from evenrank.formats.files import format_suffix
     from evenrank.measures.evaluate import measure as measure_runs
     from evenrank.measures.parse import parse
     from evenrank.queries.pooling import pool, sheet_text
-    from evenrank.tables import docs as open_docs
 
     by = parse(measure)
     if not hasattr(by, "pair"):

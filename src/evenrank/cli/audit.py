@@ -86,7 +86,7 @@ def audit_command(
             --baseline bm25 --fail-if 'abs(ARaB@10)>0.1' -o audit
     """
     from evenrank.auditing import audit
-    from evenrank.tables import docs as open_docs
+    from evenrank.data.tables import docs as open_docs
 
     files, measures = split_runs(given or [])
     runs = parse_runs([*files, *(run or [])])

@@ -41,8 +41,8 @@ def tally_command(
     takes it with --tally. A large collection is streamed, and a run that was killed goes on where it
     stopped.
     """
-    from evenrank.tables import docs as open_docs
-    from evenrank.words.tally import tally_to_file
+    from evenrank.data.tables import docs as open_docs
+    from evenrank.text.tally import tally_to_file
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("counting") as progress:
@@ -62,7 +62,7 @@ def lexicons_command(
     """List the lexicons that ship with evenrank, or show the words of one."""
     import json
 
-    from evenrank.words.lexicon import lexicon, shipped
+    from evenrank.text.lexicon import lexicon, shipped
 
     chosen = [lexicon(each) for each in ([name] if name else shipped())]
     if form is Form.json:

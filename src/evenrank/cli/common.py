@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.words.tally import Tally
+    from evenrank.text.tally import Tally
 
 
 class Format(StrEnum):
@@ -143,8 +143,8 @@ def coloured(
     id_field: str | None = None,
 ) -> Tally:
     """The tally that is given, or that of the documents, with a bar while they are counted."""
+    from evenrank.data.tables import docs as open_docs
     from evenrank.measures.sources import colour
-    from evenrank.tables import docs as open_docs
 
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("counting") as progress:
@@ -159,7 +159,7 @@ def deliver(text: str, output: Path | None) -> None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
         return
-    from evenrank.formats.files import writing
+    from evenrank.data.files import writing
 
     with writing(output) as file:
         file.write(text.encode())

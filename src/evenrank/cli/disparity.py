@@ -64,8 +64,8 @@ def disparity_command(
         files = _by_gender(association, genders)
         compared = associate(**files, bins=bins, confidence=confidence)
         if chart is not None:
-            from evenrank.report.exporting import write_sheet
-            from evenrank.report.further_figures import association_figures
+            from evenrank.show.exporting import write_sheet
+            from evenrank.show.further_figures import association_figures
 
             write_sheet(association_figures(compared), chart)
         deliver(_associated(compared, form, output), output)

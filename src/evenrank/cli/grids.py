@@ -10,7 +10,7 @@ from rich.text import Text
 
 from evenrank.cli.common import Format
 from evenrank.cli.rendering import canvas
-from evenrank.formats.latex import escaped
+from evenrank.data.latex import escaped
 
 Rows = Sequence[Sequence[str]]
 

@@ -78,9 +78,9 @@ def measure_command(
     """
     from evenrank.auditing.gate import exceeded
     from evenrank.cli.rendering import render
+    from evenrank.data.tables import docs as open_docs
     from evenrank.measures.evaluate import measure
     from evenrank.measures.parse import parse_condition
-    from evenrank.tables import docs as open_docs
 
     _check_form(form, explain=explain, per_query=per_query)
     files, wanted = split_runs(measures)

@@ -79,9 +79,9 @@ def constrain_command(
 
         evenrank mitigate constrain --run bm25.run --docs docs.tsv --limit 'abs(ARaB@10)<=0.1' -o fair.run
     """
+    from evenrank.data.tables import write_run
     from evenrank.measures.evaluate import run_name
     from evenrank.mitigate.constrain import constrain
-    from evenrank.tables import write_run
 
     if tally is not None and docs is not None:
         raise InputError("--tally and --docs are both given; give one")

@@ -63,7 +63,7 @@ def counterfactual_command(
 
         evenrank mitigate counterfactual --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
     """
-    from evenrank import tables
+    from evenrank.data import tables
     from evenrank.mitigate.counterfactual import counterfactual
 
     settings: dict[str, Any] = {} if vectors is None else {"vectors": vectors}

@@ -176,7 +176,7 @@ def expanded_terms_command(
     found = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}
     pairs = []
     if len(tables) == 2:
-        from evenrank.tables import queries as read_queries
+        from evenrank.data.tables import queries as read_queries
 
         first, second = tables.values()
         terms = [*first["term"].unique().to_list(), *second["term"].unique().to_list()]
@@ -223,8 +223,8 @@ def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries:
 
 def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
     """Each step's run and expanded queries, by their settings."""
+    from evenrank.data.tables import write_run
     from evenrank.mitigate.expanded_queries import write_expanded
-    from evenrank.tables import write_run
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

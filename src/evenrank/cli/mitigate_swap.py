@@ -40,8 +40,8 @@ def swap_command(
 
     evenrank mitigate swap docs.tsv -o mirrored.tsv
     """
-    from evenrank import tables
-    from evenrank.formats.files import format_suffix
+    from evenrank.data import tables
+    from evenrank.data.files import format_suffix
     from evenrank.mitigate.swap import swap
     from evenrank.mitigate.swap_files import write_docs, write_queries
 

@@ -104,8 +104,8 @@ def psychology_command(
             seed=seed,
         )
     if chart is not None:
-        from evenrank.report.exporting import write_sheet
-        from evenrank.report.further_figures import psychology_figures
+        from evenrank.show.exporting import write_sheet
+        from evenrank.show.further_figures import psychology_figures
 
         write_sheet(psychology_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)

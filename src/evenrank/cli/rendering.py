@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format, level
-from evenrank.formats.latex import escaped
+from evenrank.data.latex import escaped
 from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.summary import Summary
 

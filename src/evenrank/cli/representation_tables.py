@@ -13,8 +13,8 @@ from rich.text import Text
 
 from evenrank.cli.common import Format
 from evenrank.cli.rendering import GROUP_COLOURS, canvas
+from evenrank.data.latex import escaped
 from evenrank.errors import InputError
-from evenrank.formats.latex import escaped
 from evenrank.measures.representation import Representation
 
 _SUMMARY = ("MB", "SB", "MAB", "min", "max")

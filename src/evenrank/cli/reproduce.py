@@ -76,8 +76,8 @@ def rankers_command(
 ) -> None:
     """Effectiveness and bias of all rankers that need no training, on a collection of yours."""
     from evenrank.cli import common, grids
+    from evenrank.data.tables import load
     from evenrank.reproduce.rankers import MEASURES, compare_rankers
-    from evenrank.tables import load
 
     found = compare_rankers(
         load(data, split=split), index, vectors=vectors, model=model, dense=not no_dense, say=common.note

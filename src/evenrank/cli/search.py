@@ -41,8 +41,8 @@ def index_command(
     The collection is streamed. The index is there when it is whole: a run that was killed leaves nothing that
     opens, and the next one starts over.
     """
+    from evenrank.data.tables import docs as open_docs
     from evenrank.rankers.building import index
-    from evenrank.tables import docs as open_docs
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("indexing") as progress:
@@ -88,7 +88,7 @@ def search_command(
 
     Example: evenrank search --index IDX --queries queries.tsv --ranker bm25 --set k1=0.6 -o bm25.run
     """
-    from evenrank import tables
+    from evenrank.data import tables
     from evenrank.rankers.catalogue import parse_settings, settings
     from evenrank.rankers.searching import ranker_for
 

@@ -92,7 +92,7 @@ def _examples(queries: str | None) -> list[str]:
     """Some of the queries, spread over all of them."""
     if queries is None:
         return []
-    from evenrank import tables
+    from evenrank.data import tables
 
     texts = tables.queries(queries)["text"].to_list()
     step = max(1, len(texts) // _EXAMPLES)

@@ -14,8 +14,9 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
-from evenrank import demo, tables
+from evenrank import demo
 from evenrank.auditing.result import Audit
+from evenrank.data import tables
 from evenrank.mitigate.counterfactual_result import Counterfactual
 from evenrank.mitigate.tradeoff import TradeOff
 

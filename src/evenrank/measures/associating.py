@@ -17,9 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 import evenrank
-from evenrank import stats, tables
+from evenrank import stats
+from evenrank.data import tables
+from evenrank.data.files import reading
 from evenrank.errors import InputError
-from evenrank.formats.files import reading
 from evenrank.stats import Comparison
 
 BINS = 9  # as in the released code

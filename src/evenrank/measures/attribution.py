@@ -22,7 +22,7 @@ from evenrank.measures.lists import RankedLists
 from evenrank.measures.rank_bias import RankBias
 
 if TYPE_CHECKING:
-    from evenrank.words.matcher import Matcher
+    from evenrank.text.matcher import Matcher
 
 
 @dataclass(frozen=True, eq=False)

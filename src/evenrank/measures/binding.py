@@ -21,7 +21,7 @@ from ir_measures.measures import Measure
 from ir_measures.providers import Evaluator, Provider
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, check_choice
 from evenrank.measures.document_groups import DocumentGroups
@@ -36,8 +36,8 @@ from evenrank.measures.study import Study
 from evenrank.measures.targets import group_targets, targets_fingerprint
 
 if TYPE_CHECKING:
+    from evenrank.text.tally import Tally
     from evenrank.vectors.texts import GenderedTexts
-    from evenrank.words.tally import Tally
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.measures.gendered_lists import (
     Entries,
     perfect_entries,
@@ -23,9 +23,9 @@ from evenrank.measures.gendered_lists import (
 from evenrank.measures.given_names import given_names
 from evenrank.measures.lookup import find_rows
 from evenrank.measures.slope import Floats
+from evenrank.text.lexicon import lexicon
+from evenrank.text.tally import tally
 from evenrank.vectors.texts import gendered_texts
-from evenrank.words.lexicon import lexicon
-from evenrank.words.tally import tally
 
 EDGES = (-0.1, -0.05, 0.0, 0.05, 0.1)
 LEXICON = "fabris2020"

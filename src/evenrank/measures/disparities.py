@@ -17,7 +17,8 @@ import polars as pl
 from ir_measures.measures import Measure
 
 import evenrank
-from evenrank import stats, tables
+from evenrank import stats
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure
 from evenrank.measures.effectiveness import effectiveness

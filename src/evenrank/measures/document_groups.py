@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from evenrank.data import cells, rows
+from evenrank.data.columns import DOC_ID, listing, pick, refuse_repeats
 from evenrank.errors import InputError
-from evenrank.formats import cells, rows
-from evenrank.formats.columns import DOC_ID, listing, pick, refuse_repeats
 from evenrank.measures.fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    from evenrank.words.tally import Tally
+    from evenrank.text.tally import Tally
 
 GROUP = ("group", "gender", "label")
 """What a column of labels may be called; the first that is there wins."""

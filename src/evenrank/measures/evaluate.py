@@ -15,7 +15,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 import evenrank
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, check_choice
 from evenrank.measures.bias import measure_bias

@@ -9,10 +9,9 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank import tables
+from evenrank.data import cells, rows, tables
+from evenrank.data.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
 from evenrank.errors import InputError
-from evenrank.formats import cells, rows
-from evenrank.formats.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
 from evenrank.measures.document_groups import (
     GROUP,
     UNKNOWN,
@@ -130,7 +129,7 @@ def _groups(labels: Any, tally: Any) -> DocumentGroups | None:
     if tally is None:
         return None
     from evenrank.measures.document_groups import inferred_groups
-    from evenrank.words.tally import Tally
+    from evenrank.text.tally import Tally
 
     return inferred_groups(Tally.of(tally))
 
@@ -184,7 +183,7 @@ def _checked(table: pl.DataFrame, path: Path | None, line: int | None) -> pl.Dat
 
 def _is_run(path: Path, query_names: Sequence[str]) -> bool:
     """Whether a file is a run in TREC format: its first line names no query column."""
-    from evenrank.formats import files, parquet
+    from evenrank.data import files, parquet
 
     if os.path.isfile(path) and files.magic(path) == parquet.MAGIC:  # noqa: PTH113
         return False

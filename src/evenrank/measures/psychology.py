@@ -21,7 +21,7 @@ from evenrank.measures.sources import Sources
 from evenrank.measures.summary import Options
 
 if TYPE_CHECKING:
-    from evenrank.words.tally import Tally
+    from evenrank.text.tally import Tally
 
 
 class DictionaryBias(BiasMeasure):
@@ -104,8 +104,8 @@ def affiliation_tally(
 
 def dictionary_tally(docs: Any, dictionary: Any = None, tokenizer: str | None = None) -> Tally:
     """The female and male words of a dictionary in documents."""
-    from evenrank.words.dictionaries import female_and_male
-    from evenrank.words.tally import tally  # loads numba
+    from evenrank.text.dictionaries import female_and_male
+    from evenrank.text.tally import tally  # loads numba
 
     return tally(docs, female_and_male(dictionary), tokenizer=tokenizer or "words")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
@@ -21,9 +21,9 @@ from evenrank.measures.stereotype import StereotypeReinforcement
 from evenrank.measures.targets import group_targets
 
 if TYPE_CHECKING:
+    from evenrank.text.matcher import Matcher
+    from evenrank.text.tally import Tally
     from evenrank.vectors.texts import GenderedTexts
-    from evenrank.words.matcher import Matcher
-    from evenrank.words.tally import Tally
 
 _SAYING = {
     "docs": "the text of the documents; give docs",
@@ -91,7 +91,7 @@ class Sources:
         """Finds the words the tally was made with; None if it does not say which."""
         if self.tally is None or self.lexicon is None:
             return None
-        from evenrank.words.matcher import Matcher
+        from evenrank.text.matcher import Matcher
 
         return Matcher(self.lexicon, self.tokenizer)
 
@@ -191,8 +191,8 @@ def colour(
     tally: Any, docs: Any, lexicon: Any = None, tokenizer: str | None = None, progress: Any = None
 ) -> Tally:
     """The tally that was given, or one made from the documents."""
-    from evenrank.words.tally import Tally
-    from evenrank.words.tally import tally as make_tally  # loads numba
+    from evenrank.text.tally import Tally
+    from evenrank.text.tally import tally as make_tally  # loads numba
 
     if tally is None:
         return make_tally(docs, lexicon or "rekabsaz2020", tokenizer=tokenizer or "words", progress=progress)
@@ -204,7 +204,7 @@ def colour(
 def _check_made_with(tally: Tally, lexicon: Any, tokenizer: str | None) -> None:
     """Refuse a lexicon or tokenizer that is not the tally's own."""
     if lexicon is not None and tally.lexicon is not None:
-        from evenrank.words.lexicon import lexicon as load
+        from evenrank.text.lexicon import lexicon as load
 
         named = load(lexicon)
         if named.hash != tally.lexicon.hash:

@@ -16,14 +16,15 @@ import polars as pl
 from ir_measures import AP, P, nDCG
 from ir_measures.measures import Measure
 
-from evenrank import stats, tables
+from evenrank import stats
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
 from evenrank.measures.reinforcement import Reinforcement
 from evenrank.measures.slope import Line, significance
 from evenrank.measures.stereotype import GSR
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors.texts import gendered_texts
-from evenrank.words.tokenizer import tokens
 
 _EXACT = 8  # points whose orders are all tried: 40,320
 

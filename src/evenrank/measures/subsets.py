@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import choices
 

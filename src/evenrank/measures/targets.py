@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from evenrank.data import cells
+from evenrank.data.columns import listing, refuse_repeats, show
 from evenrank.errors import InputError
-from evenrank.formats import cells
-from evenrank.formats.columns import listing, refuse_repeats, show
 from evenrank.measures.document_groups import normal_groups
 from evenrank.measures.fingerprint import fingerprint
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.files import reading
 from evenrank.errors import InputError
-from evenrank.formats.files import reading
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.files import reading, writing
 from evenrank.errors import InputError
-from evenrank.formats.files import reading, writing
 from evenrank.measures.associating import Association
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, check_choice
 from evenrank.measures.groups import GroupMeasure
@@ -23,7 +23,7 @@ from evenrank.measures.targets import group_targets
 from evenrank.mitigate.constrained import Constrained, relative, reordered_run, summed_up
 from evenrank.mitigate.limits import Limit, Linear, apply_limits, parse_limits, reordered, rows_of
 from evenrank.mitigate.solving import Solved, gains, solve, warm_up
-from evenrank.words.tally import Tally
+from evenrank.text.tally import Tally
 
 UTILITIES = ("dcg", "order")
 Progress = Callable[[int, int | None], None]

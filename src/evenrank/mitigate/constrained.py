@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.formats.trec import falling
+from evenrank.data.trec import falling
 from evenrank.measures.lists import Floats
 from evenrank.mitigate.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, UNRESOLVED
 

@@ -18,18 +18,18 @@ import polars as pl
 import pyarrow as pa
 
 import evenrank
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.blocks import Block
+from evenrank.data.files import reading
+from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.formats.blocks import Block
-from evenrank.formats.files import reading
 from evenrank.mitigate.counterfactual_result import Counterfactual, summarised
 from evenrank.mitigate.swap import Swapper, swap, swapper
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.building import index
 from evenrank.rankers.index import Index
-from evenrank.tables import Docs
-from evenrank.words.matcher import Source
+from evenrank.text.matcher import Source
 
 MIRROR = "#mirror"
 _SAME = 1e-9  # scores that differ by less, relatively, differ by rounding

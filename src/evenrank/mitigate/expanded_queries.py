@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
+from evenrank.data.files import check_utf8, whole, writing
 from evenrank.errors import InputError
-from evenrank.formats.files import check_utf8, whole, writing
-from evenrank.words.lexicon import Lexicon, lexicon
-from evenrank.words.matcher import Source
+from evenrank.text.lexicon import Lexicon, lexicon
+from evenrank.text.matcher import Source
 
 SCHEMA = pl.Schema({"query_id": pl.String, "term": pl.String, "weight": pl.Float64})
 BOTH = "/"  # between the groups of a stem that belongs to several

@@ -17,7 +17,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 import evenrank
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.fingerprint import fingerprint

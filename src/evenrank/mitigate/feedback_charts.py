@@ -91,7 +91,7 @@ def save(chart: Any, path: str | PathLike[str]) -> None:
     """Write a chart, whole or not at all, in the form that the suffix names; HTML needs no network."""
     from io import BytesIO, StringIO
 
-    from evenrank.formats.files import writing
+    from evenrank.data.files import writing
 
     form = Path(path).suffix.lower()
     if form not in SUFFIXES:

@@ -7,12 +7,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.lists import Floats, ranked_lists
 from evenrank.measures.rank_bias import ARaB
 from evenrank.mitigate.constrained import reordered_run
-from evenrank.words.tally import Tally
+from evenrank.text.tally import Tally
 
 
 def interpolate(

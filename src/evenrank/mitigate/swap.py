@@ -12,17 +12,17 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.blocks import ROWS, Block
+from evenrank.data.columns import show
+from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.formats.blocks import ROWS, Block
-from evenrank.formats.columns import show
 from evenrank.mitigate import swap_context, swap_words
 from evenrank.mitigate.swap_words import Mirrors, Names
-from evenrank.tables import Docs
-from evenrank.words.addresses import strings
-from evenrank.words.lexicon import Lexicon
-from evenrank.words.lexicon import lexicon as as_lexicon
-from evenrank.words.matcher import Matcher, Source
+from evenrank.text.addresses import strings
+from evenrank.text.lexicon import Lexicon
+from evenrank.text.lexicon import lexicon as as_lexicon
+from evenrank.text.matcher import Matcher, Source
 
 _HANGS_ON_CONTEXT = frozenset(("her", "his"))
 
@@ -46,7 +46,7 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
     ----------
     x
         A text; a list, Series, Arrow array or dict of texts; a table with a column ``text`` (queries, or
-        documents); or a collection: a :class:`~pathlib.Path` or a :class:`~evenrank.tables.Docs` handle,
+        documents); or a collection: a :class:`~pathlib.Path` or a :class:`~evenrank.data.tables.Docs` handle,
         which gives a handle that is mirrored as it is read.
     names
         Mirror given names too: the John of rank r among men's names becomes the Mary of rank r among women's

@@ -9,9 +9,9 @@ from typing import IO, Literal
 
 import polars as pl
 
-from evenrank.formats.files import writing
+from evenrank.data.files import writing
+from evenrank.data.tables import Docs
 from evenrank.rankers.base import Progress
-from evenrank.tables import Docs
 
 Form = Literal["tsv", "jsonl"]
 _BLANKS = str.maketrans("\t\r\n", "   ")  # a line of TSV is one document

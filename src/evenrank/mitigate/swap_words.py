@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from evenrank.errors import InputError
-from evenrank.words.lexicon import Lexicon
+from evenrank.text.lexicon import Lexicon
 
 SURNAME = 0.005
 """Per cent of people with a surname from which on a given name may be one: Thomas, James, Henry."""

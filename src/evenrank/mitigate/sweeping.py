@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure as measured
 from evenrank.measures.neutrality import _FaiRR

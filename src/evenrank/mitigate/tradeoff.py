@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank import stats, tables
+from evenrank import stats
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, check_choice
 from evenrank.measures.evaluate import measure

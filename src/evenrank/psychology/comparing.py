@@ -12,7 +12,7 @@ from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.psychology.scoring import categories
 from evenrank.stats import Comparison
-from evenrank.words.dictionaries import CHARACTERISTICS, TREE
+from evenrank.text.dictionaries import CHARACTERISTICS, TREE
 
 LEVEL = 0.05  # below it a difference is called one
 

@@ -12,14 +12,14 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.fingerprint import fingerprint
 from evenrank.psychology.comparing import Characteristic, bars, chosen, compare
 from evenrank.psychology.ready import read_scores
 from evenrank.psychology.sampling import sample, sizes
 from evenrank.psychology.scoring import ranked_or_judged, scores_of
-from evenrank.words.dictionaries import dictionary as as_dictionary
+from evenrank.text.dictionaries import dictionary as as_dictionary
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def audit_judgments(
         by document; see :func:`evenrank.psychology.ready.read_scores`.
     exclude
         Queries to leave out, for one those that trained the classifier behind `genders`: ids, or
-        anything :func:`evenrank.tables.genders` reads.
+        anything :func:`evenrank.data.tables.genders` reads.
     grade
         From which relevance on a document counts as judged relevant.
     balance

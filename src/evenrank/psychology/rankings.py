@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank import stats, tables
+from evenrank import stats
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import named_runs
 from evenrank.measures.fingerprint import fingerprint
@@ -21,7 +22,7 @@ from evenrank.psychology.ready import read_scores
 from evenrank.psychology.sampling import sample, sizes
 from evenrank.psychology.scoring import ranked_or_judged, scores_of
 from evenrank.stats import Comparison
-from evenrank.words.dictionaries import dictionary as as_dictionary
+from evenrank.text.dictionaries import dictionary as as_dictionary
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID
+from evenrank.data.files import reading
+from evenrank.data.labels import normal_gender
 from evenrank.errors import InputError
-from evenrank.formats.columns import DOC_ID, GENDER, QUERY_ID
-from evenrank.formats.files import reading
-from evenrank.formats.labels import normal_gender
 from evenrank.psychology.scoring import categories, with_concerns
-from evenrank.words.dictionaries import renamed
+from evenrank.text.dictionaries import renamed
 
 
 def read_scores(x: Any) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 
 GENDERS = ("female", "male", "neutral")

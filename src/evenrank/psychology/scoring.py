@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.words.counting import Progress
-from evenrank.words.dictionaries import TREE, dictionary
-from evenrank.words.matcher import Source
-from evenrank.words.tally import tally
+from evenrank.text.counting import Progress
+from evenrank.text.dictionaries import TREE, dictionary
+from evenrank.text.matcher import Source
+from evenrank.text.tally import tally
 
 COUNT = "_count"
 
@@ -33,7 +33,7 @@ def scores(
     Parameters
     ----------
     docs
-        Documents in any shape that :func:`evenrank.tables.docs` takes.
+        Documents in any shape that :func:`evenrank.data.tables.docs` takes.
     source
         The dictionary: the path of a ``.dic``, or anything :func:`evenrank.lexicon` takes. Without it,
         the open dictionary.

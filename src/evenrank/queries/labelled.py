@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from evenrank.data import labels as label_files
+from evenrank.data.columns import GENDER, QUERY_ID, QUERY_TEXT, header, pick
+from evenrank.data.files import check_utf8, whole
 from evenrank.errors import InputError
-from evenrank.formats import labels as label_files
-from evenrank.formats.columns import GENDER, QUERY_ID, QUERY_TEXT, header, pick
-from evenrank.formats.files import check_utf8, whole
 from evenrank.queries.classifier import LABELS
 
 

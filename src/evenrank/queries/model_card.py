@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import evenrank
-from evenrank.formats.files import writing
+from evenrank.data.files import writing
 from evenrank.queries.classifier import LABELS, Classifier
 from evenrank.queries.crossvalidation import CrossValidation
 

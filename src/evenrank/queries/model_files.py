@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.files import reading
 from evenrank.errors import InputError
-from evenrank.formats.files import reading
 
 HEADER = "model.json"
 VERSION = 1

@@ -19,11 +19,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import files, tables
+from evenrank.data.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
+from evenrank.data.labels import SPELLINGS, plain
 from evenrank.errors import InputError
-from evenrank.formats import files
-from evenrank.formats.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
-from evenrank.formats.labels import SPELLINGS, plain
 
 CLASSES = ("neutral", "female", "male", "other")
 """The four classes of the paper; neutral is its "non-gendered", other its "other or multiple genders"."""

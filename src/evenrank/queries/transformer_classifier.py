@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.files import one_line
 from evenrank.errors import InputError
-from evenrank.formats.files import one_line
 from evenrank.queries.augmentation import lexicon_samples, swapped
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.crossvalidation import label_codes, stratified_folds

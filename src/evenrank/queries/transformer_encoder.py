@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from evenrank.data.files import one_line
 from evenrank.errors import InputError
-from evenrank.formats.files import one_line
 from evenrank.vectors.encoders import Model
 
 

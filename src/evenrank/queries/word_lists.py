@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evenrank.measures.given_names import COMMON_WORDS
+from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.vectors.texts import stop_words
-from evenrank.words.lexicon import Lexicon, lexicon
 
 LISTS = ("rekabsaz2020", "fabris2020")
 """Published words that are female or male by meaning."""

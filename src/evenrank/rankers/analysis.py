@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evenrank.data.columns import show
+from evenrank.data.files import reading
 from evenrank.errors import InputError
-from evenrank.formats.columns import show
-from evenrank.formats.files import reading
-from evenrank.words.tokenizer import unicode_tables
+from evenrank.text.tokenizer import unicode_tables
 
 # The classes of characters that the rules speak of. IDEOGRAPH: a word of its own. SILENT: a soft hyphen and
 # the like, which neither part words nor belong to them.

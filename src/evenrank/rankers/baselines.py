@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.formats.columns import show
 from evenrank.rankers.base import Progress
 
 

@@ -18,9 +18,11 @@ import pyarrow as pa
 import xxhash
 
 import evenrank
+from evenrank.data.blocks import Block
+from evenrank.data.duplicates import DuplicateCheck
+from evenrank.data.tables import Docs
+from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
-from evenrank.formats.blocks import Block
-from evenrank.formats.duplicates import DuplicateCheck
 from evenrank.rankers import storage
 from evenrank.rankers.analysis import Analyzer, read_stop_words
 from evenrank.rankers.base import Progress
@@ -30,10 +32,8 @@ from evenrank.rankers.runs import TOKENS, Gathering, Spilled
 from evenrank.rankers.storage import ArrayFile
 from evenrank.rankers.texts import packed
 from evenrank.rankers.tokenizing import Words, words
-from evenrank.tables import Docs
-from evenrank.tables import docs as as_docs
-from evenrank.words.counting import in_order
-from evenrank.words.matcher import cores
+from evenrank.text.counting import in_order
+from evenrank.text.matcher import cores
 
 _LOCK = ".lock"
 _BUILDING = "building-"

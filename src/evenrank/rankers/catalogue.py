@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evenrank.data.columns import listing, show
 from evenrank.errors import InputError
-from evenrank.formats.columns import listing, show
 from evenrank.rankers.base import Ranker
 
 if TYPE_CHECKING:

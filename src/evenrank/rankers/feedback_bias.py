@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError
-from evenrank.words.magnitude import MAGNITUDES, magnitude
+from evenrank.text.magnitude import MAGNITUDES, magnitude
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
-    from evenrank.words.matcher import Counts
+    from evenrank.text.matcher import Counts
 
 Floats = NDArray[np.float64]
 LIWC = "liwc"
@@ -60,8 +60,8 @@ class DocumentBias:
             self._matcher = None
             self._words = self._take(tally)
             return
-        from evenrank.words.dictionaries import female_and_male
-        from evenrank.words.matcher import Matcher
+        from evenrank.text.dictionaries import female_and_male
+        from evenrank.text.matcher import Matcher
 
         chosen = female_and_male(lexicon) if magnitude == LIWC else lexicon or "rekabsaz2020"
         self._matcher = Matcher(chosen, tokenizer)
@@ -88,7 +88,7 @@ class DocumentBias:
         if self._matcher is None:
             missing = self._index.doc_ids(documents[:1])[0]
             raise InputError(f"the tally lacks document {missing!r} of the index; tally the same collection")
-        from evenrank.words.matcher import cores
+        from evenrank.text.matcher import cores
 
         ids = self._index.doc_ids(documents)
         texts = self._index.docs.texts(ids)
@@ -97,8 +97,8 @@ class DocumentBias:
 
     def _take(self, source: Any) -> dict[str, Any]:
         """Keep the values of a tally's documents; what is known about its words."""
-        from evenrank.words.matcher import Counts
-        from evenrank.words.tally import Tally
+        from evenrank.text.matcher import Counts
+        from evenrank.text.tally import Tally
 
         tally = Tally.of(source)
         numbers = self._index.numbers(tally.frame["doc_id"].to_list())

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.formats.columns import show
 from evenrank.rankers.bags import Bags
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.storage import damaged
-from evenrank.words.matcher import cores
+from evenrank.text.matcher import cores
 
 if TYPE_CHECKING:
     from evenrank.rankers.scoring import Asked
@@ -111,7 +111,7 @@ def retrieve(
 def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progress | None) -> Any:
     """Results by stretches of queries, computed in threads: (found per query, documents, scores)."""
     from evenrank.rankers import scoring
-    from evenrank.words.counting import in_order
+    from evenrank.text.counting import in_order
 
     asked = _prepared(index, bags, model)
     arrays = index.arrays

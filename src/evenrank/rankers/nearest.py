@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.formats.columns import show
-from evenrank.words.matcher import cores
+from evenrank.text.matcher import cores
 
 Progress = Callable[[int, int | None], None]
 Doubles = npt.NDArray[np.float64]

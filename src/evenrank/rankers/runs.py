@@ -16,8 +16,8 @@ from numba import njit
 
 from evenrank.rankers.analysis import Analyzer
 from evenrank.rankers.tokenizing import FREE, Vocabulary, Words, decoded, find
-from evenrank.words.codepoints import compiled
-from evenrank.words.matcher import cores
+from evenrank.text.codepoints import compiled
+from evenrank.text.matcher import cores
 
 TOKENS = 1 << 25
 """In a run. Its arrays take some 16 bytes for each."""

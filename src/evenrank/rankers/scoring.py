@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from evenrank.rankers.selection import SCRATCH, select, sort
-from evenrank.words.codepoints import compiled
+from evenrank.text.codepoints import compiled
 
 BM25, DIRICHLET, TFIDF = range(3)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Ranker
 from evenrank.rankers.catalogue import is_engine, make, needs_index
@@ -31,7 +31,7 @@ def search(
         An index, the path of one, or the address of a live engine (``sqlite:///…``, ``postgresql://…``,
         ``elasticsearch://…``, ``opensearch://…``, ``http://…``). None for ``perfect`` and ``random``.
     queries
-        Anything :func:`evenrank.tables.queries` takes.
+        Anything :func:`evenrank.data.tables.queries` takes.
     ranker
         One of :func:`evenrank.rankers.names`; a live engine ranks by itself.
     depth

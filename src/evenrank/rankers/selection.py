@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.words.codepoints import compiled
+from evenrank.text.codepoints import compiled
 
 _SMALL = 24
 _DIGITS, _VALUES = 11, 1 << 11

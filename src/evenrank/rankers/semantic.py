@@ -24,13 +24,13 @@ from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import nearest
 from evenrank.rankers.stored import Making, Stored, stored
 from evenrank.rankers.surface import Bags, Surface
+from evenrank.text.counting import in_order
+from evenrank.text.matcher import cores
 from evenrank.vectors.debias import debiased
 from evenrank.vectors.loading import load
 from evenrank.vectors.space import Vectors
 from evenrank.vectors.texts import GENDERED
 from evenrank.vectors.texts import stop_words as glasgow
-from evenrank.words.counting import in_order
-from evenrank.words.matcher import cores
 
 Composition = Literal["add", "si"]
 Debias = Literal["regular", "hard", "strong", "leace"]

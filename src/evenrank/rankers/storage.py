@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from evenrank.data.files import reading, writing
 from evenrank.errors import InputError
-from evenrank.formats.files import reading, writing
 
 FORMAT = 1
 """Of the files; an index of another format is refused."""

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from evenrank.data.files import reading, writing
 from evenrank.errors import InputError
-from evenrank.formats.files import reading, writing
-from evenrank.words import cache
+from evenrank.text import cache
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evenrank.text.addresses import strings
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors.texts import packed
-from evenrank.words.addresses import strings
-from evenrank.words.tokenizer import tokens
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,7 +33,7 @@ class Bags(NamedTuple):
 class Surface:
     """Reads texts as sequences of surface words.
 
-    Tokens are those of :func:`evenrank.words.tokenizer.tokens`: runs of letters and digits, folded to lower
+    Tokens are those of :func:`evenrank.text.tokenizer.tokens`: runs of letters and digits, folded to lower
     case. Words of the vocabulary that no text can yield (capitals, punctuation) are never found.
     """
 

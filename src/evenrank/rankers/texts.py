@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from evenrank.formats.blocks import SCHEMA, Block
-from evenrank.formats.collection import Docs
-from evenrank.words.addresses import strings
+from evenrank.data.blocks import SCHEMA, Block
+from evenrank.data.collection import Docs
+from evenrank.text.addresses import strings
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index

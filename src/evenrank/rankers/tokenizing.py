@@ -24,9 +24,9 @@ from evenrank.rankers.analysis import (
     UNDERSCORE,
     characters,
 )
-from evenrank.words.addresses import addresses, strings
-from evenrank.words.codepoints import _composed, _decode, _encode, compiled
-from evenrank.words.simd import byte_at
+from evenrank.text.addresses import addresses, strings
+from evenrank.text.codepoints import _composed, _decode, _encode, compiled
+from evenrank.text.simd import byte_at
 
 FREE = -1
 """In a slot of a hash table that holds no word."""

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.building import index as build

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenrank.words.matcher import Counts, Matcher
+from evenrank.text.matcher import Counts, Matcher
 
 
 class Span(NamedTuple):

@@ -33,7 +33,7 @@ from evenrank.measures.targets import read_targets
 from evenrank.mitigate.live import rerank
 from evenrank.server import wording
 from evenrank.server.colouring import Coloured, Text, colour
-from evenrank.words.matcher import Matcher
+from evenrank.text.matcher import Matcher
 
 _QUERY = "query"
 

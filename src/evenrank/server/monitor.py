@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank import tables
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from evenrank.report.cells import minus, plain, signed
+from evenrank.show.cells import minus, plain, signed
 
 STATIC = {"page.css": "text/css", "page.js": "text/javascript", "theme.js": "text/javascript"}
 
@@ -44,7 +44,7 @@ def static(name: str) -> str:
 @cache
 def report_style() -> str:
     """The report's style; dark where the system is, also for readers whose browser runs no script."""
-    style = _file("evenrank.report", "style.css")
+    style = _file("evenrank.show", "style.css")
     dark = re.search(r':root\[data-theme="dark"\]\s*\{([^}]*)\}', style)
     if dark is None:
         return style

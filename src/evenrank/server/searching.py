@@ -17,7 +17,7 @@ from evenrank.rankers.catalogue import make
 from evenrank.rankers.index import Index
 from evenrank.server.colouring import Text, colour
 from evenrank.server.evaluating import Evaluated, check_lexicon, evaluate
-from evenrank.words.matcher import Matcher
+from evenrank.text.matcher import Matcher
 
 RANKERS = ("bm25", "bm25+rm3", "qld", "qld+rm3", "tfidf")
 """What is offered unless told otherwise: what needs nothing but the index."""

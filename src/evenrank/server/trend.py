@@ -92,7 +92,7 @@ def _drawn(frame: pl.DataFrame, bounds: Sequence[Condition]) -> Any:
     import vl_convert
     from markupsafe import Markup
 
-    from evenrank.report.charts.theme import LIGHT, configuration, named
+    from evenrank.show.charts.theme import LIGHT, configuration, named
 
     base = alt.Chart(frame)
     utc, axis = alt.Scale(type="utc"), alt.Axis(labelOverlap=True, tickCount=8)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from evenrank.data.files import reading
 from evenrank.errors import InputError
-from evenrank.formats.files import reading
 from evenrank.vectors.textual import Parsed, header
 
 _CHUNK = 1 << 24

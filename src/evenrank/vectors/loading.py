@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evenrank.data.files import fingerprint, magic, reading, require_regular
 from evenrank.errors import InputError
-from evenrank.formats.files import fingerprint, magic, reading, require_regular
 from evenrank.vectors.binary import read_binary
 from evenrank.vectors.gensim_files import read_gensim
 from evenrank.vectors.space import Duplicates, Vectors, checked

@@ -2,7 +2,7 @@
 
 Every word of a running text has to be looked up among 100,000, so the table is small and flat: a slot is
 a 64-bit hash, kept up byte by byte, and the place of the word; a hit is compared with the word itself.
-Texts with other letters take the way of :mod:`evenrank.words.kernel`, which knows all of Unicode.
+Texts with other letters take the way of :mod:`evenrank.text.kernel`, which knows all of Unicode.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evenrank.data.files import format_suffix, writing
 from evenrank.errors import InputError
-from evenrank.formats.files import format_suffix, writing
 from evenrank.vectors.space import Vectors
 from evenrank.vectors.store import write_store
 

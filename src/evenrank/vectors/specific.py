@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.errors import InputError
+from evenrank.text.lexicon import lexicon
 from evenrank.vectors.space import Vectors
 from evenrank.vectors.wordfiles import read_words
 from evenrank.vectors.wordsets import DEFINITION, MIRRORED
-from evenrank.words.lexicon import lexicon
 
 Doubles = npt.NDArray[np.float64]
 

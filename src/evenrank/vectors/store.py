@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evenrank.data.files import reading, writing
 from evenrank.errors import InputError
-from evenrank.formats.files import reading, writing
 from evenrank.vectors.space import Duplicates, Vectors, checked, numbers
 
 MAGIC = b"ARROW1"

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evenrank.data.files import magic, reading, writing
 from evenrank.errors import InputError
-from evenrank.formats.files import magic, reading, writing
 from evenrank.vectors.direction import Direction, Pairs, find_direction
 from evenrank.vectors.loading import load
 from evenrank.vectors.space import Floats, Vectors, numbers

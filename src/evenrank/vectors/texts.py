@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evenrank.text import kernel, layout
+from evenrank.text.addresses import addresses, strings
+from evenrank.text.compiling import every_word_table
+from evenrank.text.matcher import cores
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors.direction import Pairs
 from evenrank.vectors.table import Genderedness, genderedness
-from evenrank.words import kernel, layout
-from evenrank.words.addresses import addresses, strings
-from evenrank.words.compiling import every_word_table
-from evenrank.words.matcher import cores
-from evenrank.words.tokenizer import tokens
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from evenrank.data.files import RawBlock, raw_blocks
 from evenrank.errors import InputError
-from evenrank.formats.files import RawBlock, raw_blocks
 from evenrank.vectors.space import Floats, numbers
 
 _BLOCK = 1 << 24

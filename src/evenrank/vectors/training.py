@@ -12,8 +12,8 @@ from typing import IO, Any, Literal, get_args
 import numpy as np
 
 from evenrank.errors import InputError
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors.space import Vectors, checked
-from evenrank.words.tokenizer import tokens
 
 Method = Literal["word2vec", "fasttext"]
 Progress = Callable[[int, int | None], None]
@@ -59,7 +59,7 @@ def train(
     does not tell (it is high where all words are alike). Before relying on them, look at
     :func:`~evenrank.vectors.association_tests` and at the neighbours of some words.
     """
-    from evenrank.tables import docs as as_docs
+    from evenrank.data.tables import docs as as_docs
 
     if method not in get_args(Method):
         raise InputError(f"unknown method {method!r}; choose one of: {', '.join(get_args(Method))}")
@@ -100,7 +100,7 @@ def train(
 
 def vocabulary(docs: Any, *, min_count: int = 5, progress: Progress | None = None) -> list[str]:
     """The words of a collection that occur at least ``min_count`` times, the most frequent first."""
-    from evenrank.tables import docs as as_docs
+    from evenrank.data.tables import docs as as_docs
 
     count = _write_tokens(as_docs(docs), None, progress)
     found = [word for word, number in count.items() if number >= min_count]
@@ -108,7 +108,7 @@ def vocabulary(docs: Any, *, min_count: int = 5, progress: Progress | None = Non
 
 
 def quick_tokens(text: str) -> list[str]:
-    """What :func:`evenrank.words.tokenizer.tokens` gives, some ten times faster where all is ASCII."""
+    """What :func:`evenrank.text.tokenizer.tokens` gives, some ten times faster where all is ASCII."""
     if not text.isascii():
         return tokens(text)
     if "'" in text:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.formats.columns import show
 from evenrank.rankers.live.calls import QueryFailed
 
 SCHEMA = pl.Schema(

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
+from evenrank.data.columns import listing, show
 from evenrank.errors import InputError
-from evenrank.formats.columns import listing, show
 from evenrank.rankers.live.answers import Hit
 from evenrank.rankers.live.calls import Busy, QueryFailed
 from evenrank.rankers.live.json_paths import MISSING, asks, at, fill, shape, template

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from evenrank.data.columns import listing
 from evenrank.errors import InputError
-from evenrank.formats.columns import listing
 from evenrank.rankers.live.calls import Limits
 from evenrank.rankers.live.elastic import Elastic, ElasticSettings
 from evenrank.rankers.live.http import HTTP, HTTPSettings

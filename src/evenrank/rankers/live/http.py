@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from evenrank.data.columns import BODY, DOC_ID, TITLE, show
 from evenrank.errors import InputError
-from evenrank.formats.columns import BODY, DOC_ID, TITLE, show
 from evenrank.rankers.live.answers import Hit
 from evenrank.rankers.live.calls import QueryFailed
 from evenrank.rankers.live.json_paths import MISSING, asks, at, fill, filled, shape, template

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from evenrank.data.columns import listing, show
+from evenrank.data.files import reading
 from evenrank.errors import InputError
-from evenrank.formats.columns import listing, show
-from evenrank.formats.files import reading
 
 MISSING = object()
 _PLACE = re.compile(r"\{(\w+)\}")

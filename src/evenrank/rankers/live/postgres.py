@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
+from evenrank.data.files import one_line
 from evenrank.errors import InputError
-from evenrank.formats.columns import BODY, DOC_ID, TITLE, listing
-from evenrank.formats.files import one_line
 from evenrank.rankers.live.answers import Hit, encodable
 from evenrank.rankers.live.calls import Busy, QueryFailed
 from evenrank.rankers.live.pool import Pool

@@ -13,9 +13,9 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import polars as pl
 
-from evenrank import tables
+from evenrank.data import tables
+from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.formats.columns import show
 from evenrank.rankers.base import Progress
 from evenrank.rankers.live.answers import SCHEMA, Answers, Hit, Listed, listed
 from evenrank.rankers.live.calls import Calls, Limits, QueryFailed
@@ -86,8 +86,8 @@ class LiveRanker:
         Parameters
         ----------
         queries
-            Anything :func:`evenrank.tables.queries` takes. A query without any text is not sent: it has no
-            results.
+            Anything :func:`evenrank.data.tables.queries` takes. A query without any text is not sent:
+            it has no results.
         depth
             Results per query.
         texts

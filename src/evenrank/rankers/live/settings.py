@@ -9,8 +9,8 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from evenrank.data.columns import listing, show
 from evenrank.errors import InputError
-from evenrank.formats.columns import listing, show
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
 from evenrank.errors import InputError
-from evenrank.formats.columns import BODY, DOC_ID, TITLE, listing
 from evenrank.rankers.live.answers import Hit, encodable
 from evenrank.rankers.live.calls import Busy, QueryFailed
 from evenrank.rankers.live.pool import Pool

@@ -1,0 +1,95 @@
+"""Collections and tables as Parquet files; only the columns that are needed are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from evenrank.data import files
+from evenrank.data.blocks import ROWS, Block, batch_of, join_fields
+from evenrank.data.columns import TITLE, id_array, pick, pick_fields, text_array
+from evenrank.errors import InputError
+
+MAGIC = b"PAR1"
+
+
+def _open(path: str | os.PathLike[str]) -> Any:
+    from pyarrow import parquet
+
+    # Reading page by page keeps memory flat where a row group holds a million documents.
+    return parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20, memory_map=False)
+
+
+def columns(
+    path: str | os.PathLike[str], *, ids: Sequence[str], fields: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """The names of the id column and the text columns."""
+    with files.reading(path), _open(path) as file:
+        found = file.schema_arrow.names
+        if not file.metadata.num_rows:
+            raise InputError("the file has no rows", path=path)
+    return pick(found, ids, path=path), tuple(pick_fields(found, fields, path=path))
+
+
+def blocks(path: str | os.PathLike[str], id_column: str, fields: tuple[str, ...]) -> Iterator[Block]:
+    """The collection, 8,192 rows a block. Pages are decoded here, texts are made in the block."""
+    with files.reading(path), _open(path) as file:
+        rows, share = 0, files.require_regular(path) / max(1, file.metadata.num_rows)
+        for batch in file.iter_batches(batch_size=ROWS, columns=[id_column, *fields], use_threads=False):
+            size = int((rows + len(batch)) * share) - int(rows * share)
+            yield Block(partial(as_documents, batch, id_column, fields, rows, path), size)
+            rows += len(batch)
+
+
+def as_documents(
+    batch: pa.RecordBatch,
+    id_column: str,
+    fields: Sequence[str],
+    row: int = 0,
+    path: str | os.PathLike[str] | None = None,
+) -> pa.RecordBatch:
+    """A batch with any columns as a batch of ``doc_id`` and ``text``; ``row`` is its first row's number."""
+    ids = id_array(batch.column(id_column), id_column, row=row, path=path)
+    texts = []
+    for field in fields:
+        text = text_array(batch.column(field), field, row=row, path=path)
+        if text.null_count and (field != TITLE or len(fields) == 1):
+            bad = row + text.is_null().index(True).as_py() + 1
+            raise InputError(f"row {bad}: {field} is missing", path=path)
+        texts.append(text)
+    with files.reading(path):  # 8,192 long texts may be more than an Arrow array holds
+        return batch_of(ids, join_fields(texts))
+
+
+def frame(path: str | os.PathLike[str], wanted: Collection[str] | None = None) -> pl.DataFrame:
+    """A Parquet file that fits in memory as a table.
+
+    Of columns that are not ``wanted`` only the name is read: their cells are null.
+    """
+    with files.reading(path), _open(path) as file:
+        found = file.schema_arrow.names
+        twice = [name for name in found if found.count(name) > 1]
+        if twice:
+            raise InputError(f"column {twice[0]} is there twice", path=path)
+        table = file.read(
+            columns=[name for name in found if wanted is None or name in wanted], use_threads=False
+        )
+        table.validate(full=True)
+        rows = file.metadata.num_rows
+    read = {name: _series(table.column(name), name, path) for name in table.column_names}
+    return pl.DataFrame([read.get(name, pl.Series(name, [None]).new_from_index(0, rows)) for name in found])
+
+
+def _series(column: pa.ChunkedArray, name: str, path: str | os.PathLike[str]) -> pl.Series:
+    try:
+        return pl.Series(name, pl.from_arrow(column))
+    # Polars panics at some types and values, outside of the hierarchy of Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, ValueError) as error:
+        raise InputError(
+            f"column {name} holds {column.type}, which cannot be read; make it text or numbers", path=path
+        ) from error

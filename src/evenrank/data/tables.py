@@ -1,0 +1,363 @@
+"""The tables everything else works on, made out of anything that looks like one.
+
+========  =======================================================================================
+queries   ``query_id``, ``text``
+qrels     ``query_id``, ``doc_id``, ``relevance``
+run       ``query_id``, ``doc_id``, ``score``, ``rank``: best document first, query by query
+genders   ``query_id``, ``gender``
+docs      a handle, :class:`Docs`: a collection does not fit in memory
+========  =======================================================================================
+
+Ids are text: ``001`` stays ``001``, and whole numbers become text.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenrank.data import folders, irds, labels, query_files, rows, trec
+from evenrank.data.blocks import Block
+from evenrank.data.collection import Docs, read_docs
+from evenrank.data.columns import (
+    DOC_ID,
+    GENDER,
+    QUERY_ID,
+    QUERY_TEXT,
+    RANK,
+    RELEVANCE,
+    SCORE,
+    finite_numbers,
+    id_column,
+    refuse_repeats,
+    show,
+    text_column,
+    whole_numbers,
+)
+from evenrank.data.memory import docs_of_frame, docs_of_rows, is_pandas
+from evenrank.errors import InputError
+
+__all__ = [
+    "Block",
+    "Dataset",
+    "Docs",
+    "docs",
+    "genders",
+    "load",
+    "perfect",
+    "qrels",
+    "queries",
+    "random_run",
+    "run",
+    "write_run",
+]
+
+QUERIES_SCHEMA = pl.Schema({"query_id": pl.String, "text": pl.String})
+QRELS_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64})
+RUN_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64, "rank": pl.Int64})
+GENDERS_SCHEMA = pl.Schema({"query_id": pl.String, "gender": pl.String})
+
+Order = Literal["score", "rank"]
+
+
+class Dataset(NamedTuple):
+    """A test collection: what is searched, what for, and (where known) what should be found."""
+
+    docs: Docs
+    queries: pl.DataFrame
+    qrels: pl.DataFrame | None
+
+
+def docs(
+    x: Any, *, fields: Sequence[str] = ("title", "text"), id_field: str | None = None, name: str | None = None
+) -> Docs:
+    """A collection, as a handle that reads it as often as needed without holding it.
+
+    Parameters
+    ----------
+    x
+        A path (``doc_id<TAB>text``, or TSV with a header; JSONL; Parquet; plain, gzip or zstd), a
+        Polars, pandas or Arrow table, a dict ``{doc_id: text}``, rows (``(doc_id, text)``, dicts, named
+        tuples; an iterator is first copied to a temporary file), an ir_datasets dataset or ``irds:ID``.
+    fields
+        The fields that make up a document's text, joined with one space. A title may be missing; where
+        there is no ``text``, ``contents`` or ``body`` is taken.
+    id_field
+        The field with the id; found by its name (``doc_id``, ``docno``, ``docid``, ``_id``, ``id``) if
+        not given.
+    name
+        What to call the collection.
+    """
+    fields = (fields,) if isinstance(fields, str) else tuple(fields)
+    if isinstance(x, Docs):
+        return x
+    if irds.is_name(x):
+        x, name = irds.dataset(x), name or x
+    if isinstance(x, (str, os.PathLike)):
+        return read_docs(x, fields=fields, id_field=id_field, name=name)
+    if irds.is_dataset(x):
+        x = irds.Rows(x, "docs")
+        name = name or x.name
+    name = name or "docs"
+    if isinstance(x, (pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatch)) or is_pandas(x):
+        return docs_of_frame(x, fields=fields, id_field=id_field, name=name)
+    if not hasattr(x, "__iter__"):
+        raise InputError(f"{show(x)} is not a collection; give a path, a frame, a dict or rows")
+    return docs_of_rows(x, fields=fields, id_field=id_field, name=name)
+
+
+def queries(x: Any) -> pl.DataFrame:
+    """The queries: ``query_id`` and ``text``, in their order, each id once.
+
+    ``x`` is a path (``query_id<TAB>text``, JSONL, TREC topics, Parquet), a frame, a dict
+    ``{query_id: text}``, rows, or an ir_datasets dataset; of TREC topics the title is taken.
+    """
+    path = _path(x)
+    names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
+    if path:
+        table, clean = query_files.read(path)
+        if clean:
+            return table
+        frame = rows.rename(table, names, path=path)
+    else:
+        frame = rows.as_frame(x, names, part="queries")
+    frame = frame.select(id_column(frame, "query_id", path=path), text_column(frame, "text", path=path))
+    refuse_repeats(frame, ["query_id"], path=path)
+    return _whole(frame, QUERIES_SCHEMA, "queries", path)
+
+
+def qrels(x: Any) -> pl.DataFrame:
+    """The judgements: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
+
+    ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; Parquet), a frame, a dict
+    ``{query_id: {doc_id: relevance}}``, rows, or an ir_datasets dataset.
+    """
+    path, line = _path(x), None
+    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
+    if path:
+        frame, line = trec.read_columns(path, trec.QRELS)
+        frame = rows.rename(frame, names, path=path)
+    else:
+        frame = rows.as_frame(x, names, part="qrels")
+    relevance = whole_numbers(frame["relevance"], path=path, line=line)
+    frame = frame.select(*_ids(frame, path, line), relevance)
+    refuse_repeats(frame, ["query_id", "doc_id"], path=path, line=line)
+    return _whole(frame, QRELS_SCHEMA, "qrels", path)
+
+
+def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
+    """A ranking per query: ``query_id``, ``doc_id``, ``score``, ``rank``, sorted by query and rank.
+
+    Queries keep the order in which they first appear. Within a query the highest score comes first,
+    and among equal scores (compared in double precision, as written) the greater doc_id as text: the
+    rule of trec_eval. Ranks are counted anew from 1.
+
+    Parameters
+    ----------
+    x
+        A path (TREC: ``query_id Q0 doc_id rank score tag``, the tag may be missing throughout;
+        Parquet), a frame, a dict ``{query_id: {doc_id: score}}``, rows, or an ir_datasets dataset with
+        scored documents. A table that this function made is returned as it is.
+    order
+        ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
+        scores are then replaced by −rank, so that whoever sorts by score gets the same order.
+    """
+    if order not in ("score", "rank"):
+        raise InputError(f"order is {show(order)}; it must be 'score' or 'rank'")
+    if isinstance(x, pl.DataFrame) and x.schema == RUN_SCHEMA:
+        if _is_made(x):
+            return x
+        if _is_ordered(x):
+            return _made(x)
+    path, line = _path(x), None
+    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, order: RANK if order == "rank" else SCORE}
+    if path:
+        frame, line = trec.read_columns(path, trec.RUN)
+        frame = rows.rename(frame, names, path=path)
+    else:
+        frame = rows.as_frame(x, names, part="scoreddocs")
+    numbers = whole_numbers if order == "rank" else finite_numbers
+    frame = frame.select(*_ids(frame, path, line), numbers(frame[order], path=path, line=line))
+    refuse_repeats(frame, ["query_id", "doc_id"], path=path, line=line)
+    if order == "rank":
+        refuse_repeats(frame, ["query_id", "rank"], path=path, line=line)
+    return _made(_whole(_ordered(frame), RUN_SCHEMA, "run", path))
+
+
+# Runs that are known to be in order: checking a million rows again takes longer than measuring them.
+# With each a second handle to its memory: Polars then copies before it changes a cell in place, so that
+# a frame which still has the same buffers has the same values.
+_MADE: dict[int, tuple[weakref.ref[pl.DataFrame], pl.DataFrame]] = {}
+
+
+def _made(frame: pl.DataFrame) -> pl.DataFrame:
+    key = id(frame)
+    _MADE[key] = weakref.ref(frame, lambda _: _MADE.pop(key, None)), frame.clone()
+    return frame
+
+
+def _is_made(frame: pl.DataFrame) -> bool:
+    """Did :func:`run` make this very frame, and has nothing in it changed since?"""
+    known, copy = _MADE.get(id(frame), (None, None))
+    return known is not None and known() is frame and _buffers(frame) == _buffers(copy)
+
+
+def _buffers(frame: pl.DataFrame | None) -> list[tuple[Any, ...]]:
+    """Where the columns lie in memory."""
+    newest = pl.CompatLevel.newest()
+    columns = [] if frame is None else frame.get_columns()
+    chunks = (chunk.to_arrow(compat_level=newest) for column in columns for chunk in column.get_chunks())
+    return [
+        (len(chunk), chunk.offset, *(buffer and buffer.address for buffer in chunk.buffers()))
+        for chunk in chunks
+    ]
+
+
+def _ordered(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows sorted by query (as they first appear), then score and doc_id, or rank if there is one."""
+    stretch = frame["query_id"].rle_id()
+    heads = frame["query_id"].filter(_starts(stretch))
+    codes = pl.Series("query", pc.dictionary_encode(heads.to_arrow()).indices.to_numpy())
+    frame = frame.with_columns(codes.gather(stretch))
+    if "rank" in frame.columns:
+        frame = frame.sort("query", "rank")
+    else:
+        frame = frame.sort("query", "score", "doc_id", descending=[False, True, True])
+    rows = np.arange(len(frame))
+    heads_at = np.where(_starts(frame["query"]).to_numpy(), rows, 0)
+    rank = pl.Series("rank", rows - np.maximum.accumulate(heads_at) + 1, dtype=pl.Int64)
+    if "rank" in frame.columns:
+        frame = frame.with_columns(score=-rank.cast(pl.Float64))
+    return frame.select("query_id", "doc_id", "score", rank)
+
+
+def _starts(column: pl.Series) -> pl.Series:
+    """Where a value differs from the one before."""
+    return column.ne_missing(column.shift(1))
+
+
+def _is_ordered(frame: pl.DataFrame) -> bool:
+    """Is this what :func:`run` returns? A few passes over the columns, no sorting."""
+    if (
+        frame.is_empty()
+        or any(column.null_count() for column in frame)
+        or not frame["score"].is_finite().all()
+    ):
+        return False
+    starts = _starts(frame["query_id"])
+    here, above = frame.slice(1), frame.slice(0, len(frame) - 1)
+    within = ~starts.slice(1)
+    falls = (here["score"] < above["score"]) | (
+        (here["score"] == above["score"]) & (here["doc_id"] < above["doc_id"])
+    )
+    counts = here["rank"] == above["rank"] + 1
+    try:
+        refuse_repeats(frame, ["query_id", "doc_id"])
+    except InputError:
+        return False
+    return bool(
+        (frame["rank"].filter(starts) == 1).all()
+        and (falls & counts).filter(within).all()
+        and frame["query_id"].filter(starts).is_unique().all()
+        and (frame["query_id"] != "").all()
+        and (frame["doc_id"] != "").all()
+    )
+
+
+def _ids(frame: pl.DataFrame, path: str | os.PathLike[str] | None, line: int | None) -> list[pl.Series]:
+    names = ("query_id", "doc_id")
+    if line is not None:  # cells between blanks: text, and never empty
+        return [frame[name] for name in names]
+    return [id_column(frame, name, path=path) for name in names]
+
+
+def _path(x: Any) -> str | os.PathLike[str] | None:
+    return x if isinstance(x, (str, os.PathLike)) and not irds.is_name(x) else None
+
+
+def _whole(
+    frame: pl.DataFrame, schema: pl.Schema, what: str, path: str | os.PathLike[str] | None
+) -> pl.DataFrame:
+    if frame.is_empty():
+        raise InputError(f"the {what} table has no rows", path=path)
+    return frame if frame.schema == schema else frame.cast(schema)
+
+
+def genders(x: Any) -> pl.DataFrame:
+    """Known genders of queries: ``query_id`` and ``gender`` (female, male, neutral, other).
+
+    ``x`` is a path (``query_id<TAB>label``, ``query_id<TAB>text<TAB>label``, or TSV or CSV with a
+    header, or Parquet), a frame, a dict ``{query_id: label}`` or rows. f, m, n, women, non-gendered and
+    the like are understood in either case. Any other label in a file is refused; in memory it is
+    ``other``.
+    """
+    path = _path(x)
+    if path:
+        return labels.read(path)
+    frame = rows.as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries")
+    gender = id_column(frame, "gender").map_elements(labels.normal_gender, return_dtype=pl.String)
+    frame = frame.select(id_column(frame, "query_id"), gender)
+    refuse_repeats(frame, ["query_id"])
+    return _whole(frame, GENDERS_SCHEMA, "genders", None)
+
+
+def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> Dataset:
+    """The collection, queries and judgements of a folder or an ir_datasets dataset.
+
+    A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. Where there are several
+    (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them.
+    ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. Without
+    judgements ``qrels`` is None.
+    """
+    if irds.is_name(source) or irds.is_dataset(source):
+        named = irds.is_name(source)
+        dataset = irds.dataset(f"{source}/{split}" if split else str(source)) if named else source
+        judged = irds.has(dataset, "qrels")
+        return Dataset(docs(dataset), queries(dataset), qrels(dataset) if judged else None)
+    folder = Path(source)
+    if not folder.is_dir():
+        problem = "this is a file; name its folder" if folder.exists() else "no such folder"
+        raise InputError(problem, path=source)
+    collection = folders.find(folder, "docs", split)
+    asked = folders.find(folder, "queries", split)
+    judged_file = folders.find(folder, "qrels", split, required=False)
+    return Dataset(docs(collection), queries(asked), None if judged_file is None else qrels(judged_file))
+
+
+def write_run(x: Any, path: str | os.PathLike[str], *, name: str) -> None:
+    """Write a run in TREC format, whole or not at all; ``.gz`` and ``.zst`` are compressed.
+
+    The scores fall strictly within each query even in single precision, which trec_eval compares in:
+    sorting by score restores this order in any tool. ``name`` is the tag in the last column.
+    """
+    trec.write(run(x), path, name=name)
+
+
+def perfect(x: Any) -> pl.DataFrame:
+    """The best possible run: all and only the relevant documents of each query, highest grade first.
+
+    ``x`` is anything :func:`qrels` takes. Queries without a relevant document are left out.
+    """
+    relevant = qrels(x).filter(pl.col("relevance") > 0)
+    return _ordered(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
+
+
+def random_run(x: Any, *, seed: int = 0) -> pl.DataFrame:
+    """The judged documents of each query in random order: what a ranker that knows nothing would do.
+
+    ``x`` is anything :func:`qrels` takes. The same judgements and seed give the same run, whatever the
+    order of the rows.
+    """
+    judged = qrels(x)
+    scores = np.empty(len(judged))
+    by_ids = judged.select(pl.arg_sort_by("query_id", "doc_id")).to_series().to_numpy()
+    scores[by_ids] = np.random.default_rng(seed).random(len(judged))
+    return _ordered(judged.select("query_id", "doc_id", score=pl.Series(scores)))

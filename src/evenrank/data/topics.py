@@ -1,0 +1,85 @@
+"""Queries as TREC topics: ``<top>`` with ``<num>`` and ``<title>``, closed or not."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from evenrank.data.columns import listing
+from evenrank.errors import InputError
+
+_START = re.compile(r"<top(?:ic)?(\s[^<>]*+)?+>", re.IGNORECASE)
+_END = re.compile(r"</top(?:ic)?>", re.IGNORECASE)
+_BETWEEN = re.compile(r"</topics>|<!--[^>]*+>", re.IGNORECASE)
+_STRAY = re.compile(r"\S")
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_-]*+)[^<>]*+>")
+_NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
+_NUMBER_LABEL = re.compile(r"number\s*:\s*", re.IGNORECASE)
+_TITLE_LABEL = re.compile(r"topic\s*:\s*", re.IGNORECASE)
+_PROLOGUE = re.compile(r"\s*+(?:<\?xml|<!--|<topics)[^>]*+>", re.IGNORECASE)
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+_TITLES = ("title", "query")
+
+
+def looks_like(text: str) -> bool:
+    """Does this file start with a topic, after what XML may put before it?"""
+    at = 0
+    while skipped := _PROLOGUE.match(text, at):
+        at = skipped.end()
+    return _START.match(text[at : at + 10_000].lstrip()) is not None
+
+
+def parse(text: str, path: str | os.PathLike[str]) -> tuple[list[str], list[str], list[int]]:
+    """Ids, titles, and the line on which each topic starts."""
+    ids: list[str] = []
+    titles: list[str] = []
+    lines: list[int] = []
+    starts = list(_START.finditer(text))
+    line, seen = 1, 0
+    for start, following in zip(starts, [*starts[1:], None], strict=False):
+        line += text.count("\n", seen, start.start())
+        seen = start.start()
+        until = following.start() if following else len(text)
+        if end := _END.search(text, start.end(), until):
+            stray = _STRAY.search(_BETWEEN.sub(lambda match: " " * len(match[0]), text[end.end() : until]))
+            if stray:
+                stray_line = line + text.count("\n", seen, end.end() + stray.start())
+                raise InputError("text between topics", path=path, line=stray_line)
+            until = end.start()
+        query_id, title = _topic(start[1] or "", _parts(text[start.end() : until]), path, line)
+        ids.append(query_id)
+        titles.append(title)
+        lines.append(line)
+    return ids, titles, lines
+
+
+def _topic(
+    attributes: str, parts: dict[str, str], path: str | os.PathLike[str], line: int
+) -> tuple[str, str]:
+    number = _NUMBER.search(attributes)
+    query_id = _bare(parts["num"], _NUMBER_LABEL) if "num" in parts else number[1] if number else ""
+    if len(query_id.split()) != 1:
+        raise InputError("a topic without a number; expected <num> Number: 301", path=path, line=line)
+    title = next((parts[name] for name in _TITLES if name in parts), None)
+    if title is None:
+        raise InputError(f"a topic without <title>; found {listing(parts)}", path=path, line=line)
+    return query_id, _bare(title, _TITLE_LABEL)
+
+
+def _bare(content: str, label: re.Pattern[str]) -> str:
+    """Without the word that classic topics put before the value: ``Number: 301``."""
+    match = label.match(content)
+    return content[match.end() :] if match else content
+
+
+def _parts(body: str) -> dict[str, str]:
+    """What stands after each tag up to the next one, in one line each; the first of a name counts."""
+    parts: dict[str, str] = {}
+    tags = list(_TAG.finditer(body))
+    for tag, following in zip(tags, [*tags[1:], None], strict=False):
+        if tag[1]:
+            continue
+        content = body[tag.end() : following.start() if following else len(body)]
+        content = re.sub("|".join(_ENTITIES), lambda match: _ENTITIES[match[0]], content)
+        parts.setdefault(tag[2].lower(), " ".join(content.split()))
+    return parts

@@ -1,0 +1,82 @@
+"""What changes from the baseline to a run, query by query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from evenrank.show.charts.theme import finished, named, zero_line
+
+BARS = 160
+"""Most bars drawn; of more queries, neighbours in the order of their change share one."""
+
+
+def waterfall_data(
+    query_ids: pl.Series, changes: np.ndarray, texts: dict[str, str] | None = None, most: int = BARS
+) -> pl.DataFrame:
+    """Queries in the order of their change: place (in percent of them), end, change, queries, query."""
+    order = np.argsort(changes, kind="stable")
+    values, count = changes[order], len(changes)
+    ids = query_ids.gather(order).to_list()
+    if count <= most:
+        names = [(texts or {}).get(query, query) for query in ids]
+        groups = [np.array([i]) for i in range(count)]
+    else:
+        groups = np.array_split(np.arange(count), most)
+        names = [f"{len(group)} queries" for group in groups]
+    edges = np.cumsum([0, *map(len, groups)]) / max(count, 1)
+    return pl.DataFrame(
+        {
+            "place": edges[:-1],
+            "end": edges[1:],
+            "change": [float(values[group].mean()) for group in groups],
+            "queries": [len(group) for group in groups],
+            "query": [name if len(name) <= 80 else name[:79] + "…" for name in names],
+        },
+        schema={
+            "place": pl.Float64,
+            "end": pl.Float64,
+            "change": pl.Float64,
+            "queries": pl.Int64,
+            "query": pl.String,
+        },
+    )
+
+
+def waterfall(frame: pl.DataFrame, *, measure: str, sides: tuple[str, str] | None = None) -> Any:
+    """Bars from the largest fall to the largest rise.
+
+    Parameters
+    ----------
+    frame
+        What `waterfall_data` gives.
+    sides
+        The groups that a fall and a rise point to, (female, male); for measures that point nowhere a
+        rise is good.
+    """
+    down, up = (named("female"), named("male")) if sides else (named("bad"), named("good"))
+    says = f"change of {measure}" if not sides else f"← {sides[0]}   change of {measure}   {sides[1]} →"
+    bars = (
+        alt.Chart(frame)
+        .mark_bar(binSpacing=0, cornerRadius=0)
+        .encode(
+            x=alt.X(
+                "place:Q",
+                title="queries, by change",
+                axis=alt.Axis(format="%", grid=False),
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            x2="end:Q",
+            y=alt.Y("change:Q", title=says),
+            y2=alt.datum(0),
+            color=alt.condition("datum.change > 0", alt.value(up), alt.value(down)),
+            tooltip=[
+                alt.Tooltip("query:N", title="query"),
+                alt.Tooltip("change:Q", title="change", format="+.4f"),
+            ],
+        )
+    )
+    return finished(alt.layer(bars, zero_line()), height=230)

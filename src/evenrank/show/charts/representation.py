@@ -1,0 +1,74 @@
+"""Representation bias: its distribution, and target against shown (Lipani, Piroi & Yilmaz 2021)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from evenrank.show.charts.theme import finished, named, zero_line
+
+
+def representation_histogram(frame: pl.DataFrame, *, feature: str, at: int) -> Any:
+    """How many queries show a group too seldom (left) or too often (right).
+
+    Parameters
+    ----------
+    frame
+        bias, queries: one row for each step of 1/n.
+    """
+    bars = (
+        alt.Chart(frame.with_columns(low=pl.col("bias") - 0.42 / at, high=pl.col("bias") + 0.42 / at))
+        .mark_bar(cornerRadius=0)
+        .encode(
+            x=alt.X(
+                "low:Q",
+                title=f"share of {feature} in the top {at}, minus its target",
+                axis=alt.Axis(format="+.1f", tickCount=10),
+                scale=alt.Scale(nice=False, padding=6),
+            ),
+            x2="high:Q",
+            y=alt.Y("queries:Q", title="queries", axis=alt.Axis(tickMinStep=1, format="d")),
+            y2=alt.datum(0),
+            color=alt.condition(
+                "abs(datum.bias) < 1e-9", alt.value(named("muted")), alt.value(named("run-2"))
+            ),
+            tooltip=[
+                alt.Tooltip("bias:Q", title="bias", format="+.2f"),
+                alt.Tooltip("queries:Q", title="queries", format="d"),
+            ],
+        )
+    )
+    return finished(alt.layer(bars, zero_line("x")), height=220)
+
+
+def target_grid(frame: pl.DataFrame, *, feature: str, at: int) -> Any:
+    """Target against what is shown, on the grid of 1/n; on the diagonal a query is free of bias.
+
+    Parameters
+    ----------
+    frame
+        query, target, model, and x, y: the same with jitter.
+    """
+    axis: dict[str, Any] = {"values": [i / at for i in range(at + 1)], "format": ".1f", "grid": True}
+    scale = alt.Scale(domain=[-0.5 / at, 1 + 0.5 / at], nice=False)
+    line = (
+        alt.Chart(alt.Data(values=[{"a": 0, "b": 0}, {"a": 1, "b": 1}]))
+        .mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=named("muted"))
+        .encode(x=alt.X("a:Q", scale=scale), y=alt.Y("b:Q", scale=scale))
+    )
+    dots = (
+        alt.Chart(frame)
+        .mark_circle(size=60, opacity=0.75, color=named("run-2"))
+        .encode(
+            x=alt.X("x:Q", title=f"target share of {feature}", scale=scale, axis=alt.Axis(**axis)),
+            y=alt.Y("y:Q", title=f"share in the top {at}", scale=scale, axis=alt.Axis(**axis)),
+            tooltip=[
+                alt.Tooltip("query:N", title="query"),
+                alt.Tooltip("target:Q", title="target", format=".2f"),
+                alt.Tooltip("model:Q", title="shown", format=".2f"),
+            ],
+        )
+    )
+    return finished(alt.layer(dots, line), height=340)

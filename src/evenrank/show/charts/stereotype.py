@@ -1,0 +1,89 @@
+"""Queries' gender against that of their results (Fabris et al. 2020, Figs. 8 and 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from evenrank.show.charts.theme import finished, named, zero_line
+
+POINTS = 700
+"""Most points drawn; those that contribute most, and a seeded sample of the others."""
+
+
+def sampled(points: pl.DataFrame, most: int = POINTS, seed: int = 0) -> pl.DataFrame:
+    """The points to draw: a fifth for the largest contributions, the rest drawn from the others."""
+    if points.height <= most:
+        return points
+    order = np.argsort(-points["contribution"].abs().to_numpy(), kind="stable")
+    first, rest = order[: most // 5], order[most // 5 :]
+    drawn = np.random.default_rng(seed).choice(rest, most - len(first), replace=False)
+    return points[np.sort(np.concatenate([first, drawn]))]
+
+
+def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
+    """Each query a point; the run's line, and dashed that of a perfect engine.
+
+    Parameters
+    ----------
+    points
+        query, x (g of the query), y (g of its list), contribution.
+    lines
+        engine (`this run`, `perfect engine`), x, y: two rows for each line.
+    """
+    engines = lines["engine"].unique(maintain_order=True).to_list()
+    x = alt.X(
+        "x:Q",
+        title="query: male ←  genderedness  → female",
+        axis=alt.Axis(grid=False, tickCount=6),
+        scale=alt.Scale(nice=True),
+    )
+    y = alt.Y(
+        "y:Q",
+        title="results: male ← genderedness → female",
+        scale=alt.Scale(zero=False, nice=True),
+        axis=alt.Axis(tickCount=6),
+    )
+    dots = (
+        alt.Chart(points)
+        .mark_circle(size=42, opacity=0.55)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.condition("datum.x > 0", alt.value(named("female")), alt.value(named("male"))),
+            tooltip=[
+                alt.Tooltip("query:N", title="query"),
+                alt.Tooltip("x:Q", title="query", format="+.3f"),
+                alt.Tooltip("y:Q", title="results", format="+.3f"),
+                alt.Tooltip("contribution:Q", title="contribution", format="+.3f"),
+            ],
+        )
+    )
+    fits = (
+        alt.Chart(lines)
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=x,
+            y=y,
+            strokeDash=alt.StrokeDash(
+                "engine:N", title=None, sort=engines, scale=alt.Scale(domain=engines, range=[[1, 0], [6, 4]])
+            ),
+            color=alt.Color(
+                "engine:N",
+                title=None,
+                sort=engines,
+                scale=alt.Scale(domain=engines, range=[named("ink"), named("muted")]),
+            ),
+        )
+    )
+    lines_at_zero = [zero_line(axis) for axis in ("x", "y") if _crosses(points[axis])]
+    return finished(alt.layer(*lines_at_zero, dots, fits), height=300)
+
+
+def _crosses(values: pl.Series) -> bool:
+    """Whether balance lies among the values; a line elsewhere would only squeeze them."""
+    low, high = values.min(), values.max()
+    return isinstance(low, float) and isinstance(high, float) and low <= 0 <= high

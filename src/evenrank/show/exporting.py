@@ -1,0 +1,87 @@
+"""Charts as files: SVG, PNG, PDF, and the numbers behind them as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from evenrank.auditing.result import Audit
+from evenrank.data.files import writing
+from evenrank.errors import InputError
+from evenrank.show.charts.theme import configuration
+from evenrank.show.figures import Figure
+from evenrank.show.sections import figures
+
+FORMATS = ("svg", "png", "pdf")
+WIDTH = 640
+
+
+def write_charts(
+    audit: Audit, folder: str | PathLike[str], formats: Sequence[str] = FORMATS, **more: Any
+) -> list[Path]:
+    """Write every chart of the report; returns the paths."""
+    for form in formats:
+        if form not in FORMATS:
+            raise InputError(f"charts cannot be written as {form!r}; one of {', '.join(FORMATS)}")
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror or error}", path=target) from error
+    written = []
+    for each in figures(audit, **more).values():
+        for figure in each:
+            for form in formats:
+                written.append(_write(target / f"{figure.id}.{form}", drawn(figure, form)))
+            written.append(_write(target / f"{figure.id}.csv", figure.frame.write_csv().encode()))
+    return written
+
+
+def write_sheet(figures: Sequence[Figure], path: str | PathLike[str]) -> Path:
+    """Write charts beneath one another into one file; its ending says which form it has."""
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise InputError(f"a chart ends in .{', .'.join(FORMATS)}, not {target.name!r}")
+    if not figures:
+        raise InputError("there is nothing to draw: no group, or no query that was compared", path=target)
+    import altair as alt
+
+    titled = []
+    for figure in figures:
+        # The look belongs to the whole sheet: a part of one may not bring its own.
+        part = figure.chart.properties(title=alt.TitleParams(figure.title, frame="group"), width=WIDTH)
+        part.config = alt.Undefined
+        titled.append(part)
+    # One legend to a chart: groups keep their colours, but not every chart has every group.
+    sheet = alt.vconcat(*titled, spacing=28, config=alt.Config(**configuration())).resolve_scale(
+        color="independent"
+    )
+    return _write(target, converted(sheet.to_dict(), form))
+
+
+def drawn(figure: Figure, form: str) -> bytes:
+    """One chart, as the bytes of a file."""
+    return converted(figure.chart.to_dict() | {"width": WIDTH}, form)
+
+
+def converted(spec: dict[str, Any], form: str) -> bytes:
+    """A chart in Vega-Lite, as the bytes of a file."""
+    import vl_convert
+
+    if form == "svg":
+        text: str = vl_convert.vegalite_to_svg(spec)
+        return text.encode()
+    if form == "png":
+        png: bytes = vl_convert.vegalite_to_png(spec, scale=2)
+        return png
+    pdf: bytes = vl_convert.vegalite_to_pdf(spec)
+    return pdf
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with writing(path) as file:
+        file.write(content)
+    return path

@@ -1,0 +1,126 @@
+"""The tokenizers on UTF-8 bytes, one code point at a time: the kernel's slow path, for any script."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from evenrank.text.simd import byte_at
+from evenrank.text.tokenizer import APOSTROPHE, LETTER, MARK
+
+# Without reference counts: nothing here allocates, and counting would cost more than the search.
+compiled = njit(nogil=True, cache=True, _nrt=False)  # type: ignore[call-overload]
+
+_FIRST_IDEOGRAPH, _LAST_IDEOGRAPH = 0x20000, 0x323AF
+
+
+@compiled
+def _decode(position, end):
+    """The code point at a position and the bytes it takes; a broken one counts as a separator."""
+    first = np.int64(byte_at(position))
+    if first < 0x80:
+        return first, 1
+    size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    if first < 0xC0 or position + size > end:
+        return np.int64(0), 1
+    code = first & (0x7F >> size)
+    for i in range(1, size):
+        code = code << 6 | (np.int64(byte_at(position + i)) & 0x3F)
+    return code, size
+
+
+@compiled
+def _encode(code, token, size):
+    """Append a code point to a token; what does not fit in its buffer only adds to the size."""
+    length = 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
+    if size + length <= len(token):
+        for i in range(length - 1, 0, -1):
+            token[size + i] = 0x80 | (code & 0x3F)
+            code >>= 6
+        token[size] = code if length == 1 else ((0xF00 >> length) & 0xFF) | code
+    return size + length
+
+
+@compiled
+def _kind(kinds, code):
+    if code < len(kinds):
+        return np.int64(kinds[code])
+    return np.int64(_FIRST_IDEOGRAPH <= code <= _LAST_IDEOGRAPH)  # a letter, else a separator
+
+
+@compiled
+def _folded(fold, code):
+    return np.int64(fold[code]) if code < len(fold) else code
+
+
+@compiled
+def _composed(pairs, letter, mark):
+    """The one letter that a letter and a combining mark make, or -1."""
+    pair = letter << 21 | mark
+    low, high = 0, len(pairs)
+    while low < high:
+        middle = (low + high) // 2
+        if pairs[middle, 0] < pair:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(pairs) and pairs[low, 0] == pair:
+        return pairs[low, 1]
+    return np.int64(-1)
+
+
+@compiled
+def _beside_apostrophe(kinds, start, first, last, end):
+    """Does an apostrophe stand directly before or behind byte_at(first:last)?"""
+    if last < end and _kind(kinds, _decode(last, end)[0]) == APOSTROPHE:
+        return True
+    back = first - 1
+    while back > start and back > first - 4 and byte_at(back) & 0xC0 == 0x80:
+        back -= 1
+    return back >= start and _kind(kinds, _decode(back, first)[0]) == APOSTROPHE
+
+
+@compiled
+def next_word(kinds, fold, pairs, start, position, stop, end, token):
+    """The next token of `words` in byte_at(position:stop): (start, end, folded size); start is -1 if none."""
+    while position < stop:
+        code, width = _decode(position, end)
+        if _kind(kinds, code) != LETTER:
+            position += width
+            continue
+        first, letters, size = position, 0, 0
+        letter, before = np.int64(-1), 0  # the last character, and the token's size before it
+        while position < stop:
+            code, width = _decode(position, end)
+            kind = _kind(kinds, code)
+            if kind == LETTER:
+                letters += 1
+                letter, before = _folded(fold, code), size
+            elif kind == MARK:
+                joined = _composed(pairs, letter, code)
+                if joined >= 0:
+                    letter, size = joined, before
+                else:
+                    letter, before = code, size
+            else:
+                break
+            size = _encode(letter, token, size)
+            position += width
+        if letters > 1 or not _beside_apostrophe(kinds, start, first, position, end):
+            return first, position, size
+    return -1, stop, 0
+
+
+@compiled
+def next_piece(fold, position, stop, token):
+    """The next token of `whitespace`."""
+    while position < stop and byte_at(position) == 0x20:
+        position += 1
+    if position >= stop:
+        return -1, stop, 0
+    first, size = position, 0
+    while position < stop and byte_at(position) != 0x20:
+        code, width = _decode(position, stop)
+        size = _encode(_folded(fold, code), token, size)
+        position += width
+    return first, position, size

@@ -1,0 +1,350 @@
+"""The tally: how often the words of each group occur in each document. Everything else builds on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import evenrank
+from evenrank.data.columns import refuse_repeats, show
+from evenrank.data.files import reading, writing
+from evenrank.data.tables import Docs
+from evenrank.data.tables import docs as as_docs
+from evenrank.errors import InputError
+from evenrank.text import cache
+from evenrank.text.counting import Progress, count_documents, unique
+from evenrank.text.lexicon import Lexicon
+from evenrank.text.matcher import Matcher, Source
+from evenrank.text.tokenizer import Tokenizer
+
+_KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
+_ROW_GROUP = 1 << 18
+_LOGWORDS = "_logwords"
+
+
+class Tally:
+    """A collection coloured by a lexicon: a Polars frame that knows where it comes from.
+
+    The frame has one row per document: ``doc_id``, ``tokens``, for each group a count (``female``) and
+    for each group the sum over its words of ln(1 + count of the word) (``female_logwords``). Whatever
+    a Polars frame can do, a tally can: ``tally["female"]``, ``tally.filter(…)``, ``len(tally)``.
+
+    Attributes
+    ----------
+    frame
+        The Polars frame.
+    groups
+        The groups, in the order of the lexicon.
+    provenance
+        Version, lexicon, tokenizer and fingerprint of the input; empty if unknown.
+    """
+
+    def __init__(
+        self,
+        frame: pl.DataFrame,
+        provenance: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.frame = frame
+        self._provenance = provenance or {}
+        self.groups = _groups(frame.columns)
+
+    @classmethod
+    def of(cls, source: Tally | pl.DataFrame | str | os.PathLike[str]) -> Tally:
+        """A tally from a tally, a Parquet file that :meth:`write` made, or a frame with its columns."""
+        if isinstance(source, Tally):
+            return source
+        if isinstance(source, pl.DataFrame):
+            return cls(_checked(source))
+        if isinstance(source, (str, os.PathLike)):
+            return cls.read(source)
+        raise InputError(f"a tally is a Tally, a Parquet file or a Polars frame, not {type(source).__name__}")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Tally:
+        """Read a tally from its Parquet file."""
+        made = _read(path)
+        try:
+            return cls(_checked(made.frame), made._provenance)
+        except InputError as error:
+            raise InputError(error.message, path=path) from error
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
+        _check_output(path)
+        write_tally(path, iter([_table(self.frame)]), _schema(self.groups), self.provenance)
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        facts = self._provenance() if callable(self._provenance) else self._provenance
+        self._provenance = facts  # and let go of the documents
+        return dict(facts)
+
+    @property
+    def lexicon(self) -> Lexicon | None:
+        """The lexicon that coloured the documents, if known."""
+        stored = self.provenance.get("lexicon")
+        return None if stored is None else Lexicon.from_dict({k: v for k, v in stored.items() if k != "hash"})
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer that cut the documents into tokens, if known."""
+        return self.provenance.get("tokenizer")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "frame":
+            raise AttributeError(name)
+        return getattr(self.frame, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.frame[key]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"Tally of {len(self):,} documents, groups {', '.join(self.groups)}\n{self.frame}"
+
+
+def tally(
+    docs: Any,
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    progress: Progress | None = None,
+    cached: bool = True,
+) -> Tally:
+    """Count the words of each group in every document.
+
+    Parameters
+    ----------
+    docs
+        Anything that holds documents: a path, a frame, a dict, an iterator, an ``irds:`` id.
+    lexicon
+        A name, a file, a mapping from group to words, or a :class:`Lexicon`.
+    tokenizer
+        ``words``, or ``whitespace`` to repeat published numbers.
+    progress
+        Called with (bytes read, bytes in all) as the work goes on.
+    cached
+        Keep the tally of a large file (from 64 MB) in the cache folder, so that the same input is not
+        read twice and a killed run goes on where it stopped.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> tally({"d1": "She met her brother."})["female"].to_list()
+    [2]
+    """
+    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
+    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
+        return _read(stored)
+    batches = list(unique(count_documents(source, matcher, progress=progress), source))
+    table = pa.Table.from_batches(batches, _schema(matcher.groups))
+    describe = partial(provenance, source, matcher, len(table))
+    return Tally(_frame(table), describe if source.frozen else describe())
+
+
+def tally_to_file(
+    docs: Any,
+    path: str | os.PathLike[str],
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    progress: Progress | None = None,
+    cached: bool = True,
+) -> dict[str, Any]:
+    """Like :func:`tally`, straight into a Parquet file, in memory that does not grow with the input.
+
+    Returns the provenance that the file carries.
+    """
+    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
+    _check_output(path, source)
+    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
+        cache.copy(stored, path)
+        return read_provenance(stored)
+    facts = provenance(source, matcher)
+    rows = count_documents(source, matcher, progress=progress)
+    return write_tally(path, unique(rows, source), _schema(matcher.groups), facts)
+
+
+def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> None:
+    """Refuse to write where the input is, or under a name that would compress the Parquet file."""
+    if Path(path).suffix.lower() in (".gz", ".zst"):
+        raise InputError(
+            "a tally is a Parquet file, compressed in itself; end its name in .parquet", path=path
+        )
+    if source is not None and source.path is not None and Path(path).exists():
+        with reading(path):
+            same = Path(path).samefile(source.path)
+        if same:
+            raise InputError("this is the input itself; give the tally another name", path=path)
+
+
+def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:
+    """The finished tally in the cache, made now if need be; None if the cache cannot be used."""
+    facts = provenance(source, matcher)
+    schema = _schema(matcher.groups)
+    try:
+        folder = cache.folder(facts)
+        finished = folder.with_suffix(".parquet")
+        if not finished.exists() or not cache.is_whole(finished, schema):
+            cache.prepare(folder)
+            rows = cache.resumable(source, matcher, folder, schema, progress)
+            write_tally(finished, unique(rows, source), schema, facts)
+        cache.forget(folder)
+    except (OSError, RuntimeError, InputError) as error:  # RuntimeError: there is no home folder
+        if isinstance(error, InputError) and not cache.holds(error.path):
+            raise
+        warnings.warn(f"counting without the cache, which cannot be used: {error}", stacklevel=3)
+        return None
+    return finished
+
+
+def _read(path: str | os.PathLike[str]) -> Tally:
+    """A tally from a file, its rows taken as they are."""
+    facts = read_provenance(path)
+    with reading(path):
+        table = pq.read_table(path)
+    try:
+        return Tally(_frame(table), facts)
+    except InputError as error:
+        raise InputError(error.message, path=path) from error
+
+
+def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
+    """What a reader needs to make the same tally again."""
+    facts: dict[str, Any] = {
+        "evenrank": evenrank.__version__,
+        "lexicon": {**matcher.lexicon.to_dict(), "hash": matcher.lexicon.hash},
+        "tokenizer": matcher.tokenizer,
+        "unicode": matcher.unicode_version,
+        "input": source.describe(),
+    }
+    return facts if documents is None else {**facts, "documents": documents}
+
+
+def read_provenance(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The provenance in a tally's Parquet file."""
+    with reading(path):
+        metadata = pq.read_metadata(path).metadata or {}
+    try:
+        return dict(json.loads(metadata[_KEY]))
+    except (KeyError, ValueError) as error:
+        remedy = "make one with: evenrank tally DOCS -o T.parquet"
+        raise InputError(f"this Parquet file is no tally; {remedy}", path=path) from error
+
+
+def write_tally(
+    path: str | os.PathLike[str],
+    rows: Iterator[pa.Table | pa.RecordBatch],
+    schema: pa.Schema,
+    facts: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Stream rows into a Parquet file that appears when it is complete; row groups have a fixed size."""
+    count = 0
+    with (
+        writing(path) as file,
+        pq.ParquetWriter(
+            file, schema, compression="zstd", use_dictionary=schema.names[1:], write_statistics=False
+        ) as writer,
+    ):
+        for table in _row_groups(rows, schema):
+            writer.write_table(table, row_group_size=_ROW_GROUP)
+            count += len(table)
+        complete = {**facts, "documents": count}
+        writer.add_key_value_metadata({_KEY.decode(): json.dumps(complete, ensure_ascii=False)})
+    return complete
+
+
+def _row_groups(rows: Iterator[pa.Table | pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same rows in tables of exactly _ROW_GROUP rows, whatever the pieces they came in."""
+    waiting: list[pa.Table] = []
+    size = 0
+    for piece in rows:
+        table = piece if isinstance(piece, pa.Table) else pa.Table.from_batches([piece])
+        waiting.append(table.cast(schema) if table.schema != schema else table)
+        size += len(table)
+        while size >= _ROW_GROUP:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, _ROW_GROUP)
+            waiting, size = [whole.slice(_ROW_GROUP)], size - _ROW_GROUP
+    if size:
+        yield pa.concat_tables(waiting)
+
+
+# Column by column: converting a whole frame wakes the threads of Polars, which a forked process lacks.
+def _frame(table: pa.Table) -> pl.DataFrame:
+    columns = zip(table.column_names, table.columns, strict=True)
+    return pl.DataFrame([pl.Series(name, column.combine_chunks()) for name, column in columns])
+
+
+def _checked(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame, if it can be a tally: every document once, whole counts and sums that are not negative."""
+    groups = _groups(frame.columns)
+    if frame["doc_id"].dtype != pl.String:
+        raise InputError(f"column doc_id holds {frame['doc_id'].dtype}; it must be text")
+    wanted: dict[str, Any] = dict.fromkeys(("tokens", *groups), pl.Int64)
+    for name, kind in (wanted | {group + _LOGWORDS: pl.Float64 for group in groups}).items():
+        column = frame[name]
+        if not (column.dtype.is_integer() if kind == pl.Int64 else column.dtype.is_numeric()):
+            what = "whole numbers" if kind == pl.Int64 else "numbers"
+            raise InputError(f"column {name} holds {column.dtype}; it must be {what}")
+        values = column.cast(kind, strict=False)
+        good = (values >= 0) & (values.cast(pl.Float64).is_finite())
+        if values.null_count() or not good.all():
+            row = int((~good.fill_null(False)).arg_true()[0])
+            raise InputError(f"row {row + 1}: {name} is {show(column[row])}; it must be a number from 0 on")
+        if column.dtype != kind:
+            frame = frame.with_columns(values)
+    ids = frame["doc_id"]
+    if ids.null_count():
+        raise InputError(f"row {int(ids.is_null().arg_true()[0]) + 1}: doc_id is missing")
+    hashes = np.sort(ids.hash().to_numpy())
+    if (hashes[1:] == hashes[:-1]).any():
+        refuse_repeats(frame, ["doc_id"])
+    return frame
+
+
+def _table(frame: pl.DataFrame) -> pa.Table:
+    oldest = pl.CompatLevel.oldest()
+    return pa.table({column.name: column.to_arrow(compat_level=oldest) for column in frame})
+
+
+def _schema(groups: Iterable[str]) -> pa.Schema:
+    groups = tuple(groups)
+    return pa.schema(
+        [
+            ("doc_id", pa.string()),
+            ("tokens", pa.int64()),
+            *((group, pa.int64()) for group in groups),
+            *((group + _LOGWORDS, pa.float64()) for group in groups),
+        ]
+    )
+
+
+def _groups(columns: Iterable[str]) -> tuple[str, ...]:
+    """The groups of a tally: the columns that have a `_logwords` partner."""
+    columns = list(columns)
+    groups = tuple(name for name in columns if name + _LOGWORDS in columns)
+    if not groups or "doc_id" not in columns or "tokens" not in columns:
+        raise InputError(
+            "no tally: it has the columns doc_id, tokens, and for each group a count and <group>_logwords; "
+            f"found: {', '.join(columns)}"
+        )
+    return groups

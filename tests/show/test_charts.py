@@ -1,0 +1,190 @@
+"""Charts: valid Vega-Lite, labelled, and right where they compute something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenrank.show import charts
+from evenrank.show.charts.theme import LIGHT
+
+RUNS = pl.DataFrame(
+    {
+        "run": ["a", "a", "b.x[0]"],
+        "cutoff": [1, 10, 1],
+        "value": [0.1, 0.2, -0.1],
+        "low": [0.0, 0.1, -0.2],
+        "high": [0.2, 0.3, 0.0],
+    }
+)
+POINTS = pl.DataFrame({"query": ["u", "v"], "x": [-0.1, 0.2], "y": [-0.2, 0.1], "contribution": [0.1, 0.2]})
+LINES = pl.DataFrame(
+    {"engine": ["this run"] * 2 + ["perfect engine"] * 2, "x": [0.0, 1.0] * 2, "y": [0.0, 0.3] * 2}
+)
+
+
+def all_charts() -> Iterator[tuple[str, Any]]:
+    change = charts.waterfall_data(pl.Series(["a", "b"]), np.array([0.2, -0.1]))
+    yield "values", charts.intervals(RUNS.with_columns(measure=pl.lit("ARaB@10")))
+    yield "cutoff", charts.bias_by_cutoff(RUNS)
+    yield "change", charts.waterfall(change, measure="ARaB@10", sides=("female", "male"))
+    yield (
+        "words",
+        charts.word_bars(
+            pl.DataFrame({"word": ["he", "she"], "group": ["male", "female"], "contribution": [0.2, -0.1]}),
+            ["female", "male"],
+        ),
+    )
+    yield "scatter", charts.stereotype_scatter(POINTS, LINES)
+    yield (
+        "tradeoff",
+        charts.tradeoff(
+            pl.DataFrame(
+                {
+                    "bias": [0.1, 0.2],
+                    "utility": [0.3, 0.4],
+                    "low": [0.2, 0.3],
+                    "high": [0.4, 0.5],
+                    "name": ["a", "b"],
+                }
+            )
+        ),
+    )
+    yield (
+        "psychology",
+        charts.process_bars(
+            pl.DataFrame(
+                {"characteristic": ["anger"] * 2, "gender": ["female", "male"], "percent": [0.1, 0.3]}
+            )
+        ),
+    )
+    yield (
+        "histogram",
+        charts.representation_histogram(
+            pl.DataFrame({"bias": [-0.1, 0.0], "queries": [1, 4]}), feature="female", at=10
+        ),
+    )
+    yield (
+        "grid",
+        charts.target_grid(
+            pl.DataFrame({"query": ["q"], "target": [0.5], "model": [0.4], "x": [0.51], "y": [0.42]}),
+            feature="female",
+            at=10,
+        ),
+    )
+    yield (
+        "association",
+        charts.association_histogram(
+            pl.DataFrame(
+                {
+                    "gender": ["female", "male"],
+                    "low": [0.0, 0.0],
+                    "high": [1.0, 1.0],
+                    "pairs": [3, 4],
+                    "share": [1.0, 1.0],
+                }
+            )
+        ),
+    )
+    yield "rankshift", charts.rank_shift(charts.shift_data(pl.DataFrame({"before": [1], "after": [3]})))
+
+
+CHARTS = dict(all_charts())
+
+
+def titles(spec: Any) -> Iterator[str]:
+    """Titles of the axes, wherever in a chart they are."""
+    if isinstance(spec, dict):
+        for key, value in spec.items():
+            if key in ("x", "y") and isinstance(value, dict) and isinstance(value.get("title"), str):
+                yield value["title"]
+            elif key != "datasets":
+                yield from titles(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from titles(value)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_is_valid_labelled_and_as_wide_as_its_place(name: str) -> None:
+    spec = CHARTS[name].to_dict()  # validates against the schema of Vega-Lite
+    assert spec["width"] == "container"
+    assert list(titles(spec))
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_names_its_colours_and_can_be_drawn(name: str) -> None:
+    import vl_convert
+
+    spec = CHARTS[name].to_dict() | {"width": 400}
+    assert "#" not in str({key: value for key, value in spec.items() if key not in ("config", "$schema")})
+    assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
+
+
+def contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_stand_out_from_the_page() -> None:
+    for name in ("female", "male", "ink", "muted", "good", "bad"):
+        assert contrast(LIGHT[name], LIGHT["surface"]) >= 4.5, name
+    for name in (name for name in LIGHT if name.startswith("run-")):
+        assert contrast(LIGHT[name], LIGHT["surface"]) >= 3, name
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=400), st.integers(1, 60))
+def test_a_waterfall_keeps_the_mean_and_every_query(changes: list[float], most: int) -> None:
+    values = np.array(changes)
+    frame = charts.waterfall_data(pl.Series([str(i) for i in range(len(values))]), values, most=most)
+    assert frame.height <= max(most, 1) or len(values) <= most
+    assert frame["queries"].sum() == len(values)
+    mean = float((frame["change"] * frame["queries"]).sum()) / len(values)
+    assert mean == pytest.approx(values.mean(), abs=1e-9)
+    assert frame["change"].is_sorted()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=30))
+def test_nothing_on_the_front_is_beaten(points: list[tuple[float, float]]) -> None:
+    frame = pl.DataFrame(points, schema=["bias", "utility"], orient="row")
+    found = charts.pareto(frame)
+    assert found["front"].any()
+    for bias, utility, front in found.iter_rows():
+        beaten = any(
+            abs(b) <= abs(bias) and u >= utility and (abs(b) < abs(bias) or u > utility) for b, u in points
+        )
+        assert front == (not beaten)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 2000), st.integers(1, 2000)), min_size=1, max_size=60))
+def test_every_rank_shift_falls_in_one_bin(ranks: list[tuple[int, int]]) -> None:
+    frame = charts.shift_data(pl.DataFrame(ranks, schema=["before", "after"], orient="row"))
+    assert frame["queries"].sum() == len(ranks)
+    falls = sum(after > before for before, after in ranks)
+    assert frame.filter(side="falls")["queries"].sum() == falls
+
+
+def test_a_sample_keeps_the_largest_contributions() -> None:
+    rng = np.random.default_rng(0)
+    points = pl.DataFrame(
+        {"x": rng.random(3000), "y": rng.random(3000), "contribution": rng.normal(size=3000)}
+    )
+    drawn = charts.sampled(points, 500)
+    assert drawn.height == 500
+    largest = points.sort(pl.col("contribution").abs(), descending=True).head(100)
+    assert drawn.join(largest, on=["x", "y"]).height == 100
+    assert charts.sampled(points, 500).equals(drawn)
