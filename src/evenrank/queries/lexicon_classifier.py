@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.crossvalidation import label_codes
-from evenrank.queries.model_files import packed, read_model, write_model
 from evenrank.queries.word_lists import clear_names, gendered_words, term_groups
 
 _WORD = re.compile(r"[^\W_]+")

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries import feature_kernel, feature_passes
 from evenrank.queries.augmentation import lexicon_samples, swapped
@@ -23,7 +24,6 @@ from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason,
 from evenrank.queries.crossvalidation import label_codes, stratified_folds
 from evenrank.queries.features import PARTS, SCALES, WordTable, build_table, packed_bytes, switches
 from evenrank.queries.linear import Fit, fit_softmax, softmax, temperature
-from evenrank.queries.model_files import packed, read_model, write_model
 from evenrank.vectors import Vectors
 from evenrank.vectors import load as load_vectors
 

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.crossvalidation import label_codes, stratified_folds
 from evenrank.queries.leaving_out import reasons
 from evenrank.queries.linear import Floats, softmax, temperature
-from evenrank.queries.model_files import packed, read_model, write_model
 from evenrank.queries.word_knowledge import Source, WordKnowledge, opened
 
 _FILE = "svm.npz"

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.data.files import one_line
+from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.augmentation import lexicon_samples, swapped
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.crossvalidation import label_codes, stratified_folds
 from evenrank.queries.leaving_out import reasons
 from evenrank.queries.linear import softmax, temperature
-from evenrank.queries.model_files import packed, read_model, write_model
 from evenrank.queries.static_classifier import StaticClassifier
 from evenrank.queries.transformer_encoder import open_encoder, open_tokenizer, require_torch, tokenizer_files
 from evenrank.queries.word_knowledge import Source, WordKnowledge, opened

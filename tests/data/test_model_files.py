@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from evenrank import InputError
+from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.queries.classifier import load_classifier
 from evenrank.queries.lexicon_classifier import LexiconClassifier
-from evenrank.queries.model_files import packed, read_model, write_model
 
 
 @pytest.fixture
