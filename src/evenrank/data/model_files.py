@@ -1,4 +1,4 @@
-"""A saved classifier: a folder of plain arrays and a JSON header that vouches for them. Never a pickle."""
+"""A saved model: a folder of plain arrays and a JSON header that vouches for them. Never a pickle."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def write_model(
     path
         The folder.
     kind
-        What can load it: ``static``, ``lexicon`` or ``transformer``.
+        What can load it: ``static``, ``lexicon``, ``transformer``, or a ranker.
     facts
         Settings and provenance, as plain JSON values.
     files
-        Name to content; the header keeps the SHA-256 of each.
+        Name to content; the header keeps the SHA-256 of each. A name may lead into a folder: ``a/b.json``.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not (target / HEADER).is_file():
@@ -76,6 +76,7 @@ def write_model(
         temporary.mkdir()
         try:
             for name, content in {**files, HEADER: text.encode()}.items():
+                (temporary / name).parent.mkdir(parents=True, exist_ok=True)
                 (temporary / name).write_bytes(content)
             if target.exists():
                 shutil.rmtree(target)
@@ -101,7 +102,7 @@ def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedMo
         raise InputError(f"this is a {found} model, not a {kind} one", path=path)
     files: dict[str, bytes] = {}
     for name, digest in header["files"].items():
-        if Path(name).name != name:
+        if Path(name).is_absolute() or {"..", "."} & set(Path(name).parts) or not Path(name).parts:
             raise InputError(f"the header names a file outside the folder: {name!r}", path=path)
         with reading(folder / name):
             files[name] = (folder / name).read_bytes()
@@ -112,8 +113,16 @@ def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedMo
     return SavedModel(folder, found, header["facts"], files)
 
 
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a folder with the header of a model in it; what it holds is not looked at."""
+    try:
+        return (Path(path) / HEADER).is_file()
+    except (OSError, ValueError):  # a text that cannot be a path
+        return False
+
+
 def model_kind(path: str | os.PathLike[str]) -> str:
-    """Which kind of classifier a folder holds."""
+    """Which kind of model a folder holds."""
     return str(_header(Path(path))["kind"])
 
 
@@ -126,7 +135,7 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
 def _header(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
-        raise InputError("no such model; name a folder that classify-train wrote", path=folder)
+        raise InputError("no such model; name a folder that train or classify-train wrote", path=folder)
     path = folder / HEADER
     with reading(path):
         text = path.read_bytes()
