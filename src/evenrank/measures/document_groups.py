@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evenrank.data import cells, rows
+from evenrank.data import door, rows
 from evenrank.data.columns import DOC_ID, listing, pick, refuse_repeats
 from evenrank.errors import InputError
 from evenrank.measures.fingerprint import fingerprint
@@ -74,7 +74,7 @@ def given_groups(labels: Any) -> DocumentGroups:
     names = {"doc_id": DOC_ID, "group": GROUP}
     if isinstance(labels, str | os.PathLike):
         path = labels
-        table, line = cells.read(path)
+        table, line = door.read(path)
         table = rows.rename(_lower(table, path), names, path=path)
     else:
         table = rows.as_frame(labels, names, part="docs")

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.data import cells, rows, tables
+from evenrank.data import door, rows, tables
 from evenrank.data.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import (
@@ -151,7 +151,7 @@ def _lists(results: Any, groups: DocumentGroups | None, columns: Mapping[str, st
     elif path is None:
         table = rows.as_frame(results, names, part="scoreddocs")
     else:
-        table, line = cells.read(path)
+        table, line = door.read(path)
         table = rows.rename(table, names, path=path)
     table = _checked(table, path, line)
     labels: list[str | None]

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from evenrank.data import cells
+from evenrank.data import door
 from evenrank.data.columns import listing, refuse_repeats, show
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import normal_groups
@@ -74,7 +74,7 @@ def read_targets(targets: Any, shown: tuple[str, ...]) -> Targets:
     path, line = None, None
     if is_path(targets):
         path = targets
-        table, line = cells.read(path)
+        table, line = door.read(path)
     elif isinstance(targets, Mapping):
         return _of_mapping(targets, shown)
     else:
