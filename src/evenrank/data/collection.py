@@ -17,8 +17,6 @@ from evenrank.data.blocks import SCHEMA, Block
 from evenrank.data.columns import DOC_ID
 from evenrank.errors import InputError
 
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-
 
 class Docs:
     """The documents of a collection: read as often as needed, never held whole.
@@ -142,7 +140,7 @@ def read_docs(
         id_column, columns = parquet.columns(path, ids=ids, fields=fields)
         return make(partial(parquet.blocks, path, id_column, columns), columns=(id_column, *columns))
     first, more = _first_line(path)
-    if is_json(path, first):
+    if jsonl.is_json(path, first):
         keys = jsonl.keys(first, ids=ids, fields=fields, path=path)
         return make(partial(jsonl.blocks, path, keys), first_line=1, columns=_named(id_field, fields))
     layout = tsv.layout(first, ids=ids, fields=fields, path=path)
@@ -162,8 +160,3 @@ def _first_line(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
         raise InputError("the file is empty", path=path)
     line, _, rest = raw.tobytes().partition(b"\n")
     return line.removesuffix(b"\r"), bool(rest) or next(blocks, None) is not None
-
-
-def is_json(path: str | os.PathLike[str], first: bytes) -> bool:
-    suffix = files.format_suffix(path)
-    return suffix in JSON_SUFFIXES or (suffix != ".tsv" and first.lstrip().startswith(b"{"))

@@ -136,7 +136,7 @@ def id_column(frame: pl.DataFrame, what: str, *, path: Place = None) -> pl.Serie
     return column
 
 
-def text_column(frame: pl.DataFrame, what: str, *, path: Place = None) -> pl.Series:
+def text_column(frame: pl.DataFrame, what: str, *, path: Place = None, line: int | None = None) -> pl.Series:
     """A column of a table as text, nothing missing; whole numbers are ids too."""
     column = frame[what]
     kind = column.dtype
@@ -145,7 +145,10 @@ def text_column(frame: pl.DataFrame, what: str, *, path: Place = None) -> pl.Ser
     elif not (kind == pl.String or kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))):
         raise InputError(f"column {what} holds {kind}; make it text", path=path)
     if column.null_count():
-        raise InputError(f"row {_first(column.is_null())}: {what} is missing", path=path)
+        row = _first(column.is_null())
+        if line is not None:
+            raise InputError(f"{what} is missing", path=path, line=line + row - 1)
+        raise InputError(f"row {row}: {what} is missing", path=path)
     return column if kind == pl.String else column.cast(pl.String)
 
 

@@ -1,67 +1,276 @@
-"""Small tables with named columns: TSV or CSV with a header, JSONL, Parquet; cells stay as written."""
+"""The one door for small tables (labels, targets, pairs, scores …): whatever looks like one comes in here.
+
+A path (TSV or CSV with a header, JSONL, Parquet; plain, gzip or zstd), a Polars, pandas or Arrow table, a
+dict, or rows of tuples, dicts or named tuples. Cells of a text file stay text, so that 001 stays 001 and
+0.15 is fifteen hundredths. What is wrong is told with file and line.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 
-from evenrank.data import files, jsonl, parquet
-from evenrank.data.collection import is_json
-from evenrank.data.columns import listing, show
+from evenrank.data import columns, files, irds, jsonl, parquet
+from evenrank.data.columns import Place, header, listing, pick, show
 from evenrank.errors import InputError
 
 Path = str | os.PathLike[str]
+Names = Mapping[str, Sequence[str]]
+"""Of each column, its name here and all the names it may have outside."""
+
+NUMBERS = ("relevance", "score", "rank")
+BYTES = 1 << 29
+ROWS = 20_000_000
+"""A small table has no more text and no more rows: a file that unpacks to more is refused, not held."""
 
 
-def read(path: Path) -> tuple[pl.DataFrame, int | None]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """A frame that knows where it comes from: its file, if any, and the line of its first row.
+
+    A row of a file without lines (Parquet), or of no file, is named by its number instead.
+    """
+
+    frame: pl.DataFrame
+    path: Path | None = None
+    line: int | None = None
+
+    def error(self, problem: str, row: int | None = None) -> InputError:
+        """An error about the table, or about one of its rows (from 0)."""
+        if row is None:
+            return InputError(problem, path=self.path)
+        if self.line is None:
+            return InputError(f"row {row + 1}: {problem}", path=self.path)
+        return InputError(problem, path=self.path, line=self.line + row)
+
+    def refuse(self, bad: pl.Series, problem: str | Callable[[int], str]) -> None:
+        """Raise InputError about the first row where ``bad`` is true, if there is one."""
+        if bad.any():
+            row = int(bad.arg_true()[0])
+            raise self.error(problem if isinstance(problem, str) else problem(row), row)
+
+    def ids(self, name: str) -> pl.Series:
+        """A column as text, none missing, none empty."""
+        column = self.texts(name)
+        self.refuse(column.str.len_bytes() == 0, f"{name} is empty")
+        return column
+
+    def texts(self, name: str) -> pl.Series:
+        """A column as text, none missing."""
+        return columns.text_column(self.frame, name, path=self.path, line=self.line)
+
+    def numbers(self, name: str) -> pl.Series:
+        """A column as finite numbers."""
+        return columns.finite_numbers(self.frame[name], path=self.path, line=self.line)
+
+    def whole_numbers(self, name: str) -> pl.Series:
+        """A column as whole numbers."""
+        return columns.whole_numbers(self.frame[name], path=self.path, line=self.line)
+
+    def once(self, *keys: str) -> None:
+        """Raise InputError if two rows agree in all of these columns."""
+        columns.refuse_repeats(self.frame, list(keys), path=self.path, line=self.line)
+
+    def renamed(self, names: Names, optional: Sequence[str] = ()) -> Table:
+        """Only the wanted columns, under our names."""
+        line = None if self.line is None else 1  # where the header stands
+        return replace(self, frame=rename(self.frame, names, optional, path=self.path, line=line))
+
+
+def table(
+    x: Any,
+    names: Names | None = None,
+    *,
+    optional: Sequence[str] = (),
+    part: str = "docs",
+    layouts: Sequence[Sequence[str]] = (),
+) -> Table:
+    """Whatever looks like a table.
+
+    Parameters
+    ----------
+    x
+        A path, a frame, a dict (``{first: second}``, or ``{first: {second: third}}``), rows, or an
+        ir_datasets dataset.
+    names
+        The columns that are wanted, each with the names it may have outside. Without them every column
+        stays, under its own name.
+    optional
+        Of these names, those that may be missing.
+    part
+        What ir_datasets calls such rows.
+    layouts
+        The columns of a text file whose first line is not made of known names; see :func:`read`.
+    """
+    if isinstance(x, Table):
+        return x if names is None else x.renamed(names, optional)
+    if isinstance(x, (str, os.PathLike)) and not irds.is_name(x):
+        known = {outside for all_names in (names or {}).values() for outside in all_names}
+        frame, line = read(x, layouts=layouts, known=known)
+        found = Table(frame, x, line)
+        return found if names is None else found.renamed(names, optional)
+    if names is None:
+        return Table(_every_column(x))
+    return Table(as_frame(x, names, part=part, optional=optional))
+
+
+def is_path(x: object) -> bool:
+    return isinstance(x, str | os.PathLike)
+
+
+def read(
+    path: Path,
+    *,
+    layouts: Sequence[Sequence[str]] = (),
+    known: Iterable[str] = (),
+    needs: Sequence[Iterable[str]] = (),
+) -> tuple[pl.DataFrame, int | None]:
     """The columns under the names of the header, and the line of the first row (None for Parquet).
 
-    Cells of a text file are text, so that 001 stays 001 and 0.15 is fifteen hundredths; a comma
-    separates where the header has no tab.
+    A comma separates where the first line has no tab. With ``layouts`` the file may lack a header: a
+    first line that is not made of ``known`` names (or has, among three or more, one of each of ``needs``)
+    is a row, and its columns are those of the layout with as many.
     """
-    if os.path.isfile(path) and files.magic(path) == parquet.MAGIC:  # noqa: PTH113
+    if is_parquet(path):
         return parquet.frame(path), None
-    raw = files.whole(path)
-    files.check_utf8(raw, path)
-    lines = [line.removesuffix("\r") for line in raw.tobytes().decode().removeprefix("\ufeff").split("\n")]
-    lines = lines[:-1] if not lines[-1] else lines
-    if is_json(path, lines[0].encode()):
-        return _objects(lines, path), 1
-    separator = "\t" if "\t" in lines[0] else ","
-    names = [name.strip() for name in cells(lines[0], separator, path, 1)]
+    blocks = _line_blocks(path)
+    lines = next(blocks)
+    first = lines[0]
+    if jsonl.is_json(path, first.encode()):
+        return _objects(lines, blocks, path), 1
+    separator = "\t" if "\t" in first else ","
+    names = _header(first, separator, path, layouts, known, needs)
+    begin = 2
+    if names is None:
+        begin, found = 1, len(cells(first, separator, path, 1))
+        names = next((list(layout) for layout in layouts if len(layout) == found), None)
+        if names is None:
+            wanted = " or ".join("<TAB>".join(layout) for layout in layouts)
+            raise InputError(f"{found} columns; expected {wanted}", path=path, line=1)
+    schema = dict.fromkeys(names, pl.String)
+    parts: list[pl.DataFrame] = []
+    number = 1
+    for block in _chained(lines, blocks):
+        rows = []
+        for at, line in enumerate(block):
+            if number + at >= begin:
+                row = cells(line, separator, path, number + at)
+                if len(row) != len(names):
+                    problem = f"{len(row)} columns instead of {len(names)}"
+                    raise InputError(problem, path=path, line=number + at)
+                rows.append(row)
+        number += len(block)
+        _refuse_many(number - begin, path)
+        parts.append(pl.DataFrame(rows, schema=schema, orient="row"))
+    frame = pl.concat(parts)
+    if frame.is_empty():
+        raise InputError("the file has no rows", path=path)
+    return frame, begin
+
+
+def _header(
+    first: str,
+    separator: str,
+    path: Path,
+    layouts: Sequence[Sequence[str]],
+    known: Iterable[str],
+    needs: Sequence[Iterable[str]],
+) -> list[str] | None:
+    """The names of the columns; None where the first line is a row already."""
+    if layouts:
+        names = header(first.encode(), known, separator, needs=needs)
+        if names is None:
+            return None
+    else:
+        names = [name.strip() for name in cells(first, separator, path, 1)]
     if len(names) < 2:
         raise InputError("one column; expected a header with several", path=path, line=1)
+    seen: set[str] = set()
     for name in names:
         if not name:
             raise InputError("the header has a column without a name", path=path, line=1)
-        if names.count(name) > 1:
-            raise InputError(f"the header names the column {name} twice", path=path, line=1)
-    rows = []
-    for number, line in enumerate(lines[1:], start=2):
-        row = cells(line, separator, path, number)
-        if len(row) != len(names):
-            raise InputError(f"{len(row)} columns instead of {len(names)}", path=path, line=number)
-        rows.append(row)
-    if not rows:
-        raise InputError("the file has no rows", path=path)
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), 2
+        if name in seen:
+            raise InputError(f"the header names the column {listing([name])} twice", path=path, line=1)
+        seen.add(name)
+    return names
 
 
-def _objects(lines: list[str], path: Path) -> pl.DataFrame:
+def is_parquet(path: Path) -> bool:
+    return os.path.isfile(path) and files.magic(path) == parquet.MAGIC  # noqa: PTH113
+
+
+def _line_blocks(path: Path) -> Iterator[list[str]]:
+    """The lines of a file, some thousand at a time."""
+    size = 0
+    for raw in files.raw_blocks(path):
+        size += raw.size
+        if size > BYTES:
+            problem = f"more than {BYTES >> 20} MB of text, too much for a table; give fewer rows, or Parquet"
+            raise InputError(problem, path=path)
+        files.check_utf8(raw, path)
+        yield [line.removesuffix("\r") for line in raw.tobytes().decode().split("\n")[:-1]]
+    if not size:
+        raise InputError("the file is empty", path=path)
+
+
+def _chained(first: list[str], others: Iterator[list[str]]) -> Iterator[list[str]]:
+    yield first
+    yield from others
+
+
+def _refuse_many(rows: int, path: Path) -> None:
+    if rows > ROWS:
+        raise InputError(f"more than {ROWS:,} rows, too many for a table; give fewer", path=path)
+
+
+def _objects(first: list[str], blocks: Iterator[list[str]], path: Path) -> pl.DataFrame:
     """One object a line, all with the fields of the first; null is an empty cell."""
-    rows: list[dict[str, str]] = []
-    for number, line in enumerate(lines, start=1):
-        found = jsonl.parse_object(line.encode(), path, number)
-        if rows and found.keys() != rows[0].keys():
-            problem = f"fields {listing(found)} instead of {listing(rows[0])}"
-            raise InputError(problem, path=path, line=number)
-        for name, value in found.items():
-            if isinstance(value, bool | list | dict):
-                raise InputError(f"{name} is {show(value)}; give text or a number", path=path, line=number)
-        rows.append({name: "" if value is None else str(value) for name, value in found.items()})
-    return pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String))
+    names: list[str] = []
+    parts: list[pl.DataFrame] = []
+    number = 0
+    for block in _chained(first, blocks):
+        rows: list[list[str]] = []
+        for line in block:
+            number += 1
+            found = jsonl.parse_object(line.encode(), path, number)
+            names = names or list(found)
+            if len(found) != len(names) or not all(name in found for name in names):
+                problem = f"fields {listing(found)} instead of {listing(names)}"
+                raise InputError(problem, path=path, line=number)
+            rows.append([_cell(found[name], name, path, number) for name in names])
+        _refuse_many(number, path)
+        try:
+            parts.append(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
+        except UnicodeEncodeError:
+            line_number = (
+                number - len(rows) + 1 + next(i for i, row in enumerate(rows) if _is_torn(row, names))
+            )
+            raise InputError(jsonl.TORN, path=path, line=line_number) from None
+    return pl.concat(parts)
+
+
+def _cell(value: Any, name: str, path: Path, number: int) -> str:
+    if isinstance(value, bool | list | dict):
+        problem = f"{listing([name])} is {show(value)}; give text or a number"
+        raise InputError(problem, path=path, line=number)
+    return "" if value is None else str(value)
+
+
+def _is_torn(row: list[str], names: list[str]) -> bool:
+    """Does it hold half a character, which no text may?"""
+    try:
+        "".join([*row, *names]).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def cells(line: str, separator: str, path: Path, number: int) -> list[str]:
@@ -74,3 +283,253 @@ def cells(line: str, separator: str, path: Path, number: int) -> list[str]:
         return next(csv.reader([line], strict=True))
     except (csv.Error, StopIteration) as error:
         raise InputError(f"not a line of CSV: {error}", path=path, line=number) from None
+
+
+def sheet(path: Path, known: Iterable[str]) -> tuple[list[str], list[tuple[int, list[str]]]] | None:
+    """What a spreadsheet exports: the names in lower case, and every row with its line.
+
+    Columns may be separated by tabs, semicolons or commas, a cell may go over several lines, empty rows
+    are passed over. None where the first line has none of the ``known`` names.
+    """
+    lines = io.StringIO(text(path), newline="")
+    first = lines.readline().strip().lower()
+    for separator in "\t;,":
+        names = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
+        if len(names) > 1 and set(names) & set(known):
+            break
+    else:
+        return None
+    reader = csv.reader(lines, delimiter=separator)
+    found, line = [], 2
+    try:
+        for row in reader:
+            if any(map(str.strip, row)):
+                if len(row) != len(names):
+                    problem = f"found {len(row)} columns where the header has {len(names)}"
+                    raise InputError(problem, path=path, line=line)
+                found.append((line, row))
+            line = reader.line_num + 2
+    except csv.Error as error:
+        raise InputError(f"cannot be read: {error}", path=path, line=line) from None
+    return names, found
+
+
+def objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """The objects of a JSONL file: the line's number, what it says, and the line as it is written."""
+    number = 0
+    for block in _line_blocks(path):
+        for line in block:
+            number += 1
+            yield number, jsonl.parse_object(line.encode(), path, number), line
+
+
+def text(path: Path) -> str:
+    """A small file as text: UTF-8, with or without a byte order mark."""
+    raw = files.whole(path, limit=BYTES)
+    files.check_utf8(raw, path)
+    return raw.tobytes().decode()
+
+
+def lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]:
+    """The lines of a file that say something, stripped, with their numbers; a remark says nothing."""
+    stripped = ((number, line.strip()) for number, line in enumerate(text(path).split("\n"), start=1))
+    return [(number, line) for number, line in stripped if line and not (remark and line.startswith(remark))]
+
+
+def as_frame(x: Any, names: Names, *, part: str, optional: Sequence[str] = ()) -> pl.DataFrame:
+    """A table with our column names out of what Python holds; ``part`` is ir_datasets' name for such rows."""
+    x = _framed(x)
+    if is_frame(x):
+        return rename(x, names, optional)
+    if isinstance(x, Mapping):
+        return _of_mapping(x, [name for name in names if name not in optional])
+    if irds.is_name(x):
+        x = irds.dataset(x)
+    if irds.is_dataset(x):
+        x = irds.Rows(x, part)
+    if isinstance(x, (str, bytes)) or not isinstance(x, Iterable):
+        raise InputError(f"{show(x)} is not a table; give a path, a frame, a dict or rows")
+    return _of_rows(list(x), names, optional)
+
+
+def is_pandas(x: object) -> bool:
+    return type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "iloc")
+
+
+def is_frame(x: object) -> bool:
+    """A Polars, pandas or Arrow table?"""
+    kinds = (pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatch)
+    return isinstance(x, kinds) or is_pandas(x)
+
+
+def _framed(x: Any) -> Any:
+    if isinstance(x, pl.LazyFrame):
+        return x.collect()
+    return pa.Table.from_batches([x]) if isinstance(x, pa.RecordBatch) else x
+
+
+def column_names(frame: Any) -> list[str]:
+    """The names of the columns of a table; none twice."""
+    found = list(frame.column_names if isinstance(frame, (pa.Table, pa.RecordBatch)) else frame.columns)
+    names = [str(name) for name in found]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"column {listing([twice])} is there twice")
+    return names
+
+
+def rename(
+    frame: Any,
+    names: Names,
+    optional: Sequence[str] = (),
+    *,
+    path: Place = None,
+    line: int | None = None,
+) -> pl.DataFrame:
+    """The columns of a Polars, pandas or Arrow table that we want, under our names."""
+    found = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
+    chosen = {
+        name: pick(found, known, path=path, line=line)
+        for name, known in names.items()
+        if name not in optional or set(known) & set(found)
+    }
+    if isinstance(frame, pl.DataFrame):
+        return frame.select(pl.col(column).alias(name) for name, column in chosen.items())
+    if isinstance(frame, pa.Table):
+        return pl.DataFrame({name: pl.from_arrow(frame.column(column)) for name, column in chosen.items()})
+    return pl.DataFrame(
+        {name: pl.from_arrow(pandas_column(frame[column])) for name, column in chosen.items()}
+    )
+
+
+def _every_column(x: Any) -> pl.DataFrame:
+    """All columns of a frame, or all values of rows of dicts and named tuples, under their own names."""
+    x = _framed(x)
+    if isinstance(x, pl.DataFrame):
+        return x
+    if is_frame(x):
+        names = column_names(x)
+        take = x.column if isinstance(x, pa.Table) else lambda i: _free(x.iloc[:, i])
+        return pl.DataFrame([pl.Series(name, _series(take(i))) for i, name in enumerate(names)])
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
+        raise InputError(f"{show(x)} is not a table; give a path, a frame or rows")
+    rows = [row_values(item) for item in x]
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names])
+
+
+def _series(column: Any) -> Any:
+    return pl.from_arrow(column) if isinstance(column, (pa.Array, pa.ChunkedArray)) else column
+
+
+def _free(column: Any) -> Any:
+    """A pandas column as Arrow; what Arrow has no type for, as Polars holds it."""
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError):
+        return pl.Series(column.tolist(), strict=False)
+
+
+def _of_mapping(x: Mapping[Any, Any], names: list[str]) -> pl.DataFrame:
+    if len(names) == 2:
+        return _columns({names[0]: list(x), names[1]: list(x.values())})
+    outer: list[Any] = []
+    inner: list[Any] = []
+    values: list[Any] = []
+    for key, part in x.items():
+        if not isinstance(part, Mapping):
+            raise InputError(f"{show(key)} has {show(part)}; expected {{query_id: {{doc_id: {names[2]}}}}}")
+        outer.extend([key] * len(part))
+        inner.extend(part)
+        values.extend(part.values())
+    return _columns(dict(zip(names, (outer, inner, values), strict=False)))
+
+
+def _of_rows(rows: list[Any], names: Names, optional: Sequence[str]) -> pl.DataFrame:
+    wanted = [name for name in names if name not in optional]
+    if not rows:
+        return _columns({name: [] for name in wanted})
+    if _plain(rows[0]):
+        for row, item in enumerate(rows):
+            if not _plain(item) or len(item) != len(wanted):
+                raise InputError(f"row {row + 1}: {show(item)}; expected ({', '.join(wanted)})")
+        return _columns(dict(zip(wanted, map(list, zip(*rows, strict=True)), strict=True)))
+    if "text" in names and not {*names["text"]} & {*row_values(rows[0])} and hasattr(rows[0], "default_text"):
+        rows = [{**row_values(item), "text": item.default_text()} for item in rows]
+    found = list(row_values(rows[0]))
+    chosen = {
+        name: pick(found, known)
+        for name, known in names.items()
+        if name not in optional or set(known) & set(found)
+    }
+    columns: dict[str, list[Any]] = {name: [] for name in chosen}
+    for row, item in enumerate(rows):
+        values = row_values(item)
+        for name, column in chosen.items():
+            if column not in values:
+                raise InputError(f"row {row + 1}: no {column}")
+            columns[name].append(values[column])
+    return _columns(columns)
+
+
+def _plain(item: Any) -> bool:
+    return isinstance(item, list) or (isinstance(item, tuple) and not hasattr(item, "_fields"))
+
+
+def row_values(item: Any) -> Mapping[str, Any]:
+    """A row with named values: a mapping, a named tuple, or an object with attributes."""
+    if isinstance(item, Mapping):
+        return item
+    if hasattr(item, "_asdict"):
+        values: dict[str, Any] = item._asdict()
+        return values
+    if hasattr(item, "__dict__") and vars(item):
+        return vars(item)
+    raise InputError(f"{show(item)} is not a row; give {listing(('tuples', 'dicts', 'named tuples'))}")
+
+
+def _columns(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            name: _numbers(values, name) if name in NUMBERS else pl.from_arrow(text_values(values, name))
+            for name, values in columns.items()
+        }
+    )
+
+
+def _numbers(values: list[Any], what: str) -> pl.Series:
+    for row, value in enumerate(values):
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            raise InputError(f"row {row + 1}: {what} is {show(value)}; it must be a number")
+    whole = all(isinstance(value, (int, np.integer)) for value in values)
+    try:
+        return pl.Series(what, np.array(values, np.int64 if whole else np.float64))
+    except OverflowError as error:
+        raise InputError(f"{what} holds a number that is too large") from error
+
+
+def pandas_column(column: Any) -> pa.Array:
+    """A pandas column of text or whole numbers, as one Arrow array."""
+    try:
+        array = pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError):
+        array = text_values(column.tolist(), str(column.name))
+    if isinstance(array, pa.ChunkedArray):
+        return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    return array
+
+
+def text_values(values: Iterable[Any], what: str) -> pa.Array:
+    """Python values as text: strings and whole numbers; None stays missing."""
+    texts: list[str | None] = []
+    for row, value in enumerate(values):
+        if value is None or isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise InputError(f"row {row + 1}: {what} is {show(value)}; it must be text or a whole number")
+        else:
+            texts.append(str(int(value)))
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError as error:
+        raise InputError(f"{what} holds half a character (a lone surrogate)") from error

@@ -25,6 +25,8 @@ PADDING = 128
 """Bytes that may be read, and written, after the end of a raw block: the kernels go 64 at a time."""
 LONGEST = (1 << 31) - (1 << 24)
 """Arrow strings have 32-bit offsets, so no line and no block may be longer."""
+WHOLE = 1 << 30
+"""The most that is read of a file which has to be in memory whole."""
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -191,16 +193,19 @@ def line_at(path: str | os.PathLike[str], offset: int) -> int:
     return lines
 
 
-def whole(path: str | os.PathLike[str]) -> RawBlock:
-    """A file that fits in memory, as one block."""
-    parts = list(raw_blocks(path))
+def whole(path: str | os.PathLike[str], *, limit: int = WHOLE) -> RawBlock:
+    """A file that fits in memory, as one block; one that unpacks to more than ``limit`` is refused."""
+    parts: list[RawBlock] = []
+    size = 0
+    for part in raw_blocks(path):
+        parts.append(part)
+        size += part.size
+        if size > limit:
+            raise InputError(f"more than {limit >> 20:,} MB of text; split the file", path=path)
     if not parts:
         raise InputError("the file is empty", path=path)
-    size = sum(part.size for part in parts)
     if len(parts) == 1:
         return parts[0]
-    if size > LONGEST:
-        raise InputError("the file is larger than 2 GB", path=path)
     data = allocate(size + PADDING)
     for part in parts:
         data[part.start : part.start + part.size] = part.data[: part.size]

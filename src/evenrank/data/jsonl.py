@@ -18,6 +18,15 @@ from evenrank.data.blocks import Block, batch_of, join_fields
 from evenrank.data.columns import TITLE, listing, pick, pick_fields, show
 from evenrank.errors import InputError
 
+SUFFIXES = (".jsonl", ".ndjson", ".json")
+TORN = "an escape stands for half a character (a lone surrogate)"
+
+
+def is_json(path: str | os.PathLike[str], first: bytes) -> bool:
+    """Does a file with this name and this first line hold one object a line?"""
+    suffix = files.format_suffix(path)
+    return suffix in SUFFIXES or (suffix != ".tsv" and first.lstrip().startswith(b"{"))
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -95,7 +104,7 @@ def _strict(raw: files.RawBlock, keys: Keys, path: str | os.PathLike[str]) -> pa
             texts[-1].encode()
         except (InputError, UnicodeEncodeError) as error:
             first = files.line_at(path, raw.start) if first is None else first
-            message = getattr(error, "message", "an escape stands for half a character (a lone surrogate)")
+            message = getattr(error, "message", TORN)
             raise InputError(message, path=path, line=first + number) from None
     return batch_of(pa.array(ids, pa.string()), pa.array(texts, pa.string()))
 

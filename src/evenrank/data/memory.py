@@ -16,15 +16,12 @@ import pyarrow as pa
 
 from evenrank.data.blocks import ROWS, SCHEMA, Block
 from evenrank.data.collection import Docs
-from evenrank.data.columns import BODY, DOC_ID, TITLE, id_array, listing, pick, pick_fields, show
+from evenrank.data.columns import BODY, DOC_ID, TITLE, id_array, pick, pick_fields, show
+from evenrank.data.door import is_pandas, pandas_column, row_values, text_values
 from evenrank.data.parquet import as_documents
 from evenrank.errors import InputError
 
 Rows = list[Any]
-
-
-def is_pandas(x: object) -> bool:
-    return type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "iloc")
 
 
 def docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
@@ -78,30 +75,6 @@ def _arrow(frame: Any, start: int) -> pa.RecordBatch:
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-
-
-def pandas_column(column: Any) -> pa.Array:
-    try:
-        array = pa.array(column, from_pandas=True)
-    except (pa.ArrowException, TypeError):
-        array = text_values(column.tolist(), str(column.name))
-    return _one_chunk(array) if isinstance(array, pa.ChunkedArray) else array
-
-
-def text_values(values: Iterable[Any], what: str) -> pa.Array:
-    """Python values as text: strings and whole numbers; None stays missing."""
-    texts: list[str | None] = []
-    for row, value in enumerate(values):
-        if value is None or isinstance(value, str):
-            texts.append(value)
-        elif isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise InputError(f"row {row + 1}: {what} is {show(value)}; it must be text or a whole number")
-        else:
-            texts.append(str(int(value)))
-    try:
-        return pa.array(texts, pa.string())
-    except UnicodeEncodeError as error:
-        raise InputError(f"{what} holds half a character (a lone surrogate)") from error
 
 
 def docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
@@ -166,18 +139,6 @@ def _joined(values: Mapping[str, Any], fields: Sequence[str]) -> str:
             raise InputError(f"{field} is {show(value)}; it must be text")
         parts.append(value)
     return " ".join(filter(None, parts))
-
-
-def row_values(item: Any) -> Mapping[str, Any]:
-    """A row with named values: a mapping, a named tuple, or an object with attributes."""
-    if isinstance(item, Mapping):
-        return item
-    if hasattr(item, "_asdict"):
-        values: dict[str, Any] = item._asdict()
-        return values
-    if hasattr(item, "__dict__") and vars(item):
-        return vars(item)
-    raise InputError(f"{show(item)} is not a row; give {listing(('tuples', 'dicts', 'named tuples'))}")
 
 
 def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:

@@ -7,7 +7,6 @@ import os
 import polars as pl
 
 from evenrank.data import files, jsonl, parquet, topics, tsv
-from evenrank.data.collection import is_json
 from evenrank.data.columns import QUERY_ID, QUERY_TEXT, header, pick, refuse_repeats, show
 from evenrank.errors import InputError
 
@@ -22,7 +21,7 @@ def read(path: Path) -> tuple[pl.DataFrame, bool]:
     files.check_utf8(raw, path)
     data = raw.tobytes()
     first = data.split(b"\n", 1)[0].removesuffix(b"\r")
-    if is_json(path, first):
+    if jsonl.is_json(path, first):
         found = list(jsonl.parse_object(first, path, 1))
         fields = (pick(found, QUERY_TEXT, path=path, line=1),)
         batch = jsonl.parse(raw, jsonl.keys(first, ids=QUERY_ID, fields=fields, path=path), path)

@@ -21,10 +21,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenrank.data import folders, irds, labels, query_files, rows, trec
+from evenrank.data import door, folders, irds, labels, query_files, trec
 from evenrank.data.blocks import Block
 from evenrank.data.collection import Docs, read_docs
 from evenrank.data.columns import (
@@ -42,7 +41,7 @@ from evenrank.data.columns import (
     text_column,
     whole_numbers,
 )
-from evenrank.data.memory import docs_of_frame, docs_of_rows, is_pandas
+from evenrank.data.memory import docs_of_frame, docs_of_rows
 from evenrank.errors import InputError
 
 __all__ = [
@@ -107,7 +106,7 @@ def docs(
         x = irds.Rows(x, "docs")
         name = name or x.name
     name = name or "docs"
-    if isinstance(x, (pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatch)) or is_pandas(x):
+    if door.is_frame(x):
         return docs_of_frame(x, fields=fields, id_field=id_field, name=name)
     if not hasattr(x, "__iter__"):
         raise InputError(f"{show(x)} is not a collection; give a path, a frame, a dict or rows")
@@ -126,9 +125,9 @@ def queries(x: Any) -> pl.DataFrame:
         table, clean = query_files.read(path)
         if clean:
             return table
-        frame = rows.rename(table, names, path=path)
+        frame = door.rename(table, names, path=path)
     else:
-        frame = rows.as_frame(x, names, part="queries")
+        frame = door.as_frame(x, names, part="queries")
     frame = frame.select(id_column(frame, "query_id", path=path), text_column(frame, "text", path=path))
     refuse_repeats(frame, ["query_id"], path=path)
     return _whole(frame, QUERIES_SCHEMA, "queries", path)
@@ -144,9 +143,9 @@ def qrels(x: Any) -> pl.DataFrame:
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
     if path:
         frame, line = trec.read_columns(path, trec.QRELS)
-        frame = rows.rename(frame, names, path=path)
+        frame = door.rename(frame, names, path=path)
     else:
-        frame = rows.as_frame(x, names, part="qrels")
+        frame = door.as_frame(x, names, part="qrels")
     relevance = whole_numbers(frame["relevance"], path=path, line=line)
     frame = frame.select(*_ids(frame, path, line), relevance)
     refuse_repeats(frame, ["query_id", "doc_id"], path=path, line=line)
@@ -181,9 +180,9 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, order: RANK if order == "rank" else SCORE}
     if path:
         frame, line = trec.read_columns(path, trec.RUN)
-        frame = rows.rename(frame, names, path=path)
+        frame = door.rename(frame, names, path=path)
     else:
-        frame = rows.as_frame(x, names, part="scoreddocs")
+        frame = door.as_frame(x, names, part="scoreddocs")
     numbers = whole_numbers if order == "rank" else finite_numbers
     frame = frame.select(*_ids(frame, path, line), numbers(frame[order], path=path, line=line))
     refuse_repeats(frame, ["query_id", "doc_id"], path=path, line=line)
@@ -302,7 +301,7 @@ def genders(x: Any) -> pl.DataFrame:
     path = _path(x)
     if path:
         return labels.read(path)
-    frame = rows.as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries")
+    frame = door.as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries")
     gender = id_column(frame, "gender").map_elements(labels.normal_gender, return_dtype=pl.String)
     frame = frame.select(id_column(frame, "query_id"), gender)
     refuse_repeats(frame, ["query_id"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evenrank.data import door, rows
+from evenrank.data import door
 from evenrank.data.columns import DOC_ID, listing, pick, refuse_repeats
 from evenrank.errors import InputError
 from evenrank.measures.fingerprint import fingerprint
@@ -75,9 +75,9 @@ def given_groups(labels: Any) -> DocumentGroups:
     if isinstance(labels, str | os.PathLike):
         path = labels
         table, line = door.read(path)
-        table = rows.rename(_lower(table, path), names, path=path)
+        table = door.rename(_lower(table, path), names, path=path)
     else:
-        table = rows.as_frame(labels, names, part="docs")
+        table = door.as_frame(labels, names, part="docs")
     if table.is_empty():
         raise InputError("the labels table has no rows", path=path)
     table = table.cast(pl.String)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.data import door, rows, tables
+from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import (
@@ -149,10 +149,10 @@ def _lists(results: Any, groups: DocumentGroups | None, columns: Mapping[str, st
             raise InputError("a run has no labels; give labels or a tally", path=path)
         table = tables.run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
     elif path is None:
-        table = rows.as_frame(results, names, part="scoreddocs")
+        table = door.as_frame(results, names, part="scoreddocs")
     else:
         table, line = door.read(path)
-        table = rows.rename(table, names, path=path)
+        table = door.rename(table, names, path=path)
     table = _checked(table, path, line)
     labels: list[str | None]
     if groups is None:
