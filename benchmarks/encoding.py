@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks.corpus import passages
 from benchmarks.timing import Row, against
-from evenrank.rankers.building import index
 from evenrank.rankers.dense import dense
+from evenrank.rankers.index.building import index
 
 _CHARACTERS = 100_000
 

@@ -15,8 +15,8 @@ from evenrank.data import tables
 from evenrank.data.tables import Dataset
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
-from evenrank.rankers.building import index as build
 from evenrank.rankers.index import Index
+from evenrank.rankers.index.building import index as build
 
 _SPLITS = {"time": None, "grepbiasir": None, "squad": "test"}
 _SWEPT = ("time", "squad")

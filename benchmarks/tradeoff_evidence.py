@@ -14,7 +14,7 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.data.tables import Dataset
 from evenrank.mitigate.tradeoff import Point, TradeOff
-from evenrank.rankers.building import index as build
+from evenrank.rankers.index.building import index as build
 
 _COLLECTIONS = {"time": None, "squad": "test"}
 _BIAS, _UTILITY = er.ARaB @ 10, er.nDCG @ 10

@@ -20,7 +20,7 @@ _HOME = {
     "lexicon": "text.lexicon",
     "Lexicon": "text.lexicon",
     "tally": "text.tally",
-    "index": "rankers.building",
+    "index": "rankers.index.building",
     "Index": "rankers.index",
     "search": "rankers.searching",
     "Tally": "text.tally",
@@ -96,8 +96,8 @@ if TYPE_CHECKING:
     from evenrank.psychology.rankings import audit_rankings
     from evenrank.queries.classifier import classify
     from evenrank.queries.pooling import pool, vote
-    from evenrank.rankers.building import index
     from evenrank.rankers.index import Index
+    from evenrank.rankers.index.building import index
     from evenrank.rankers.searching import search
     from evenrank.text.lexicon import Lexicon, lexicon
     from evenrank.text.tally import Tally, tally

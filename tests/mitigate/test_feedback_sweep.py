@@ -20,7 +20,7 @@ from evenrank.mitigate.feedback_charts import query_chart, save, strength_chart
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.mitigate.side_by_side import side_by_side
 from evenrank.rankers import make
-from evenrank.rankers.building import index as build
+from evenrank.rankers.index.building import index as build
 
 # Weight and number of biased terms: thesis, Table 4.3, Robust04, ARaB (it prints 65 where its data has 64).
 PUBLISHED = {"rm3": (64, 3.84), "bias-aware": (49, 2.72)}

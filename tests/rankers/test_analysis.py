@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank.rankers.analysis import LONGEST, LUCENE_STOP_WORDS, Analyzer, read_stop_words, split
-from evenrank.rankers.tokenizing import words
+from evenrank.rankers.index.analysis import LONGEST, LUCENE_STOP_WORDS, Analyzer, read_stop_words, split
+from evenrank.rankers.index.tokenizing import words
 
 AWKWARD = "abZ19_.,:;'’·-é\u0301\u00ad\u200b\u200d中文ひカ한ßİ😀ﬁΣς\u0600٣²½Ⅷ\t\n "
 

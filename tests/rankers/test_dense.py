@@ -19,9 +19,9 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers import dense as dense_module
 from evenrank.rankers import make
-from evenrank.rankers.building import index as build
 from evenrank.rankers.dense import DenseRanker
 from evenrank.rankers.index import Index
+from evenrank.rankers.index.building import index as build
 from evenrank.rankers.nearest import nearest, rescored
 from evenrank.vectors.encoders import DEFAULT, find_model
 

@@ -16,9 +16,10 @@ import evenrank as er
 from evenrank import demo
 from evenrank.errors import InputError
 from evenrank.rankers import make
-from evenrank.rankers.building import index as build
 from evenrank.rankers.feedback_bias import DocumentBias
-from evenrank.rankers.feedback_model import (
+from evenrank.rankers.index import Index
+from evenrank.rankers.index.building import index as build
+from evenrank.rankers.relevance_models import (
     DocumentTerms,
     anserini_model,
     debiased_relevance,
@@ -27,7 +28,6 @@ from evenrank.rankers.feedback_model import (
     min_max,
     thesis_model,
 )
-from evenrank.rankers.index import Index
 
 amounts = st.floats(0, 1e6, allow_subnormal=False)
 columns = st.integers(1, 30).flatmap(lambda n: st.tuples(*[hnp.arrays(float, n, elements=amounts)] * 2))

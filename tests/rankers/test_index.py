@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank.data.blocks import Block, batch_of
 from evenrank.data.tables import Docs
-from evenrank.rankers import building
-from evenrank.rankers.index import Index
+from evenrank.rankers.index import Index, building
 
 DOCS = {
     "d2": "She is a nurse; her brother's a nurse too.",

@@ -17,7 +17,7 @@ from evenrank.rankers.index import Index
 BUILD = """
 import sys
 import evenrank as er
-from evenrank.rankers import building, storage
+from evenrank.rankers.index import building, storage
 
 building.TOKENS = 20_000  # many runs to merge
 

@@ -42,7 +42,7 @@ def index_command(
     opens, and the next one starts over.
     """
     from evenrank.data.tables import docs as open_docs
-    from evenrank.rankers.building import index
+    from evenrank.rankers.index.building import index
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("indexing") as progress:

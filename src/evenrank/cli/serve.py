@@ -78,8 +78,8 @@ def serve_command(
 
 
 def _index(path: Path | None, docs: str | None, stack: ExitStack) -> Index:
-    from evenrank.rankers.building import index
     from evenrank.rankers.index import Index
+    from evenrank.rankers.index.building import index
 
     if path is not None:
         return Index.open(path)

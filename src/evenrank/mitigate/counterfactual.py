@@ -27,8 +27,8 @@ from evenrank.mitigate.counterfactual_result import Counterfactual, summarised
 from evenrank.mitigate.swap import Swapper, swap, swapper
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
-from evenrank.rankers.building import index
 from evenrank.rankers.index import Index
+from evenrank.rankers.index.building import index
 from evenrank.text.matcher import Source
 
 MIRROR = "#mirror"

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.errors import InputError
+from evenrank.rankers.index.vectors import Stored
 from evenrank.rankers.nearest import Nearest, check_depth, rescored
-from evenrank.rankers.stored import Stored
 
 _LINKS, _BUILD, _SEARCH = 32, 200, 128
 _ROWS = 1 << 14

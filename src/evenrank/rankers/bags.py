@@ -38,7 +38,7 @@ class Bags(NamedTuple):
     @classmethod
     def of_texts(cls, texts: Any, index: Index) -> Bags:
         """The terms of each text that the index has, weighted by how often the text has them."""
-        from evenrank.rankers.tokenizing import words
+        from evenrank.rankers.index.tokenizing import words
 
         cut = words(texts)
         made = index.analyzer.normalized(cut.texts())

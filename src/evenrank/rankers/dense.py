@@ -14,9 +14,9 @@ from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.encoders import Encoder, Similarity
 from evenrank.rankers.index import Index
+from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import nearest
-from evenrank.rankers.stored import Making, Stored, stored
 
 _CHUNK = 4096
 """Documents encoded between two checkpoints. Sorted by length, they fill batches with little padding."""

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.feedback_bias import DocumentBias
-from evenrank.rankers.feedback_model import feedback_order, interpolate
 from evenrank.rankers.feedback_terms import FeedbackTerms
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.lexical import BM25, Dirichlet, retrieve, run_table
+from evenrank.rankers.relevance_models import feedback_order, interpolate
 
 Model = BM25 | Dirichlet
 ESTIMATORS = ("anserini", "thesis")

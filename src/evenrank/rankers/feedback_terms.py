@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.rankers.feedback_model import DocumentTerms, anserini_model, thesis_model
+from evenrank.rankers.relevance_models import DocumentTerms, anserini_model, thesis_model
 
 if TYPE_CHECKING:
     from evenrank.rankers.feedback import FeedbackSettings

@@ -16,7 +16,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.bags import Bags
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, as_index
-from evenrank.rankers.storage import damaged
+from evenrank.rankers.index.storage import damaged
 from evenrank.text.matcher import cores
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import evenrank as er
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers import make
-from evenrank.rankers.building import index as build
 from evenrank.rankers.index import Index
+from evenrank.rankers.index.building import index as build
 
 MEASURES = ("nDCG@10", "RR@10", "AP", "RaB@10", "ARaB@10", "NFaiRR@10", "GSR", "LIWC@10")
 _DEPTH = 1000

@@ -1,7 +1,7 @@
 """A stretch of a collection, turned into postings in memory and put aside on disk.
 
 Words are gathered block by block. When there are enough, the distinct ones are analysed, and the stretch is
-written as a forward and an inverted index of its own. :mod:`evenrank.rankers.merging` makes one out of all.
+written as a forward and an inverted index of its own. :mod:`evenrank.rankers.index.merging` makes one out of all.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from evenrank.rankers.analysis import Analyzer
-from evenrank.rankers.tokenizing import FREE, Vocabulary, Words, decoded, find
+from evenrank.rankers.index.analysis import Analyzer
+from evenrank.rankers.index.tokenizing import FREE, Vocabulary, Words, decoded, find
 from evenrank.text.codepoints import compiled
 from evenrank.text.matcher import cores
 

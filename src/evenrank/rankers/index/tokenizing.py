@@ -1,4 +1,4 @@
-"""Words out of UTF-8 bytes: the rules of :func:`evenrank.rankers.analysis.split`, in machine code.
+"""Words out of UTF-8 bytes: the rules of :func:`evenrank.rankers.index.analysis.split`, in machine code.
 
 Each word becomes a number, in the order in which words first appear, and each distinct word is kept once:
 whatever else is to be done to words, such as stemming, is done to the distinct ones.
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenrank.rankers.analysis import (
+from evenrank.rankers.index.analysis import (
     DIGIT,
     IDEOGRAPH,
     LETTER,

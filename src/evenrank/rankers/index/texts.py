@@ -92,7 +92,7 @@ class StoredDocs(Docs):
         except zstandard.ZstdError:
             content = b""
         if len(content) != bounds[-1]:
-            from evenrank.rankers.storage import damaged
+            from evenrank.rankers.index.storage import damaged
 
             raise damaged(Path(self._index.path) / "text")
         return content, bounds

@@ -20,9 +20,9 @@ import xxhash
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
+from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import nearest
-from evenrank.rankers.stored import Making, Stored, stored
 from evenrank.rankers.surface import Bags, Surface
 from evenrank.text.counting import in_order
 from evenrank.text.matcher import cores

@@ -2,7 +2,7 @@
 
 Words are cut by the rules of Unicode's text segmentation (UAX #29, which Lucene's StandardTokenizer
 follows), lower-cased, freed of a possessive 's, then of stop words, and stemmed.
-:mod:`evenrank.rankers.tokenizing` cuts on bytes, a hundred times faster, and is tested against this.
+:mod:`evenrank.rankers.index.tokenizing` cuts on bytes, a hundred times faster, and is tested against this.
 """
 
 from __future__ import annotations

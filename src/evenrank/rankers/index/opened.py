@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from evenrank.errors import InputError
-from evenrank.rankers import storage
-from evenrank.rankers.analysis import Analyzer
-from evenrank.rankers.texts import StoredDocs
+from evenrank.rankers.index import storage
+from evenrank.rankers.index.analysis import Analyzer
+from evenrank.rankers.index.texts import StoredDocs
 
 _CACHED = 1 << 16
 
@@ -189,7 +189,7 @@ def _search(
     wanted: Sequence[str], pool: np.ndarray, offsets: np.ndarray, order: np.ndarray | None
 ) -> np.ndarray:
     """Where each text stands among sorted ones, by halving; −1 if it is not there."""
-    from evenrank.rankers.lookup import search
+    from evenrank.rankers.index.lookup import search
 
     if not len(wanted):
         return np.empty(0, np.int64)

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from evenrank.rankers.runs import Spilled
-from evenrank.rankers.storage import ArrayFile
+from evenrank.rankers.index.postings import Spilled
+from evenrank.rankers.index.storage import ArrayFile
 
 _CHUNK = 1 << 24  # postings that are held at a time
 

@@ -23,15 +23,14 @@ from evenrank.data.duplicates import DuplicateCheck
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
-from evenrank.rankers import storage
-from evenrank.rankers.analysis import Analyzer, read_stop_words
 from evenrank.rankers.base import Progress
-from evenrank.rankers.index import Index
-from evenrank.rankers.merging import merge, write_texts
-from evenrank.rankers.runs import TOKENS, Gathering, Spilled
-from evenrank.rankers.storage import ArrayFile
-from evenrank.rankers.texts import packed
-from evenrank.rankers.tokenizing import Words, words
+from evenrank.rankers.index import Index, storage
+from evenrank.rankers.index.analysis import Analyzer, read_stop_words
+from evenrank.rankers.index.merging import merge, write_texts
+from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled
+from evenrank.rankers.index.storage import ArrayFile
+from evenrank.rankers.index.texts import packed
+from evenrank.rankers.index.tokenizing import Words, words
 from evenrank.text.counting import in_order
 from evenrank.text.matcher import cores
 
