@@ -22,7 +22,7 @@ _HOME = {
     "tally": "text.tally",
     "index": "rankers.index.building",
     "Index": "rankers.index",
-    "search": "rankers.searching",
+    "search": "rankers.catalogue",
     "Tally": "text.tally",
     "measure": "measures.evaluate",
     "represent": "measures.labelled_lists",
@@ -96,9 +96,9 @@ if TYPE_CHECKING:
     from evenrank.psychology.rankings import audit_rankings
     from evenrank.queries.classifier import classify
     from evenrank.queries.pooling import pool, vote
+    from evenrank.rankers.catalogue import search
     from evenrank.rankers.index import Index
     from evenrank.rankers.index.building import index
-    from evenrank.rankers.searching import search
     from evenrank.text.lexicon import Lexicon, lexicon
     from evenrank.text.tally import Tally, tally
 

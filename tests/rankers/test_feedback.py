@@ -16,7 +16,7 @@ import evenrank as er
 from evenrank import demo
 from evenrank.errors import InputError
 from evenrank.rankers import make
-from evenrank.rankers.feedback_bias import DocumentBias
+from evenrank.rankers.feedback import DocumentBias
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
 from evenrank.rankers.relevance_models import (

@@ -17,9 +17,7 @@ from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
-from evenrank.rankers.surface import Surface
-from evenrank.rankers.word_vectors import WordVectorRanker
-from evenrank.rankers.words_kernel import compose
+from evenrank.rankers.word_vectors import Surface, WordVectorRanker, compose
 from evenrank.text.tokenizer import tokens
 from evenrank.vectors import DEFINITION, Vectors, find_direction
 

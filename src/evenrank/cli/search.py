@@ -89,8 +89,7 @@ def search_command(
     Example: evenrank search --index IDX --queries queries.tsv --ranker bm25 --set k1=0.6 -o bm25.run
     """
     from evenrank.data import tables
-    from evenrank.rankers.catalogue import parse_settings, settings
-    from evenrank.rankers.searching import ranker_for
+    from evenrank.rankers.catalogue import parse_settings, ranker_for, settings
 
     if index is not None and engine is not None:
         raise InputError("--index and --engine are both given; choose one")

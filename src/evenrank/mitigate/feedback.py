@@ -81,7 +81,7 @@ def feedback(
         See :class:`evenrank.rankers.feedback.FeedbackSettings`.
     lexicon, magnitude, tokenizer
         What makes a document one-sided, when documents are chosen, see
-        :class:`evenrank.rankers.feedback_bias.DocumentBias`. The lexicon and tokenizer also serve the
+        :class:`evenrank.rankers.feedback.DocumentBias`. The lexicon and tokenizer also serve the
         measures (not if magnitude is ``liwc``).
     tally
         The coloured collection, instead of counting its words again.
@@ -98,10 +98,17 @@ def feedback(
     FeedbackSweep
         Every step with its run, expanded queries, values, tests and shares of queries improved and hurt.
     """
-    from evenrank.rankers.feedback import FeedbackSettings, expand, first_stage, lexical_model, second_stage
-    from evenrank.rankers.feedback_bias import LIWC, DocumentBias
-    from evenrank.rankers.feedback_terms import FeedbackTerms
+    from evenrank.rankers.feedback import (
+        LIWC,
+        DocumentBias,
+        FeedbackSettings,
+        expand,
+        first_stage,
+        lexical_model,
+        second_stage,
+    )
     from evenrank.rankers.index import as_index
+    from evenrank.rankers.relevance_models import FeedbackTerms
 
     index = as_index(index)
     asked = tables.queries(queries)

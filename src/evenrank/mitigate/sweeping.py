@@ -99,7 +99,7 @@ def _bounds(
 def _feedback(
     index: Any, queries: Any, ranker: str, measure: Any, strengths: Sequence[float] | None, tally: Any
 ) -> Iterator[tuple[float, pl.DataFrame]]:
-    from evenrank.rankers.searching import search
+    from evenrank.rankers.catalogue import search
 
     magnitude = measure["magnitude"] if isinstance(measure, RankBias) else "tf"
     name = f"{ranker.removesuffix('+rm3')}+rm3"

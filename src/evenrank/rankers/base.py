@@ -1,4 +1,7 @@
-"""What every ranker is: queries in, a run out."""
+"""What every ranker is: queries in, a run out; and the two that know the answers.
+
+The perfect list and the random one: all other rankers lie between them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
+
+from evenrank.data import tables
+from evenrank.data.columns import show
+from evenrank.errors import InputError
 
 Progress = Callable[[int, int | None], None]
 """Called with (done, in all) as the work goes on; what is not known in all is None."""
@@ -32,3 +39,42 @@ class Ranker(Protocol):
     def describe(self) -> dict[str, Any]:
         """The provenance of its runs: name, settings, and what was searched."""
         ...
+
+
+def check_depth(depth: int) -> None:
+    """Refuse a depth that is no whole number above 0."""
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+        raise InputError(f"depth is {show(depth)}; it must be a whole number from 1 on")
+
+
+class Judged:
+    """A ranker that ranks what was judged."""
+
+    def __init__(self, name: str, run: pl.DataFrame, settings: dict[str, Any]) -> None:
+        self.name = name
+        self._run = run
+        self._settings = settings
+
+    def rank(
+        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
+    ) -> pl.DataFrame:
+        """The lists of those of the queries that have judgements, in the order of the queries."""
+        check_depth(depth)
+        kept = self._run.filter(pl.col("rank") <= depth)
+        return queries.select("query_id").join(kept, on="query_id", maintain_order="left_right")
+
+    def describe(self) -> dict[str, Any]:
+        """Name and settings."""
+        return {"name": self.name, "settings": self._settings}
+
+
+def perfect(index: Any = None, *, qrels: Any) -> Judged:
+    """All and only the relevant documents, the highest grade first: no ranker does better."""
+    return Judged("perfect", tables.perfect(qrels), {})
+
+
+def random(index: Any = None, *, qrels: Any, seed: int = 0) -> Judged:
+    """The judged documents in random order: what a ranker that knows nothing does with them."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed is {show(seed)}; it must be a whole number from 0 on")
+    return Judged("random", tables.random_run(qrels, seed=seed), {"seed": seed})

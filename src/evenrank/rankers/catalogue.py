@@ -1,19 +1,26 @@
-"""The rankers by name. Each family is imported when one of its names is asked for, not before."""
+"""The rankers by name, and `er.search`: one call from queries to a run, whatever is searched.
+
+Each family is imported when one of its names is asked for, not before.
+"""
 
 from __future__ import annotations
 
 import ast
 import difflib
 import inspect
+import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
+
+from evenrank.data import tables
 from evenrank.data.columns import listing, show
 from evenrank.errors import InputError
-from evenrank.rankers.base import Ranker
+from evenrank.rankers.base import Progress, Ranker
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
@@ -36,8 +43,8 @@ _RANKERS: dict[str, _Entry] = {
     "w2v_add": _Entry("evenrank.rankers.word_vectors:w2v_add"),
     "w2v_si": _Entry("evenrank.rankers.word_vectors:w2v_si"),
     "dense": _Entry("evenrank.rankers.dense:dense"),
-    "perfect": _Entry("evenrank.rankers.baselines:perfect", indexed=False),
-    "random": _Entry("evenrank.rankers.baselines:random", indexed=False),
+    "perfect": _Entry("evenrank.rankers.base:perfect", indexed=False),
+    "random": _Entry("evenrank.rankers.base:random", indexed=False),
 }
 _ENGINE = _Entry("evenrank.rankers.live:engine", indexed=False)
 
@@ -185,3 +192,51 @@ def _typed(text: str, kind: Any, key: str) -> Any:
             raise InputError(f"{key} is {show(text)}; it must be a {origin.__name__}")
         return value if origin is dict else origin(value if isinstance(value, (list, tuple)) else [value])
     return text
+
+
+def search(
+    where: Index | str | os.PathLike[str] | None,
+    queries: Any,
+    *,
+    ranker: str = "bm25",
+    depth: int = 1000,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> pl.DataFrame:
+    """Rank documents for each query.
+
+    Parameters
+    ----------
+    where
+        An index, the path of one, or the address of a live engine (``sqlite:///…``, ``postgresql://…``,
+        ``elasticsearch://…``, ``opensearch://…``, ``http://…``). None for ``perfect`` and ``random``.
+    queries
+        Anything :func:`evenrank.data.tables.queries` takes.
+    ranker
+        One of :func:`evenrank.rankers.names`; a live engine ranks by itself.
+    depth
+        Documents per query at most.
+    progress
+        Called with (queries done, queries in all).
+    settings
+        The ranker's parameters, such as ``k1=0.6``.
+
+    Returns
+    -------
+    A run table. Queries for which nothing is found are not in it.
+    """
+    asked = tables.queries(queries)
+    return ranker_for(where, ranker, **settings).rank(asked, depth=depth, progress=progress)
+
+
+def ranker_for(where: Index | str | os.PathLike[str] | None, name: str = "bm25", **settings: Any) -> Ranker:
+    """The ranker of this name on an index, or the live engine at this address."""
+    if is_engine(where):
+        return make(str(where), **settings)
+    if where is None:
+        if needs_index(name):
+            raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
+        return make(name, **settings)
+    from evenrank.rankers.index import as_index
+
+    return make(name, index=as_index(where), **settings)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import secrets
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from importlib import import_module
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evenrank.errors import InputError
-from evenrank.rankers.base import Progress
-from evenrank.rankers.encoders import Encoder, Similarity
+from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
-from evenrank.rankers.nearest import nearest
+from evenrank.rankers.nearest import Nearest, nearest, rescored
+from evenrank.vectors.encoders import find_model, open_model
+
+Similarity = Literal["cosine", "dot"]
 
 _CHUNK = 4096
 """Documents encoded between two checkpoints. Sorted by length, they fill batches with little padding."""
@@ -47,8 +53,6 @@ class DenseRanker:
             asked = np.zeros((len(queries), made.vectors.shape[1]))
         ranks = self.index.arrays["id-rank"]
         if self.approximate:
-            from evenrank.rankers.approximate import nearby
-
             found = nearby(made, asked, depth=depth, ranks=ranks)
         else:
             found = nearest(made.vectors, asked, depth=depth, ranks=ranks, progress=progress)
@@ -124,10 +128,158 @@ def dense(
     """
     index.docs  # noqa: B018  says at once if there is no text
     if approximate:
-        from evenrank.rankers.approximate import require
-
         require()
     encoder = Encoder(model, batch=batch, max_length=max_length, similarity=similarity)
     if index.documents == 0:
         raise InputError("the index holds no documents", path=index.path)
     return DenseRanker(index, encoder, half=half, approximate=approximate)
+
+
+class Encoder:
+    """A bi-encoder: queries and documents become vectors, and their product is the score.
+
+    Parameters
+    ----------
+    model
+        Name or folder of a sentence-transformer; all-MiniLM-L6-v2 if not given.
+    batch
+        Texts encoded at a time.
+    similarity
+        ``cosine`` or ``dot``; what the model says it was trained for if not given.
+    max_length
+        Tokens of a text that are looked at; the model's own limit if not given.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | None = None,
+        *,
+        batch: int = 32,
+        similarity: Similarity | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        if batch < 1:
+            raise InputError(f"batch must be at least 1, not {batch}")
+        if max_length is not None and max_length < 1:
+            raise InputError(f"max_length must be at least 1, not {max_length}")
+        if similarity is not None and similarity not in get_args(Similarity):
+            raise InputError(
+                f"similarity is {similarity!r}; choose one of: {', '.join(get_args(Similarity))}"
+            )
+        self.model = find_model(model)
+        self.batch = batch
+        self._similarity = similarity
+        self._max_length = max_length
+
+    @cached_property
+    def transformer(self) -> Any:
+        """The model itself, opened when it is first needed."""
+        opened = open_model(self.model)
+        if self._max_length is not None:
+            opened.max_seq_length = self._max_length
+        if self.model.source == "hub":  # it has been fetched now, and can be told from others
+            self.model = find_model(self.model.name)
+        return opened
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers make a vector."""
+        for name in ("get_embedding_dimension", "get_sentence_embedding_dimension"):
+            if hasattr(self.transformer, name):
+                return int(getattr(self.transformer, name)())
+        return int(self.documents([""]).shape[1])
+
+    @property
+    def similarity(self) -> Similarity:
+        """Whether vectors are compared by their angle or their product."""
+        if self._similarity is not None:
+            return self._similarity
+        own = getattr(self.transformer, "similarity_fn_name", None)
+        return "dot" if own is not None and str(getattr(own, "value", own)) == "dot" else "cosine"
+
+    def facts(self) -> dict[str, Any]:
+        """All that decides the vectors of documents."""
+        transformer = self.transformer
+        return {
+            "made by": "sentence-transformer",
+            "model": self.model.fingerprint() or self.model.name,
+            "similarity": self.similarity,
+            "max length": int(transformer.max_seq_length or 0),
+        }
+
+    def documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of documents, in their order; the library sorts them by length while it works."""
+        return self._encoded("encode_document", texts)
+
+    def queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The vectors of queries; models that were trained with a prompt for queries get it."""
+        return self._encoded("encode_query", texts)
+
+    def _encoded(self, method: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        encode = getattr(self.transformer, method, None) or self.transformer.encode  # before version 5
+        found: npt.NDArray[np.float32] = encode(
+            list(texts),
+            batch_size=self.batch,
+            convert_to_numpy=True,
+            normalize_embeddings=self.similarity == "cosine",
+            show_progress_bar=False,
+        )
+        return found
+
+
+# Approximate search: a graph of near neighbours (HNSW; Malkov & Yashunin, TPAMI 2020), by the library faiss.
+# It is built by one thread, so that the same vectors give the same graph, and is kept beside the vectors. It
+# only proposes documents: their scores are exact.
+
+_LINKS, _BUILD, _SEARCH = 32, 200, 128
+_ROWS = 1 << 14
+_GRAPH = f"hnsw-{_LINKS}-{_BUILD}.faiss"
+
+
+def require() -> Any:
+    """faiss, or an error that says how to install it."""
+    try:
+        return import_module("faiss")
+    except ImportError:
+        raise InputError(
+            "approximate search needs faiss, which is not installed: pip install 'evenrank[ann]'"
+        ) from None
+
+
+def nearby(made: Stored, queries: npt.NDArray[np.float64], *, depth: int, ranks: npt.NDArray[Any]) -> Nearest:
+    """Nearly all of the nearest documents; see :func:`evenrank.rankers.nearest.nearest`."""
+    check_depth(depth)
+    graph = _graph(made)
+    graph.hnsw.efSearch = max(_SEARCH, 2 * depth)
+    _, found = graph.search(queries.astype(np.float32), min(depth, len(made.vectors)))
+    return rescored(made.vectors, queries, found.astype(np.int64), ranks=ranks)
+
+
+def _graph(made: Stored) -> Any:
+    """The graph beside the vectors, or one built now."""
+    faiss = require()
+    path = made.folder / _GRAPH
+    size, dimension = made.vectors.shape
+    if path.is_file():
+        try:
+            graph = faiss.read_index(str(path))
+            if (graph.ntotal, graph.d) == (size, dimension):
+                return graph
+        except RuntimeError:  # cut short: build it again
+            pass
+    graph = faiss.IndexHNSWFlat(dimension, _LINKS, faiss.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction = _BUILD
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        for first in range(0, size, _ROWS):
+            graph.add(np.ascontiguousarray(made.vectors[first : first + _ROWS], np.float32))
+    finally:
+        faiss.omp_set_num_threads(threads)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        faiss.write_index(graph, str(temporary))
+        temporary.replace(path)
+    except (OSError, RuntimeError):  # a folder that cannot be written to: the graph serves this search
+        temporary.unlink(missing_ok=True)
+    return graph

@@ -6,21 +6,21 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numba import njit
 
 from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.rankers.bags import Bags
-from evenrank.rankers.base import Progress
+from evenrank.rankers import scoring
+from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.index.storage import damaged
+from evenrank.rankers.index.tokenizing import words
+from evenrank.text.counting import in_order
 from evenrank.text.matcher import cores
-
-if TYPE_CHECKING:
-    from evenrank.rankers.scoring import Asked
 
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece
@@ -98,8 +98,7 @@ def retrieve(
         The documents of query i are documents[offsets[i]:offsets[i + 1]], numbers of type uint32, the best
         first; of equal scores the greater id as text. Scores are float64.
     """
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-        raise InputError(f"depth is {show(depth)}; it must be a whole number from 1 on")
+    check_depth(depth)
     bags = queries if isinstance(queries, Bags) else Bags.of(queries, index.terms)
     pieces = list(_pieces(index, bags, model, depth, None))
     if not pieces:
@@ -110,9 +109,6 @@ def retrieve(
 
 def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progress | None) -> Any:
     """Results by stretches of queries, computed in threads: (found per query, documents, scores)."""
-    from evenrank.rankers import scoring
-    from evenrank.text.counting import in_order
-
     asked = _prepared(index, bags, model)
     arrays = index.arrays
     postings = scoring.Postings(
@@ -144,10 +140,8 @@ def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progre
         yield piece
 
 
-def _prepared(index: Index, bags: Bags, model: Model) -> Asked:
+def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
     """The model as numbers: its code, a weight and a parameter for each query term, a norm per document."""
-    from evenrank.rankers import scoring
-
     terms, total = bags.terms, index.documents
     _check_bounds(index, terms)
     df = index.document_frequency[terms].astype(np.float64)
@@ -202,12 +196,10 @@ def _rows(bags: Bags) -> np.ndarray:
 
 def _bm25_worth(index: Index, model: BM25) -> tuple[np.ndarray, np.ndarray]:
     """By length of document, what a term is worth that occurs 1, 2, … times; and each document's length."""
-    from evenrank.rankers.scoring import TABLE
-
     lengths, rows = np.unique(index.lengths, return_inverse=True)
     mean = index.tokens / index.documents or 1.0
     penalty = model.k1 * (1 - model.b + model.b * (lengths / mean))
-    counts = np.arange(TABLE)
+    counts = np.arange(scoring.TABLE)
     with np.errstate(invalid="ignore"):
         worth = counts / (counts + penalty[:, None])
     worth[:, 0] = penalty
@@ -215,11 +207,9 @@ def _bm25_worth(index: Index, model: BM25) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tfidf_norms(index: Index) -> np.ndarray:
-    from evenrank.rankers.scoring import norms_of_documents
-
     arrays = index.arrays
     idf = np.log1p(index.documents / index.document_frequency)
-    return norms_of_documents(
+    return scoring.norms_of_documents(
         arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf
     )
 
@@ -237,8 +227,7 @@ class Lexical:
     ) -> pl.DataFrame:
         """The run of these queries; a query none of whose terms occurs is left out."""
         bags = Bags.of_texts(queries["text"].to_arrow(compat_level=pl.CompatLevel.oldest()), self.index)
-        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-            raise InputError(f"depth is {show(depth)}; it must be a whole number from 1 on")
+        check_depth(depth)
         pieces = list(_pieces(self.index, bags, self.model, depth, progress))
         counts, documents, scores = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         return run_table(self.index, queries["query_id"], counts, documents, scores)
@@ -278,3 +267,66 @@ def qld(index: Any, *, mu: float = 1000.0) -> Lexical:
 def tfidf(index: Any) -> Lexical:
     """The cosine of tf-idf vectors; see :class:`TfIdf`."""
     return Lexical("tfidf", as_index(index), TfIdf())
+
+
+class Bags(NamedTuple):
+    """Queries as weighted bags of term numbers, many in three arrays.
+
+    The terms of query i are terms[offsets[i]:offsets[i + 1]], sorted, each once, with their
+    weights.
+    """
+
+    offsets: np.ndarray  # int64[queries + 1]
+    terms: np.ndarray  # int64
+    weights: np.ndarray  # float64
+
+    @classmethod
+    def of(cls, queries: Sequence[Mapping[int, float]], vocabulary: int) -> Bags:
+        """From mappings of term numbers to weights; a weight of 0 is no term."""
+        rows = [sorted((term, weight) for term, weight in bag.items() if weight) for bag in queries]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        flat = [pair for row in rows for pair in row]
+        terms = np.array([term for term, _ in flat], np.int64)
+        weights = np.array([weight for _, weight in flat], np.float64)
+        if len(terms) and not (terms[0] >= 0 and terms.min() >= 0 and terms.max() < vocabulary):
+            raise InputError(f"a query has a term number that is not from 0 to {vocabulary - 1}")
+        if not (np.isfinite(weights).all() and (weights > 0).all()):
+            raise InputError("a query has a term whose weight is not a number from 0 on")
+        return cls(offsets, terms, weights)
+
+    @classmethod
+    def of_texts(cls, texts: Any, index: Index) -> Bags:
+        """The terms of each text that the index has, weighted by how often the text has them."""
+        cut = words(texts)
+        made = index.analyzer.normalized(cut.texts())
+        known = [place for place, term in enumerate(made) if term is not None]
+        places = np.full(len(made), -1, np.int64)
+        places[known] = index.term_numbers([made[place] for place in known])  # type: ignore[misc]
+        terms = places[cut.numbers]
+        offsets = np.zeros(len(cut.bounds), np.int64)
+        weights = np.empty(len(terms), np.float64)
+        _fold(terms, cut.bounds, offsets, weights)
+        return cls(offsets, terms[: offsets[-1]].copy(), weights[: offsets[-1]].copy())
+
+
+@njit(nogil=True, cache=True)
+def _fold(terms: Any, bounds: Any, offsets: Any, weights: Any) -> None:
+    """Sort the terms of each text and count the repeated ones, in place; −1 is no term."""
+    at = 0
+    for row in range(len(bounds) - 1):
+        if bounds[row + 1] - bounds[row] > 64:
+            terms[bounds[row] : bounds[row + 1]].sort()
+        for i in range(bounds[row], bounds[row + 1]):
+            term, place = terms[i], at
+            if term < 0:
+                continue
+            while place > offsets[row] and terms[place - 1] > term:
+                place -= 1
+            if place > offsets[row] and terms[place - 1] == term:
+                weights[place - 1] += 1.0
+                continue
+            for j in range(at, place, -1):
+                terms[j], weights[j] = terms[j - 1], weights[j - 1]
+            terms[place], weights[place] = term, 1.0
+            at += 1
+        offsets[row + 1] = at

@@ -8,14 +8,16 @@ the vectors associate; debiased vectors inherit less.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any, Literal, get_args
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import xxhash
+from numba import njit
 
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
@@ -23,19 +25,21 @@ from evenrank.rankers.index import Index
 from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import nearest
-from evenrank.rankers.surface import Bags, Surface
+from evenrank.text.addresses import strings
 from evenrank.text.counting import in_order
 from evenrank.text.matcher import cores
+from evenrank.text.tokenizer import tokens
 from evenrank.vectors.debias import debiased
 from evenrank.vectors.loading import load
 from evenrank.vectors.space import Vectors
-from evenrank.vectors.texts import GENDERED
+from evenrank.vectors.texts import GENDERED, packed
 from evenrank.vectors.texts import stop_words as glasgow
 
 Composition = Literal["add", "si"]
 Debias = Literal["regular", "hard", "strong", "leace"]
 StopWords = Literal["glasgow", "none"]
 Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 _BYTES = 1 << 21  # of text read at a time
 
@@ -127,8 +131,6 @@ class WordVectorRanker:
         return np.where(self._stopped, 0.0, weights)
 
     def _composed(self, bags: Bags, weights: Doubles, kind: Any) -> npt.NDArray[Any]:
-        from evenrank.rankers.words_kernel import compose
-
         out = np.empty((len(bags.tokens), self.vectors.dimension), kind)
         compose(bags.bounds, bags.words, bags.times, weights, self.vectors.matrix, out)
         return out
@@ -219,3 +221,151 @@ def _content(vectors: Vectors) -> str:
     digest.update("\n".join(vectors.words).encode())
     digest.update(np.ascontiguousarray(vectors.matrix).data)
     return digest.hexdigest()
+
+
+class Bags(NamedTuple):
+    """The words of n texts, by their place in the vocabulary: those of text i are bounds[i]:bounds[i + 1].
+
+    Within a text they are in the order of the vocabulary, so that sums do not depend on the order of the
+    words.
+    """
+
+    bounds: Ints
+    words: npt.NDArray[np.int32]
+    times: npt.NDArray[np.int32]
+    tokens: Ints  # all words of each text, those outside the vocabulary too
+
+
+class Surface:
+    """Reads texts as sequences of surface words.
+
+    Tokens are those of :func:`evenrank.text.tokenizer.tokens`: runs of letters and digits, folded to lower
+    case. Words of the vocabulary that no text can yield (capitals, punctuation) are never found.
+    """
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        from evenrank.vectors.reading import slots
+
+        self._slots = slots(list(vocabulary))
+        self._places = {word: place for place, word in enumerate(vocabulary)}
+
+    def find(self, texts: pa.Array | Sequence[str]) -> Bags:
+        """The words of each text that the vocabulary has, and how often each occurs."""
+        array, data, ends = packed(strings(texts))
+        room = int(ends[-1] - ends[0]) // 2 + len(array) + 1  # a word has a letter, and a space behind it
+        keys = np.empty(room, np.int64)
+        counts, total = np.zeros(len(array), np.int64), np.zeros(len(array), np.int64)
+        last = collect(*self._slots, data, ends, keys, counts, total)
+        foreign = np.flatnonzero(total < 0)
+        if len(foreign):
+            parts = np.split(keys[:last], np.cumsum(counts)[:-1])
+            for row in foreign.tolist():
+                parts[row], total[row] = self._find_unicode(array[row].as_py())
+                counts[row] = len(parts[row])
+            keys, last = np.concatenate(parts), int(counts.sum())
+        bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        keys = keys[:last]
+        return Bags(bounds, (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), total)
+
+    def _find_unicode(self, text: str) -> tuple[Ints, int]:
+        """Any text, by the definition: word and times packed into one number each; and its tokens."""
+        found = tokens(text)
+        count = Counter(place for word in found if (place := self._places.get(word)) is not None)
+        return np.array(sorted(place << 32 | times for place, times in count.items()), np.int64), len(found)
+
+
+_PRIME = np.uint64(0x9E3779B97F4A7C15)  # as in evenrank.vectors.reading, whose table is searched
+_SHIFT = np.uint64(32)
+
+_SEPARATOR, _APOSTROPHE, _FOREIGN = 0, 1, 2
+_KINDS = np.zeros(256, np.uint8)  # a letter or digit is itself, in lower case
+_KINDS[ord("'")] = _APOSTROPHE
+_KINDS[128:] = _FOREIGN
+for _character in "abcdefghijklmnopqrstuvwxyz0123456789":
+    _KINDS[ord(_character)] = _KINDS[ord(_character.upper())] = ord(_character)
+
+
+@njit(nogil=True, cache=True)
+def _place(hashes, places, pool, starts, data, begin, size, key):  # type: ignore[no-untyped-def]
+    """The place of a word in the vocabulary, or −1."""
+    last = np.uint64(len(hashes) - 1)
+    slot = (key >> _SHIFT) & last
+    while hashes[slot]:
+        if hashes[slot] == key:
+            word = places[slot]
+            at = starts[word]
+            same = starts[word + 1] - at == size
+            if same:
+                for i in range(size):
+                    same &= pool[at + i] == _KINDS[data[begin + i]]
+            if same:
+                return word
+        slot = (slot + np.uint64(1)) & last
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def collect(hashes, places, pool, starts, data, offsets, keys, counts, total):  # type: ignore[no-untyped-def]
+    """The distinct words of each ASCII text in order, as word << 32 | times; returns how many in all.
+
+    `counts` will say how many distinct words each text has, `total` how many tokens: −1 where the text is
+    not plain ASCII and was left alone. A single letter beside an apostrophe is no token.
+    """
+    found = 0
+    for row in range(len(counts)):
+        first, end = found, np.int64(offsets[row + 1])
+        position = np.int64(offsets[row])
+        number, before = 0, _SEPARATOR
+        while position < end:
+            kind = _KINDS[data[position]]
+            if kind <= _FOREIGN:
+                if kind == _FOREIGN:
+                    number, found = -1, first
+                    break
+                before = kind
+                position += 1
+                continue
+            begin, key = position, _PRIME
+            while kind > _FOREIGN:
+                key = (key ^ np.uint64(kind)) * _PRIME
+                position += 1
+                kind = _KINDS[data[position]] if position < end else np.uint8(_SEPARATOR)
+            size = position - begin
+            if size == 1 and (before == _APOSTROPHE or kind == _APOSTROPHE):
+                continue
+            number += 1
+            word = _place(hashes, places, pool, starts, data, begin, size, key | np.uint64(1))
+            if word >= 0:
+                keys[found] = word
+                found += 1
+        total[row] = number
+        keys[first:found].sort()
+        last = first
+        for i in range(first, found):
+            if last > first and keys[last - 1] >> 32 == keys[i]:
+                keys[last - 1] += 1
+            else:
+                keys[last] = (keys[i] << 32) | 1
+                last += 1
+        found = last
+        counts[row] = found - first
+    return found
+
+
+@njit(nogil=True, cache=True)
+def compose(bounds, words, times, weights, matrix, out):  # type: ignore[no-untyped-def]
+    """Sums of weighted word vectors, scaled to length 1; zeros where there is nothing to add up."""
+    total = np.empty(matrix.shape[1])
+    for row in range(len(bounds) - 1):
+        total[:] = 0.0
+        for i in range(bounds[row], bounds[row + 1]):
+            factor = weights[words[i]] * times[i]
+            vector = matrix[words[i]]
+            for j in range(len(total)):
+                total[j] += factor * vector[j]
+        square = 0.0
+        for j in range(len(total)):
+            square += total[j] * total[j]
+        scale = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
+        for j in range(len(total)):
+            out[row, j] = total[j] * scale

@@ -16,9 +16,9 @@ from evenrank.errors import InputError
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress
+from evenrank.rankers.catalogue import ranker_for
 from evenrank.rankers.live.ranker import LiveRanker
 from evenrank.rankers.live.secrets import hidden
-from evenrank.rankers.searching import ranker_for
 from evenrank.server.store import Observation, Value
 
 MEASURES = ("ARaB@10", "RaB@10", "NFaiRR@10")

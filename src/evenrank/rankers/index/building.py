@@ -26,8 +26,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, storage
 from evenrank.rankers.index.analysis import Analyzer, read_stop_words
-from evenrank.rankers.index.merging import merge, write_texts
-from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled
+from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled, merge, write_texts
 from evenrank.rankers.index.storage import ArrayFile
 from evenrank.rankers.index.texts import packed
 from evenrank.rankers.index.tokenizing import Words, words

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 
 from evenrank.errors import InputError
 from evenrank.rankers.index import storage
@@ -189,8 +190,6 @@ def _search(
     wanted: Sequence[str], pool: np.ndarray, offsets: np.ndarray, order: np.ndarray | None
 ) -> np.ndarray:
     """Where each text stands among sorted ones, by halving; −1 if it is not there."""
-    from evenrank.rankers.index.lookup import search
-
     if not len(wanted):
         return np.empty(0, np.int64)
     array = pa.array(wanted, pa.large_string()) if not isinstance(wanted, pa.Array) else wanted
@@ -198,10 +197,49 @@ def _search(
     content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
     found = np.empty(len(array), np.int64)
     none = np.empty(0, np.uint32)
-    search(content, np.frombuffer(bounds, np.int64), pool, offsets, none if order is None else order, found)
+    _find(content, np.frombuffer(bounds, np.int64), pool, offsets, none if order is None else order, found)
     return found
 
 
 def as_index(where: Any) -> Index:
     """An index from an index or the path of one."""
     return where if isinstance(where, Index) else Index.open(where)
+
+
+@njit(nogil=True, cache=True)
+def _compare(left: Any, first: Any, last: Any, right: Any, begin: Any, end: Any) -> Any:
+    """Below, at or above zero as left[first:last] is less than, equal to or greater than right[begin:end]."""
+    for i in range(min(last - first, end - begin)):
+        a, b = left[first + i], right[begin + i]
+        if a != b:
+            return np.int64(a) - np.int64(b)
+    return (last - first) - (end - begin)
+
+
+@njit(nogil=True, cache=True)
+def _find(wanted: Any, bounds: Any, pool: Any, offsets: Any, order: Any, found: Any) -> None:
+    """Fill `found` with the number of each wanted text, or −1.
+
+    Text number n is pool[offsets[n]:offsets[n + 1]]; `order` lists the numbers as their texts are sorted;
+    where it is empty the numbers are so sorted themselves.
+    """
+    count, last = len(offsets) - 1, len(pool)
+    for row in range(len(found)):
+        low, high = 0, count
+        found[row] = -1
+        while low < high:
+            middle = (low + high) // 2
+            number = np.int64(order[middle]) if len(order) else np.int64(middle)
+            if number >= count:
+                break  # a damaged file
+            begin, end = offsets[number], offsets[number + 1]
+            if not 0 <= begin <= end <= last:
+                break
+            order_of = _compare(wanted, bounds[row], bounds[row + 1], pool, begin, end)
+            if order_of == 0:
+                found[row] = number
+                break
+            if order_of < 0:
+                high = middle
+            else:
+                low = middle + 1
