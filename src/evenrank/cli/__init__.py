@@ -1,43 +1,54 @@
 """The command line. `main` turns errors into one line and an exit code.
 
-0: done, or nobody reads the output any more. 1: a bound is exceeded. 2: bad input, or no room for the
-output. 3: our fault. 130: interrupted.
+0: done. 1: a bound is exceeded. 2: bad input, or no room for the output. 3: internal error. 130:
+interrupted. A reader who has gone does not change the code: see `streams`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
 import sys
 
 _INTERRUPTED = 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `evenrank` with these arguments and return its exit code."""
+    from evenrank.cli.streams import standard_streams
+
     given = sys.argv[1:] if arguments is None else list(arguments)
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
-    try:
-        from evenrank.cli.app import app
+    with standard_streams():
+        if odd := next((each for each in given if not _is_text(each)), None):
+            return _complain(f"{odd}: not UTF-8; rename the file, or link to it under another name", 2)
+        try:
+            from evenrank.cli.app import app
 
-        code = int(app(given, prog_name="evenrank", standalone_mode=False) or 0)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
-    except (Exception, SystemExit) as error:
-        return _explain(error, debug)
-    return _complain("interrupted", code) if code == _INTERRUPTED else code
+            code = int(app(given, prog_name="evenrank", standalone_mode=False) or 0)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            code = _INTERRUPTED
+        except (Exception, SystemExit) as error:
+            return _explain(error, debug)
+        return _complain("interrupted", code) if code == _INTERRUPTED else code
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument can be written into tables and reports: file names may be any bytes."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _explain(error: BaseException, debug: bool) -> int:
     """The exit code of an error, after it was reported."""
+    from evenrank.cli.streams import CannotWriteError
     from evenrank.errors import InputError
 
-    if _errno(error) == errno.EPIPE:  # the reader of our output has gone, as with `| head`
-        _silence()
-        return 0
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if hasattr(error, "exit_code") and hasattr(error, "show"):  # wrong usage, as click says it
@@ -49,8 +60,7 @@ def _explain(error: BaseException, debug: bool) -> int:
         import traceback
 
         traceback.print_exception(error)
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        _silence()
+    if isinstance(error, CannotWriteError) or (isinstance(error, OSError) and error.errno in _NO_ROOM):
         message, code = f"cannot write: {error.strerror}", 2
     elif isinstance(error, InputError):
         message, code = str(error), 2
@@ -59,19 +69,8 @@ def _explain(error: BaseException, debug: bool) -> int:
     return code if debug else _complain(message, code)
 
 
-def _errno(error: BaseException) -> int | None:
-    """Error number of the system; Rich and Typer exit with 1 while they handle a broken pipe."""
-    cause = error.__context__ if isinstance(error, SystemExit) else error
-    return cause.errno if isinstance(cause, OSError) else None
-
-
-def _silence() -> None:
-    """Let what is still buffered go nowhere, so that Python does not try to write it when it ends."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _complain(message: str, code: int) -> int:
-    line = " ".join(message.split("\n"))
-    print(f"evenrank: {line}", file=sys.stderr)
+    from evenrank.cli.streams import say
+
+    say(f"evenrank: {message}")
     return code

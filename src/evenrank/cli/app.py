@@ -28,7 +28,7 @@ from evenrank.cli import (
 app = typer.Typer(
     name="evenrank",
     help="Measure gender bias, or bias toward any group, in search results.",
-    epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 our fault. "
+    epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 internal error. "
     "--debug, with any command, shows the traceback of an error.",
     no_args_is_help=True,
     add_completion=False,

@@ -21,6 +21,7 @@ from evenrank.cli.common import (
     split_names,
     split_runs,
 )
+from evenrank.cli.streams import visible
 from evenrank.errors import InputError
 
 
@@ -133,7 +134,7 @@ def audit_command(
     if charts is not None:
         found.charts(charts)
     printed = {
-        Format.table: lambda: f"{found}\n",
+        Format.table: lambda: visible(f"{found}\n"),
         Format.json: lambda: found.to_json(per_query=per_query),
         Format.csv: found.csv,
         Format.latex: found.latex,

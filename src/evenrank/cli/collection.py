@@ -73,7 +73,10 @@ def lexicons_command(
     from rich.table import Table
     from rich.text import Text
 
+    from evenrank.cli.rendering import Plain
+
     console = Console(highlight=False, markup=False, emoji=False)
+    console.push_render_hook(Plain())
     if name is None:
         table = Table(box=None, header_style="bold")
         for heading in ("name", "language", "words", "source"):

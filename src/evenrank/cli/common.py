@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenrank.cli.streams import put, say
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -156,15 +157,14 @@ def deliver(text: str, output: Path | None) -> None:
     if not text.endswith("\n"):
         text += "\n"
     if output is None:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.flush()
+        put(text)
         return
     from evenrank.data.files import writing
 
     with writing(output) as file:
-        file.write(text.encode())
+        file.write(text.encode("utf-8", "evenrank.spelled"))
 
 
 def note(message: str) -> None:
     """A line for people, on stderr."""
-    print(message, file=sys.stderr)
+    say(message)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, RenderableType, RenderHook
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format, level
+from evenrank.cli.streams import visible
 from evenrank.data.latex import escaped
 from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.summary import Summary
@@ -59,9 +61,27 @@ def canvas(output: Path | None) -> Console:
     """
     screen = output is None and sys.stdout.isatty()
     width = Console().width if screen else 160
-    return Console(
+    made = Console(
         file=io.StringIO(), width=width, force_terminal=screen, highlight=False, markup=False, emoji=False
     )
+    made.push_render_hook(Plain())
+    return made
+
+
+class Plain(RenderHook):
+    """For a console of Rich: what is printed on it, with control characters in sight."""
+
+    def process_renderables(self, renderables: list[Any]) -> list[Any]:
+        return [_Shown(each) for each in renderables]
+
+
+class _Shown:
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Segment]:
+        for segment in console.render(self.content, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 def _summaries(measured: Measurements) -> pl.DataFrame:

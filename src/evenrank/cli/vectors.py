@@ -379,6 +379,8 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from evenrank.cli.rendering import Plain
+
     grid = Table(box=None, header_style="bold", pad_edge=False, show_header=any(headings))
     for number, heading in enumerate(headings):
         numeric = number > 0 and bool(rows) and rows[0][number][:1] in "+-–0123456789"
@@ -388,4 +390,5 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     for row in rows:
         grid.add_row(*map(Text, row))
     console = Console(width=None if sys.stdout.isatty() else 160, markup=False, emoji=False)
+    console.push_render_hook(Plain())
     console.print(grid)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -78,8 +79,10 @@ def parse_condition(text: str | Condition) -> Condition:
         bound: Any = math.inf
     else:
         bound = source.literal(right, "a measure stands on the left, a number on the right")
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        if isinstance(bound, bool) or not isinstance(bound, int | float):
             source.refuse(f"the bound {bound!r} is not a number", right)
+        if not abs(bound) <= sys.float_info.max:  # a whole number may be larger than any decimal one
+            source.refuse("the bound is too large to be compared", right)
     left, absolute = tree.left, False
     if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "abs":
         if len(left.args) != 1 or left.keywords:
