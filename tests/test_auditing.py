@@ -16,9 +16,9 @@ import evenrank as er
 from evenrank import demo, stats
 from evenrank.auditing import Audit
 from evenrank.auditing.passages import Segment, segments
-from evenrank.auditing.reading import better, direction, meaning, short
 from evenrank.cli import main
 from evenrank.errors import InputError
+from evenrank.measures.base import direction, good, meaning, short
 from evenrank.text.matcher import Matcher
 
 ROOT = Path(__file__).parent.parent
@@ -258,7 +258,7 @@ def test_measures_say_what_they_mean() -> None:
     for name in ("ARaB@10", "NFaiRR@10", "GSR", "LIWC@10", "nDCG@10", "DemographicParity@10", "Skew@10"):
         measure = er.parse(name if name != "Skew@10" else "Skew(group='female')@10")
         assert meaning(measure, ("female", "male")) and direction(measure, ("female", "male"))
-        assert better(measure) in ("zero", "high", "low", "one")
+        assert good(measure) in ("zero", "high", "low", "one")
     assert short(er.parse("ARaB(magnitude='boolean')@10")) == "ARaB@10 boolean"
 
 

@@ -11,8 +11,8 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank import stats
+from evenrank.measures.base import compare
 from evenrank.measures.measurements import Measurement, Measurements
-from evenrank.measures.reinforcement import Reinforcement, compare_reinforcement
 from evenrank.stats import Comparison
 
 LEVEL = 0.05
@@ -77,24 +77,9 @@ def compare_runs(
 
 
 def _compare(mine: Measurement, theirs: Measurement, confidence: float, seed: int) -> Compared:
-    none = pl.Series("query_id", [], dtype=pl.String)
-    if isinstance(mine, Reinforcement) and isinstance(theirs, Reinforcement):
-        if mine.line is None or theirs.line is None:
-            comparison = Comparison(None, None, None, None, None, "", "permutation", 0)
-        else:
-            comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)
-        return Compared(mine.run, theirs.run, mine.measure, comparison, none, np.zeros(0))
-    query_ids, a, b = common(mine, theirs)
-    comparison = stats.paired(a, b, confidence=confidence, seed=seed)
-    return Compared(mine.run, theirs.run, mine.measure, comparison, query_ids, a - b)
-
-
-def common(mine: Measurement, theirs: Measurement) -> tuple[pl.Series, np.ndarray, np.ndarray]:
-    """The queries that both measured, and the values of each."""
-    left = pl.DataFrame({"query_id": mine.query_ids, "a": mine.values})
-    right = pl.DataFrame({"query_id": theirs.query_ids, "b": theirs.values})
-    both = left.join(right, on="query_id", maintain_order="left")
-    return both["query_id"], both["a"].to_numpy(), both["b"].to_numpy()
+    return Compared(
+        mine.run, theirs.run, mine.measure, *compare(mine, theirs, confidence=confidence, seed=seed)
+    )
 
 
 def between(found: Sequence[Compared], run: str, measure: Measure) -> Compared | None:

@@ -20,11 +20,11 @@ from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.measures.base import is_bias, leans
 from evenrank.measures.document_groups import given_groups
 from evenrank.measures.evaluate import listed_measures, measure, named_runs, run_name
 from evenrank.measures.measurements import Measurements
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.rank_bias import RankBias
 from evenrank.measures.sources import colour
 
 FEWEST = 5  # queries of each gender below which the two are not compared
@@ -146,7 +146,7 @@ def audit(
         confidence=confidence,
         queries={} if queries is None else dict(queries.iter_rows()),
     )
-    if coloured is not None and isinstance(headline, RankBias):
+    if coloured is not None and leans(headline):
         explained = measure(frames, headline, docs=docs, explain=True, confidence=None, **given)
         from evenrank.text.matcher import Matcher  # loads numba
 
@@ -179,15 +179,16 @@ def _measured(
             raise
     dropped = []
     # Of these one cannot know before whether the texts, or the background, allow them.
-    for name in ("GSR", "LIWC", "NFaiRR"):
-        without = [m for m in wanted if name != m.NAME]
-        if len(without) == len(wanted) or not without:
+    doubtful = [m for m in wanted if is_bias(m) and m.NEEDS & {"docs", "queries", "background"}]
+    for one in doubtful:
+        without = [m for m in wanted if m != one]
+        if not without:
             continue
         try:
-            measure(frames, [m for m in wanted if name == m.NAME], **given | {"confidence": None})
+            measure(frames, one, **given | {"confidence": None})
         except InputError as error:
             wanted = without
-            dropped.append(f"{name} was left out: {error.message}.")
+            dropped.append(f"{one.NAME} was left out: {error.message}.")
     return measure(frames, wanted, **given), tuple(dropped)
 
 
@@ -241,9 +242,13 @@ def _by_gender(
 def _about_background(
     measures: Iterable[Measure], frames: Mapping[str, pl.DataFrame], baseline: str, chosen: bool
 ) -> list[str]:
-    if chosen or len(frames) < 2 or not any(m.NAME == "NFaiRR" for m in measures):
+    if chosen or len(frames) < 2:
         return []
-    return [f"NFaiRR compares with the documents of {baseline}; other backgrounds give other values."]
+    names = dict.fromkeys(m.NAME for m in measures if is_bias(m) and "background" in m.NEEDS)
+    return [
+        f"{name} compares with the documents of {baseline}; other backgrounds give other values."
+        for name in names
+    ]
 
 
 def _baseline(name: str | None, frames: Mapping[str, pl.DataFrame]) -> str:

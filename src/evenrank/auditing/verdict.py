@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ir_measures.measures import Measure
 
 from evenrank.auditing.comparing import Compared, between
-from evenrank.auditing.reading import better, is_bias
+from evenrank.measures.base import good, is_bias, leans
 from evenrank.measures.measurements import Measurement
-from evenrank.measures.rank_bias import RankBias
 from evenrank.measures.reinforcement import Reinforcement
 
 if TYPE_CHECKING:
@@ -35,17 +34,21 @@ class Finding:
 
 
 def headline_measure(measures: Sequence[Measure]) -> Measure | None:
-    """The measure that a verdict speaks about: ARaB where it is measured, else the first of bias."""
-    ranked = [m for m in measures if isinstance(m, RankBias)]
-    plain = [m for m in ranked if m.NAME == "ARaB" and m.params.get("magnitude", "tf") == "tf"]
-    signed = [m for m in measures if is_bias(m) and getattr(m, "SIGNED", False) and m.NAME != "GSR"]
-    biased = [m for m in measures if is_bias(m)]
-    return next(iter([*plain, *ranked, *signed, *biased]), None)
+    """The measure that a verdict speaks about.
+
+    The first that leans to a group, best one that weighs the top ranks most and is left as it is by default
+    (ARaB); else one with a sign; else the first of bias.
+    """
+    biased: list[Any] = [m for m in measures if is_bias(m)]
+    leaning = [m for m in biased if leans(m)]
+    plain = [m for m in leaning if m.ORDERED and m.params.get("magnitude", "tf") == "tf"]
+    signed = [m for m in biased if m.SIGNED and not m.YARDSTICK]
+    return next(iter([*plain, *leaning, *signed, *biased]), None)
 
 
 def side(m: Measurement, groups: tuple[str, ...]) -> str | None:
     """The group that a run leans to, where the interval leaves no doubt; None where it does."""
-    if not isinstance(m.measure, RankBias) or m.low is None or m.high is None:
+    if not leans(m.measure) or m.low is None or m.high is None:
         return None
     of, against = m.measure.pair(groups)
     if m.low > 0:
@@ -59,7 +62,7 @@ def headline(audit: Audit) -> str:
     if measure is None:
         return "No measure of bias could be computed from what was given."
     rows = [audit.measured[run, measure] for run in audit.runs]
-    if not isinstance(measure, RankBias):
+    if not leans(measure):
         values = ", ".join(f"{m.run} {number(m)}" for m in rows)
         return f"{measure}: {values}."
     sides = {m.run: side(m, audit.groups) for m in rows}
@@ -106,7 +109,7 @@ def findings(audit: Audit) -> tuple[Finding, ...]:
 def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     if m.value is None:
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is undefined.", established=False)]
-    if not isinstance(m.measure, RankBias):
+    if not leans(m.measure):
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}.")]
     to = side(m, audit.groups)
     unsure = (
@@ -148,10 +151,10 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
 
 
 def _told(audit: Audit) -> list[Compared]:
-    """The comparisons a verdict tells: the headline measure, neutrality, and one of effectiveness."""
+    """What a verdict tells: the headline, the first where higher is fairer, one of effectiveness."""
     measures = audit.measures
     useful = next((m for m in measures if not is_bias(m)), None)
-    fair = next((m for m in measures if m.NAME == "NFaiRR"), None)
+    fair = next((m for m in measures if is_bias(m) and good(m) == "high" and not m.YARDSTICK), None)
     wanted = [m for m in dict.fromkeys((audit.headline, fair, useful)) if m is not None]
     pairs = ((run, m) for run in audit.runs if run != audit.baseline for m in wanted)
     found = (between(audit.comparisons, run, m) for run, m in pairs)
@@ -172,14 +175,16 @@ def standing(compared: Compared, audit: Audit) -> Literal["better", "worse", "ot
     """Whether a difference is for the better; other where the test of it cannot tell.
 
     The test is of the signed difference. Where the mean changes its side, that does not say which of the two
-    is farther from balance. Of GSR neither end is good: a perfect engine is not at 0.
+    is farther from balance. With a yardstick no value is good in itself: a perfect engine has a GSR above 0.
     """
-    way, difference = better(compared.measure), compared.comparison.difference or 0.0
+    way, difference = good(compared.measure), compared.comparison.difference or 0.0
+    if getattr(compared.measure, "YARDSTICK", ""):
+        return "other"
     if way in ("high", "low"):
         return "better" if (difference > 0) == (way == "high") else "worse"
     before = audit.measured[compared.baseline, compared.measure].value
     after = audit.measured[compared.run, compared.measure].value
-    if before is None or after is None or compared.measure.NAME == "GSR":
+    if before is None or after is None:
         return "other"
     goal = 1.0 if way == "one" else 0.0
     if (before - goal) * (after - goal) <= 0:
@@ -191,14 +196,14 @@ def _changed(compared: Compared, audit: Audit) -> str:
     """How a run stands to the baseline, as the verb and its object: "is fairer than"."""
     measure, stands = compared.measure, standing(compared, audit)
     if stands == "other":
-        if isinstance(measure, RankBias):
+        if leans(measure):
             of, against = measure.pair(audit.groups)
             return f"leans more {of if (compared.comparison.difference or 0) > 0 else against} than"
         return "differs from"
     better_word, worse_word = ("more effective", "less effective")
     if is_bias(measure):
         better_word, worse_word = ("less biased", "more biased")
-        if better(measure) == "high":
+        if good(measure) == "high":
             better_word, worse_word = ("fairer", "less fair")
     return f"is {better_word if stands == 'better' else worse_word} than"
 

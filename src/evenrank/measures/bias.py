@@ -16,7 +16,7 @@ from evenrank.measures.measurements import Measurement
 from evenrank.measures.rank_bias import RankBias
 from evenrank.measures.sources import Sources
 from evenrank.measures.subsets import labels_of, left_out
-from evenrank.measures.summary import Options, Summary
+from evenrank.measures.summary import Options
 
 
 def measure_bias(
@@ -44,11 +44,6 @@ def measure_bias(
     )
     apart = [other for other in label.drop_nulls().unique().sort().to_list() if other != only]
 
-    def summary(measure: BiasMeasure, found: PerQuery, mask: np.ndarray) -> Summary:
-        return Summary.over(
-            found.values, found.parts, mask, signed=measure.SIGNED, bootstrap=options.bootstrap
-        )
-
     results = []
     for measure in measures:
         found = measure.per_query(context) if len(query_ids) else PerQuery(np.zeros(0))
@@ -60,7 +55,7 @@ def measure_bias(
             Measurement(
                 run=name,
                 measure=measure,
-                summary=summary(measure, found, chosen),
+                summary=measure.summarise(found, chosen, options.bootstrap),
                 left_out=unmeasured | ({found.undefined: undefined} if undefined else {}),
                 query_ids=measured,
                 values=values,
@@ -69,7 +64,9 @@ def measure_bias(
                 compare=_compare(measure, sources, measured, values),
                 only=None if labels is None else only,
                 subsets={
-                    other: summary(measure, found, (label == other).fill_null(False).to_numpy())
+                    other: measure.summarise(
+                        found, (label == other).fill_null(False).to_numpy(), options.bootstrap
+                    )
                     for other in apart
                 },
                 notes=_notes(measure, context, sources, options),

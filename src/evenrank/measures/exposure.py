@@ -69,6 +69,9 @@ class _Exposure(GroupMeasure):
     __name__ = NAME = "Exposure"
     PRETTY_NAME = "Exposure of a group"
     SHORT_DESC = "Mean of 1/log2(1 + rank) over the documents of a group."
+    GOOD = "high"
+    READING = "compare with the other groups of the same lists"
+    YARDSTICK = "the exposure of the other groups"
     UNDEFINED = "no document of the group"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "group": GROUP}  # noqa: RUF012
 
@@ -97,6 +100,7 @@ class _DemographicParity(GroupMeasure):
     __name__ = NAME = "DemographicParity"
     PRETTY_NAME = "Demographic parity ratio of exposure"
     SHORT_DESC = "Ratio of two groups' mean exposures."
+    GOOD = "one"
     UNDEFINED = "one of the groups is absent or has no exposure"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
@@ -203,6 +207,9 @@ class _AWRF(GroupMeasure):
     __name__ = NAME = "AWRF"
     PRETTY_NAME = "Attention-weighted rank fairness"
     SHORT_DESC = "1 minus the divergence of attention shares from the target."
+    GOOD = "high"
+    BEST = 1.0
+    MEANING = "How near the groups' shares of attention are to the target."
     UNDEFINED = "no labelled document in the top"
 
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:

@@ -89,6 +89,13 @@ class Measurement:
         """Value of each measured query."""
         return dict(zip(self.query_ids.to_list(), self.values.tolist(), strict=True))
 
+    def beside(self, other: Measurement) -> tuple[pl.Series, Floats, Floats]:
+        """The queries that both measured, and the values of each."""
+        left = pl.DataFrame({"query_id": self.query_ids, "a": self.values})
+        right = pl.DataFrame({"query_id": other.query_ids, "b": other.values})
+        both = left.join(right, on="query_id", maintain_order="left")
+        return both["query_id"], both["a"].to_numpy(), both["b"].to_numpy()
+
     def beyond(self, bound: float) -> float | None:
         """Share of the measured queries whose value is larger than `bound`, whatever its sign."""
         return float((np.abs(self.values) > bound).mean()) if len(self.values) else None

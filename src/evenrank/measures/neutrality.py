@@ -66,6 +66,8 @@ class _FaiRR(BiasMeasure):
     __name__ = NAME = "FaiRR"
     PRETTY_NAME = "Fairness of retrieval results"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
+    GOOD = "high"
+    MEANING = "How much neutral content the top {k} documents give; the first results weigh most."
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
         "threshold": Param(
@@ -138,6 +140,8 @@ class _NFaiRR(_FaiRR):
     __name__ = NAME = "NFaiRR"
     PRETTY_NAME = "Normalised fairness of retrieval results"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
+    BEST = 1.0
+    MEANING = "How neutral the top {k} documents are, against the most neutral order of the same documents."
     NEEDS = frozenset({"tally", "background"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **_FaiRR.SUPPORTED_PARAMS,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import Measure, ParamInfo
 
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Context, Good, Param, PerQuery, register
 from evenrank.measures.bias import measure_bias
 from evenrank.measures.measurements import Measurement
 from evenrank.measures.rank_bias import rab_weights
@@ -39,6 +39,8 @@ class DictionaryBias(BiasMeasure):
     __name__ = NAME = "LIWC"
     PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
+    GOOD: ClassVar[Good | None] = "low"
+    MEANING = "How far the top {k} documents lean to female or male words, either way, in percent of words."
     ORDERED = False
     NEEDS = frozenset({"docs"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -48,7 +50,10 @@ class DictionaryBias(BiasMeasure):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self.SIGNED = bool(self["signed"])  # type: ignore[misc]  # a matter of the parameter here
+        if self["signed"]:  # a matter of the parameter here
+            self.SIGNED, self.GOOD = True, "zero"  # type: ignore[misc]
+            self.MEANING = "How far the top {k} documents lean to male words, in percent of words."  # type: ignore[misc]
+            self.READING = "above 0 leans male, below 0 female"  # type: ignore[misc]
 
     def per_query(self, context: Context) -> PerQuery:
         weighing = context.lists.weigh(rab_weights, self["cutoff"])

@@ -34,6 +34,7 @@ def arab_weights(n: int, t: int) -> Floats:
 
 class RankBias(BiasMeasure):
     SIGNED = True
+    LEANS = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
         "magnitude": Param(
@@ -93,6 +94,7 @@ class _RaB(RankBias):
     __name__ = NAME = "RaB"
     PRETTY_NAME = "Rank bias"
     SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
+    MEANING = "How much more {of} than {against} words the top {k} documents hold."
     ORDERED = False
     weights = staticmethod(rab_weights)
 
@@ -110,6 +112,7 @@ class _ARaB(RankBias):
     __name__ = NAME = "ARaB"
     PRETTY_NAME = "Average rank bias"
     SHORT_DESC = "RaB averaged over the cut-offs 1..t."
+    MEANING = "RaB averaged over the ranks 1 to {k}, so that the first results weigh most."
     weights = staticmethod(arab_weights)
 
 

@@ -89,6 +89,8 @@ class _FAIR(AgainstRest):
     __name__ = NAME = "FAIR"
     PRETTY_NAME = "Ranked group fairness test"
     SHORT_DESC = "1 if every prefix of the top k holds enough documents of a group."
+    GOOD = "high"
+    BEST = 1.0
     UNDEFINED = "target share of 0 or 1"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **AgainstRest.SUPPORTED_PARAMS,

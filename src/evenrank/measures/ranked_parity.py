@@ -92,6 +92,7 @@ def _highest(term: Term, points: tuple[int, ...], p: float, members: int, others
 
 
 class RankedParity(AgainstRest):
+    GOOD = "low"
     UNDEFINED = "list shorter than the step, or all of one kind"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **AgainstRest.SUPPORTED_PARAMS,
@@ -134,6 +135,7 @@ class _rKL(RankedParity):
     __name__ = NAME = "rKL"
     PRETTY_NAME = "Normalised discounted KL divergence"
     SHORT_DESC = "Divergence of the prefixes' shares from those of the whole."
+    MEANING = "How far a group's share in the top ranks is from its share in the whole list."
     term = staticmethod(divergence)
 
 

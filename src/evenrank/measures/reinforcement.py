@@ -21,7 +21,7 @@ from evenrank.measures.slope import Ints, Line
 from evenrank.measures.stereotype import StereotypeReinforcement
 from evenrank.measures.study import Fitted, Study
 from evenrank.measures.subsets import labels_of, left_out
-from evenrank.measures.summary import Options
+from evenrank.measures.summary import Change, Options
 
 if TYPE_CHECKING:
     from evenrank.measures.sources import Sources
@@ -216,6 +216,16 @@ def attribution(study: Study, fitted: Fitted) -> Attribution:
         documents=largest_first(documents, ["doc_id"]),
         queries=largest_first(queries, ["query_id"]),
     )
+
+
+def compared_lines(mine: Measurement, theirs: Measurement, *, confidence: float, seed: int) -> Change:
+    """GSR of one run against another; values by query are contributions, so there is no change of each."""
+    assert isinstance(mine, Reinforcement) and isinstance(theirs, Reinforcement)
+    if mine.line is None or theirs.line is None:
+        comparison = stats.Comparison(None, None, None, None, None, "", "permutation", 0)
+    else:
+        comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)
+    return Change(comparison, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
 
 
 def compare_reinforcement(

@@ -123,6 +123,8 @@ class _NDKL(GroupMeasure):
     __name__ = NAME = "NDKL"
     PRETTY_NAME = "Normalised discounted KL divergence"
     SHORT_DESC = "Divergence of the prefixes' group shares from the target."
+    GOOD = "low"
+    MEANING = "How far the groups' shares in the top ranks are from the target."
     UNDEFINED = "no labelled document in the top, or one whose target is 0"
 
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:

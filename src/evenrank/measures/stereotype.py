@@ -6,7 +6,7 @@ Conveyed by Ranking Algorithms, Information Processing & Management 57(6), 2020.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ir_measures.measures import ParamInfo
@@ -14,6 +14,10 @@ from ir_measures.measures import ParamInfo
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
 from evenrank.measures.slope import DISCOUNTS, Ints
+
+if TYPE_CHECKING:
+    from evenrank.measures.measurements import Measurement
+    from evenrank.measures.summary import Change
 
 
 class StereotypeReinforcement(BiasMeasure):
@@ -39,6 +43,12 @@ class StereotypeReinforcement(BiasMeasure):
     __name__ = NAME = "GSR"
     PRETTY_NAME = "Gender stereotype reinforcement"
     SHORT_DESC = "Slope of the lists' genderedness on the queries'."
+    MEANING = (
+        "Whether results speak the gendered language that their queries suggest: the slope of one on the "
+        "other. A perfect engine is not at 0: compare with it."
+    )
+    READING = "above 0 follows the stereotype"
+    YARDSTICK = "a perfect engine"
     SIGNED = True
     NEEDS = frozenset({"docs", "queries"})
     WAYS_OUT = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
@@ -66,6 +76,14 @@ class StereotypeReinforcement(BiasMeasure):
         if relevant is None:
             raise InputError(f"{self} needs relevance judgments; give qrels, or {self.WAYS_OUT['qrels']}")
         return relevant
+
+    def compare(
+        self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
+    ) -> Change:
+        """One run against another: both lines are fitted anew, see `compare_reinforcement`."""
+        from evenrank.measures.reinforcement import compared_lines
+
+        return compared_lines(mine, theirs, confidence=confidence, seed=seed)
 
     def per_query(self, context: Context) -> PerQuery:
         raise InputError(f"{self} is not computed from a tally; use evenrank.measure")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenrank import stats
@@ -30,6 +31,14 @@ class Bootstrap:
             values, confidence=self.confidence, resamples=self.resamples, seed=self.seed
         )
         return found.low, found.high
+
+
+class Change(NamedTuple):
+    """One run against another: the comparison, and the difference of each query, if there is one."""
+
+    comparison: stats.Comparison
+    query_ids: pl.Series
+    changes: Floats
 
 
 @dataclass(frozen=True)

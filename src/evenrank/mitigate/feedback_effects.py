@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure
+from evenrank.measures.base import amount, good
 from evenrank.measures.measurements import Measurement
-from evenrank.measures.neutrality import FaiRR, NFaiRR
-from evenrank.measures.psychology import DictionaryBias
-from evenrank.measures.rank_bias import RankBias
 
 TIED = 1e-9
 """Changes of a query's value below this are none."""
@@ -114,12 +111,11 @@ def _effect(before: Measurement, after: Measurement) -> Effect:
 def paired_values(
     before: Measurement, after: Measurement
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """The queries that both have, and their values: absolute where a measure leans to one side."""
+    """The queries that both have, and their values: how far from balance, where that is good."""
     was, now = before.per_query(), after.per_query()
     ids = [query for query in was if query in now]
     values = np.array([[was[query], now[query]] for query in ids]).reshape(-1, 2)
-    if isinstance(after.measure, RankBias | DictionaryBias):
-        values = np.abs(values)
+    values = amount(after.measure, values)
     return ids, values[:, 0], values[:, 1]
 
 
@@ -130,16 +126,16 @@ def gains(measure: Measure, before: NDArray[np.float64], after: NDArray[np.float
 
 def check_direction(measure: Measure) -> None:
     """Refuse a measure of which it cannot be said, query by query, what better is."""
-    known = (RankBias, DictionaryBias, type(FaiRR), type(NFaiRR))
-    if isinstance(measure, BiasMeasure) and not isinstance(measure, known):
+    yardstick = getattr(measure, "YARDSTICK", "")
+    if yardstick:
         raise InputError(
-            f"feedback compares queries by RaB, ARaB, LIWC, FaiRR, NFaiRR and effectiveness, not by "
-            f"{measure}; write the runs to files and measure them with: evenrank measure"
+            f"feedback compares queries by measures that say what better is; {measure} has to be compared "
+            f"with {yardstick}: write the runs to files and measure them with: evenrank measure"
         )
 
 
 def _higher_is_better(measure: Measure) -> bool:
-    return not isinstance(measure, RankBias | DictionaryBias)
+    return good(measure) == "high"
 
 
 def _reduction(before: float | None, after: float | None) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ir_measures.measures import Measure
 from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, check_choice
+from evenrank.measures.base import amount, check_choice, good, is_bias
 from evenrank.measures.evaluate import measure
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.mitigate.sweeping import METHODS, settings_of
@@ -165,9 +166,9 @@ def sweep(
     """
     check_choice("method", method, METHODS)
     check_choice("mode", mode, ("each", "mean"))
-    wanted, absolute = _bias(bias)
+    wanted, size = _bias(bias)
     useful = parse(utility)
-    fairer = -1.0 if wanted.SIGNED else 1.0
+    fairer = 1.0 if good(wanted) == "high" else -1.0
     settings = settings_of(
         method,
         run,
@@ -196,7 +197,7 @@ def sweep(
     if not common:
         raise InputError("no query has both a bias and judgments; check that run and qrels belong together")
     points = [
-        _point(strength, made, *pair, common, absolute, confidence, resamples, seed)
+        _point(strength, made, *pair, common, size, confidence, resamples, seed)
         for (strength, made), pair in zip(runs, values, strict=True)
     ]
     points = _compared(points, confidence)
@@ -206,12 +207,15 @@ def sweep(
     return TradeOff(name, bias, str(useful), tuple(points), chosen, tuple(common), fairer < 0)
 
 
-def _bias(text: str) -> tuple[Any, bool]:
-    """The bias measure, and whether its size counts."""
+def _bias(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
+    """The bias measure, and what of its values counts: their size, where values near 0 are good."""
     condition = parse_condition(f"{text}<=0")
-    if not isinstance(condition.measure, BiasMeasure):
+    if not is_bias(condition.measure):
         raise InputError(f"{text} is no measure of bias; as in abs(ARaB@10) or NFaiRR@10")
-    return condition.measure, condition.absolute or condition.measure.SIGNED
+    measure: Any = condition.measure
+    if measure.YARDSTICK:
+        raise InputError(f"{measure} has to be compared with {measure.YARDSTICK}; no value of it is better")
+    return measure, np.abs if condition.absolute else partial(amount, measure)
 
 
 def _point(
@@ -220,13 +224,12 @@ def _point(
     biases: dict[str, float],
     utilities: dict[str, float],
     common: Sequence[str],
-    absolute: bool,
+    size: Callable[[np.ndarray], np.ndarray],
     confidence: float,
     resamples: int,
     seed: int,
 ) -> Point:
-    of_bias = np.array([biases[query] for query in common])
-    of_bias = np.abs(of_bias) if absolute else of_bias
+    of_bias = size(np.array([biases[query] for query in common]))
     of_use = np.array([utilities[query] for query in common])
     given: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     return Point(

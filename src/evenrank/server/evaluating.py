@@ -18,10 +18,9 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank.auditing.choosing import default_measures
-from evenrank.auditing.reading import direction, meaning
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context
+from evenrank.measures.base import BiasMeasure, Context, direction, meaning
 from evenrank.measures.document_groups import normal_groups, ordered_groups
 from evenrank.measures.groups import GroupMeasure
 from evenrank.measures.lists import RankedLists

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.auditing.reading import direction, meaning
+from evenrank.measures.base import direction, meaning
 from evenrank.measures.parse import Condition, parse
 from evenrank.server.rendering import render, report_style
 from evenrank.server.store import Observation

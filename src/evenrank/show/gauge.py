@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import Finding, side
+from evenrank.measures.base import leans
 from evenrank.measures.measurements import Measurement
-from evenrank.measures.rank_bias import RankBias
 from evenrank.show.measured_figures import first_runs
 
 CARDS = 12
@@ -55,7 +55,7 @@ def cards(audit: Audit) -> list[Card]:
             side=side(m, audit.groups),
             value=m.value,
             measurement=m,
-            gauge=_gauge(m, bound) if isinstance(measure, RankBias) and m.value is not None else None,
+            gauge=_gauge(m, bound) if leans(measure) and m.value is not None else None,
             findings=tuple(_within(f, audit.baseline) for f in audit.findings if f.run == m.run),
         )
         for m in rows

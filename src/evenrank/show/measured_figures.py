@@ -6,10 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from evenrank.auditing.reading import better, direction, short
 from evenrank.auditing.result import Audit
+from evenrank.measures.base import direction, good, is_bias, leans, short
 from evenrank.measures.measurements import Measurement
-from evenrank.measures.rank_bias import RankBias
 from evenrank.measures.reinforcement import Reinforcement
 from evenrank.show import charts
 from evenrank.show.figures import Figure, slug
@@ -59,9 +58,9 @@ def value_figures(audit: Audit) -> list[Figure]:
 
 
 def _family(m: Measurement) -> str:
-    if isinstance(m.measure, RankBias):
+    if leans(m.measure):
         return "lean"
-    return "share" if better(m.measure) == "high" and 0 <= (m.value or 0) <= 1 else "other"
+    return "share" if good(m.measure) == "high" and 0 <= (m.value or 0) <= 1 else "other"
 
 
 def _by_measure(audit: Audit) -> list[Measurement]:
@@ -99,12 +98,12 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
 
 def change_figures(audit: Audit) -> list[Figure]:
     found: list[Figure] = []
-    useful = next((m for m in audit.measures if better(m) == "high" and m.NAME == "nDCG"), None)
+    useful = next((m for m in audit.measures if not is_bias(m)), None)
     for measure in (audit.headline, useful):
         if measure is None:
             continue
         sides = None
-        if isinstance(measure, RankBias):
+        if leans(measure):
             of, against = measure.pair(audit.groups)
             sides = (against, of)
         for one in [c for c in audit.comparisons if c.measure == measure][:RUNS]:

@@ -9,9 +9,9 @@ from importlib import resources
 from typing import Any
 
 from evenrank.auditing import verdict
-from evenrank.auditing.reading import direction, is_bias, meaning, short
 from evenrank.auditing.result import Audit
 from evenrank.errors import InputError
+from evenrank.measures.base import direction, is_bias, meaning, short
 from evenrank.show import cells, gauge, sections
 from evenrank.show.charts.theme import LIGHT, configuration
 from evenrank.show.figures import embedded
@@ -66,7 +66,7 @@ def render(audit: Audit, **more: Any) -> str:
         "few": cells.few,
     }
     environment.filters |= {"minus": cells.minus, "upper_first": cells.upper_first}
-    environment.globals |= {"short": short, "meaning": meaning, "direction": direction, "is_bias": is_bias}
+    environment.globals.update(short=short, meaning=meaning, direction=direction, is_bias=is_bias)
     given = {figure.id: {"spec": figure.spec(), **figure.data()} for figure in everything}
     colours = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
     content = {
