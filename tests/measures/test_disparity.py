@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import InputError, association, disparity, stats
+from evenrank.data.files import writing
 from evenrank.measures.disparities import percent_of_lower
 
 GENDERS = {"m1": "male", "m2": "male", "m3": "male", "f1": "female", "f2": "female", "f3": "female"}
@@ -127,3 +128,22 @@ def test_one_table_is_split_by_gender_labels(tmp_path: Path) -> None:
     assert found.means == {"female": 1.5, "male": 3.5}
     with pytest.raises(InputError, match="needs genders"):
         association(file)
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.csv", "pairs.tsv.gz", "pairs.tsv.zst"])
+@pytest.mark.parametrize("head", ["", "male\tfemale\n"])
+def test_pairs_come_from_any_small_table(name: str, head: str, tmp_path: Path) -> None:
+    content = f"{head}m1\tf1\nm2\tf2\nm3\tf3\n"
+    with writing(tmp_path / name) as out:
+        out.write(content.replace("\t", "," if name.endswith("csv") else "\t").encode())
+    found = disparity(WORSE, QRELS, GENDERS, pairs=tmp_path / name)["run"]
+    given = disparity(WORSE, QRELS, GENDERS, pairs={"m1": "f1", "m2": "f2", "m3": "f3"})["run"]
+    assert found.paired == given.paired
+
+
+def test_pairs_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"missing.tsv: no such file"):
+        disparity(WORSE, QRELS, GENDERS, pairs=tmp_path / "missing.tsv")
+    (tmp_path / "three.tsv").write_text("m1\tf1\tx\n")
+    with pytest.raises(InputError, match=r"three.tsv:1: 3 columns; expected male<TAB>female"):
+        disparity(WORSE, QRELS, GENDERS, pairs=tmp_path / "three.tsv")

@@ -169,3 +169,35 @@ def test_files_of_triples_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{not json\n")
     with pytest.raises(er.InputError, match="JSONL"):
         even.triples(tmp_path / "bad.jsonl")
+
+
+def test_triples_of_a_file_stay_as_they_are_written(tmp_path: Path) -> None:
+    even = er.balance({"a": 1.0}, {"b": 1.0, "c": 7.0}, caliper=1)
+    gone = ['{"query_id": "c", "n": 1}'] * 200
+    kept = ['{"query_id":"a", "negatives": ["x", "y"], "late": {"score": 0.10}}', '{"query_id": "b"}']
+    (tmp_path / "t.jsonl").write_text("\n".join([*gone, *kept]))
+    even.write(tmp_path, triples=tmp_path / "t.jsonl")
+    assert (tmp_path / "triples.jsonl").read_text().splitlines() == kept
+    rows = even.triples(tmp_path / "t.jsonl").to_dicts()
+    assert rows[0]["negatives"] == ["x", "y"] and rows[0]["late"] == {"score": 0.1}
+    (tmp_path / "t.jsonl").write_text('{"query_id": "a"}\n{"n": 3}\n')
+    with pytest.raises(er.InputError, match=r"t.jsonl:2: triples need a query_id; found: n"):
+        even.write(tmp_path, triples=tmp_path / "t.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("query_id\tscore\na\t1\n\t2\n", ":3: query_id is empty"),
+        ("query_id\tdoc_id\tscore\na\tx\t1\na\tx\t2\n", ":3: repeats line 2"),
+        ("query_id\tscore\na\t1\nb\tn/a\n", ":3: score is 'n/a'; it must be a finite number"),
+        ("query_id\tscore\na\t1e999\n", ":2: score is '1e999'; it must be a finite number"),
+        ("query_id\tgamma\na\t1\n", ": scores need a header with query_id and score"),
+    ],
+)
+def test_a_table_of_scores_that_cannot_be_used_is_named(content: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.tsv"
+    path.write_text(content)
+    for read in (er.balance, er.association):
+        with pytest.raises(er.InputError, match=f"^{path}{problem}"):
+            read(path, {"b": 1.0} if read is er.balance else [1.0])

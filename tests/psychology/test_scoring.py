@@ -1,5 +1,6 @@
 """Scores of documents, balanced samples, and tables made elsewhere."""
 
+import gzip
 from collections import Counter
 from pathlib import Path
 
@@ -90,7 +91,12 @@ def test_a_table_for_each_gender_is_labelled_by_its_file_name(tmp_path: Path) ->
     [
         ("id_of_it,anger\n1,2\n", "needs a column query_id or doc_id"),
         ("query_id,word\n1,x\n", "needs a column of numbers"),
-        ("query_id,anger\n1,\n2,3\n", "cells without a number"),
+        ("query_id,anger\n1,\n2,3\n", "t.csv:2: the category 'anger' has cells without a number: ''"),
+        ("query_id,anger\n1,2\n2,n/a\n3,4\n", "t.csv:3: .*without a number: 'n/a'"),
+        ("query_id,anger\n1,2\n2,inf\n", "t.csv:3: .*without a number: 'inf'"),
+        ("query_id,anger\n1,2\n,3\n", "t.csv:3: query_id is empty"),
+        ("query_id,doc_id,anger\n1,a,2\n1,b,3\n1,a,4\n", "t.csv:4: repeats line 2"),
+        ("query_id,anger,anger\n1,2,3\n", "t.csv:1: the header names the column anger twice"),
     ],
 )
 def test_a_ready_table_that_cannot_be_used_is_refused(tmp_path: Path, content: str, problem: str) -> None:
@@ -98,3 +104,10 @@ def test_a_ready_table_that_cannot_be_used_is_refused(tmp_path: Path, content: s
     file.write_text(content)
     with pytest.raises(InputError, match=problem):
         read_scores(file)
+
+
+def test_a_text_beside_the_categories_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv.gz"
+    file.write_bytes(gzip.compress(b"query_id,query,file,anger\n007,1984,a.txt,2\n2,12,b,3\n"))
+    assert read_scores(file).columns == ["query_id", "anger"]
+    assert read_scores(file)["query_id"].to_list() == ["007", "2"]

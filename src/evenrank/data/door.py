@@ -141,7 +141,7 @@ def read(
     """
     if is_parquet(path):
         return parquet.frame(path), None
-    blocks = _line_blocks(path)
+    blocks = _line_blocks(path, limit=BYTES)
     lines = next(blocks)
     first = lines[0]
     if jsonl.is_json(path, first.encode()):
@@ -207,13 +207,13 @@ def is_parquet(path: Path) -> bool:
     return os.path.isfile(path) and files.magic(path) == parquet.MAGIC  # noqa: PTH113
 
 
-def _line_blocks(path: Path) -> Iterator[list[str]]:
+def _line_blocks(path: Path, *, limit: int | None = None) -> Iterator[list[str]]:
     """The lines of a file, some thousand at a time."""
     size = 0
     for raw in files.raw_blocks(path):
         size += raw.size
-        if size > BYTES:
-            problem = f"more than {BYTES >> 20} MB of text, too much for a table; give fewer rows, or Parquet"
+        if limit is not None and size > limit:
+            problem = f"more than {limit >> 20} MB of text, too much for a table; give fewer rows, or Parquet"
             raise InputError(problem, path=path)
         files.check_utf8(raw, path)
         yield [line.removesuffix("\r") for line in raw.tobytes().decode().split("\n")[:-1]]
@@ -320,7 +320,12 @@ def objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
     for block in _line_blocks(path):
         for line in block:
             number += 1
-            yield number, jsonl.parse_object(line.encode(), path, number), line
+            try:
+                found = jsonl.parse_object(line.encode())
+            except InputError as error:
+                problem = f"not readable as JSONL: {error.message}"
+                raise InputError(problem, path=path, line=number) from None
+            yield number, found, line
 
 
 def text(path: Path) -> str:

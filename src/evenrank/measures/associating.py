@@ -6,10 +6,8 @@ the BM25 score of a query with its relevant document, and rankers learn the easi
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,7 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank import stats
-from evenrank.data import tables
-from evenrank.data.files import reading
+from evenrank.data import door, tables
 from evenrank.errors import InputError
 from evenrank.stats import Comparison
 
@@ -122,7 +119,7 @@ def association(
     if male is None:
         if genders is None:
             raise InputError("one table of scores needs genders to tell female from male queries")
-        table = _table(female).join(tables.genders(genders), on="query_id")
+        table = tables.pair_scores(female).join(tables.genders(genders), on="query_id")
         sides = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in ("female", "male")}
     else:
         sides = {"female": _scores(female), "male": _scores(male)}
@@ -156,27 +153,6 @@ def association(
 
 
 def _scores(x: Any) -> NDArray[np.float64]:
-    if isinstance(x, str | os.PathLike | pl.DataFrame) or hasattr(x, "iloc"):
-        return _table(x)["score"].to_numpy()
+    if door.is_path(x) or door.is_frame(x):
+        return tables.pair_scores(x)["score"].to_numpy()
     return np.asarray(x, dtype=np.float64)
-
-
-def _table(x: Any) -> pl.DataFrame:
-    """``query_id`` and ``score``, one row for each query and relevant document."""
-    path = x if isinstance(x, str | os.PathLike) else None
-    if path is not None:
-        separator = "," if ".csv" in os.fspath(path) else "\t"
-        with reading(path):
-            try:
-                frame = pl.read_csv(Path(path), separator=separator, schema_overrides={"query_id": pl.String})
-            except pl.exceptions.PolarsError as error:
-                reason = str(error).splitlines()[0]
-                raise InputError(f"not readable as a table: {reason}", path=path) from None
-    else:
-        frame = x if isinstance(x, pl.DataFrame) else pl.from_pandas(x)
-    if not {"query_id", "score"} <= set(frame.columns):
-        found = ", ".join(frame.columns[:6])
-        raise InputError(f"scores need a header with query_id and score; found: {found}", path=path)
-    if not frame["score"].dtype.is_numeric():
-        raise InputError("the column score holds something else than numbers", path=path)
-    return frame.select(pl.col("query_id").cast(pl.String), pl.col("score").cast(pl.Float64))

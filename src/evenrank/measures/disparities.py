@@ -6,10 +6,8 @@ Disparities in Neural Rankers, SIGIR 2022; there U is MRR@10.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from ir_measures.measures import Measure
 
 import evenrank
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data import door, tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure
 from evenrank.measures.effectiveness import effectiveness
@@ -318,22 +316,12 @@ def _change(before: Disparity, after: Disparity, confidence: float, draws: int, 
 
 
 def _pairs(pairs: Any) -> list[tuple[str, str]]:
-    if isinstance(pairs, str | os.PathLike):
-        lines = Path(pairs).read_text(encoding="utf-8").splitlines()
-        rows: Iterable[Any] = [line.replace(",", "\t").split("\t") for line in lines if line.strip()]
-        rows = [row for row in rows if [cell.strip().lower() for cell in row] != ["male", "female"]]
-    elif isinstance(pairs, Mapping):
-        rows = pairs.items()
-    elif isinstance(pairs, pl.DataFrame):
-        rows = pairs.iter_rows()
-    else:
-        rows = pairs
-    found = []
-    for row in rows:
-        cells = [str(cell).strip() for cell in row]
-        if len(cells) != 2:
-            raise InputError(f"a pair is a male and a female query, found {len(cells)} columns")
-        found.append((cells[0], cells[1]))
+    """Matched queries, the male one first, out of a file (with or without a header) or any table."""
+    names = {"male": ("male",), "female": ("female",)}
+    if isinstance(pairs, pl.DataFrame) and pairs.width == 2 and not {*names} <= {*pairs.columns}:
+        pairs = pairs.rows()
+    table = door.table(pairs, names, layouts=[("male", "female")])
+    found = list(zip(*(table.ids(name).str.strip_chars() for name in names), strict=True))
     if not found:
-        raise InputError("there are no pairs of queries")
+        raise table.error("there are no pairs of queries")
     return found

@@ -71,14 +71,10 @@ def full_targets(lists: Mapping[str, list[str | None]], features: tuple[str, ...
 
 
 def read_targets(targets: Any, shown: tuple[str, ...]) -> Targets:
-    path, line = None, None
-    if is_path(targets):
-        path = targets
-        table, line = door.read(path)
-    elif isinstance(targets, Mapping):
+    if isinstance(targets, Mapping):
         return _of_mapping(targets, shown)
-    else:
-        table = _as_table(targets)
+    opened = door.table(targets)
+    table, path, line = opened.frame, opened.path, opened.line
     query_at = next((name for name in QUERY if name in table.columns), None)
     if query_at is None:
         raise InputError(f"no column query; found {listing(table.columns)}", path=path)
@@ -99,14 +95,6 @@ def read_targets(targets: Any, shown: tuple[str, ...]) -> Targets:
     how = "given" if path is None else os.path.basename(path)  # noqa: PTH119
     sizes = _populations(table, path, line) if POPULATION in table.columns else None
     return Targets(shares, tuple(given.values()), how, sizes)
-
-
-def _as_table(targets: Any) -> pl.DataFrame:
-    if isinstance(targets, pl.DataFrame):
-        return targets
-    if hasattr(targets, "iloc"):
-        return pl.DataFrame({str(name): targets[name].tolist() for name in targets.columns}, strict=False)
-    raise InputError(f"{show(targets)} is no table of targets; give a path, a frame, a dict or 'full'")
 
 
 def _of_mapping(targets: Mapping[Any, Any], shown: tuple[str, ...]) -> Targets:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.data.files import reading
 from evenrank.errors import InputError
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
-
-SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64})
 
 
 def association_scores(
@@ -61,49 +56,15 @@ def score_table(scores: Any, male: Any, genders: Any) -> tuple[pl.DataFrame, lis
     if male is not None:
         if genders is not None:
             raise InputError("two tables of scores are the female and the male queries; leave genders out")
-        sides = {"female": _read(scores), "male": _read(male)}
+        sides = {"female": tables.pair_scores(scores), "male": tables.pair_scores(male)}
         both = set(sides["female"]["query_id"]) & set(sides["male"]["query_id"])
         if both:
             raise InputError(f"query {min(both)} is in the scores of both genders")
         return pl.concat([side.with_columns(gender=pl.lit(g)) for g, side in sides.items()]), []
     if genders is None:
         raise InputError("one table of scores needs genders to tell female from male queries")
-    table = _read(scores).join(tables.genders(genders), on="query_id", how="left", maintain_order="left")
+    labels = tables.genders(genders)
+    table = tables.pair_scores(scores).join(labels, on="query_id", how="left", maintain_order="left")
     chosen = table["gender"].is_in(["female", "male"]).fill_null(False)
     rest = table.filter(~chosen)["query_id"].unique(maintain_order=True).to_list()
     return table.filter(chosen), rest
-
-
-def _read(x: Any) -> pl.DataFrame:
-    """``query_id``, ``doc_id`` (null where not known) and ``score``, one row for each pair."""
-    path = x if isinstance(x, str | os.PathLike) else None
-    if path is not None:
-        separator = "," if ".csv" in Path(path).suffixes else "\t"
-        with reading(path):
-            try:
-                ids = {"query_id": pl.String, "doc_id": pl.String}
-                frame = pl.read_csv(Path(path), separator=separator, schema_overrides=ids)
-            except pl.exceptions.PolarsError as error:
-                reason = str(error).splitlines()[0]
-                raise InputError(f"not readable as a table: {reason}", path=path) from None
-    elif isinstance(x, Mapping):
-        frame = pl.DataFrame({"query_id": list(map(str, x)), "score": [float(v) for v in x.values()]})
-    elif isinstance(x, pl.DataFrame):
-        frame = x
-    elif hasattr(x, "iloc"):
-        frame = pl.from_pandas(x)
-    else:
-        raise InputError("scores are a table or file with query_id and score, or a dict")
-    if not {"query_id", "score"} <= set(frame.columns):
-        found = ", ".join(frame.columns[:6])
-        raise InputError(f"scores need a header with query_id and score; found: {found}", path=path)
-    if not frame["score"].dtype.is_numeric():
-        raise InputError("the column score holds something else than numbers", path=path)
-    if "doc_id" not in frame.columns:
-        frame = frame.with_columns(doc_id=pl.lit(None, pl.String))
-    frame = frame.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
-    bad = ~frame["score"].is_finite().fill_null(False)
-    if bad.any():
-        row = bad.arg_true()[0] + 2
-        raise InputError("a score is no finite number", path=path, line=row if path else None)
-    return frame

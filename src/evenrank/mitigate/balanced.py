@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from evenrank.data import tables
-from evenrank.data.files import reading, writing
+from evenrank.data import door, tables
+from evenrank.data.columns import listing
+from evenrank.data.files import one_line, writing
 from evenrank.errors import InputError
 from evenrank.measures.associating import Association
 
@@ -68,9 +70,9 @@ class Balanced:
 
     def triples(self, x: Any) -> pl.DataFrame:
         """Of these triples (a table with ``query_id``) those of queries that stay."""
-        frame = x if isinstance(x, pl.DataFrame) else _read_triples(x)
+        frame = x if isinstance(x, pl.DataFrame) else _as_frame([found for found, _ in _triples(x)], x)
         if "query_id" not in frame.columns:
-            raise InputError(f"triples need a column query_id; found: {', '.join(frame.columns[:6])}")
+            raise InputError(f"triples need a column query_id; found: {listing(frame.columns, 6)}")
         return frame.filter(pl.col("query_id").cast(pl.String).is_in(self._query_ids()))
 
     def report(self) -> dict[str, Any]:
@@ -115,7 +117,7 @@ class Balanced:
             rows = self.qrels(qrels).iter_rows()
             content["qrels.txt"] = "".join(f"{q} 0 {d} {relevance}\n" for q, d, relevance in rows)
         if triples is not None:
-            content["triples.jsonl"] = self.triples(triples).write_ndjson()
+            content["triples.jsonl"] = self._triple_lines(triples)
         if not content:
             content["query_ids.txt"] = "".join(f"{each}\n" for each in self._query_ids())
         if genders:
@@ -126,18 +128,34 @@ class Balanced:
                 file.write(text.encode())
         return [to / name for name in content]
 
+    def _triple_lines(self, x: Any) -> str:
+        """The triples that stay, as JSONL; those of a file as they are written there."""
+        if not door.is_path(x):
+            return self.triples(x).write_ndjson()
+        staying = set(self._query_ids())
+        return "".join(f"{line}\n" for found, line in _triples(x) if str(found["query_id"]) in staying)
+
     def _query_ids(self) -> list[str]:
         """The queries that stay, in the order of the scores: a query stays if one of its pairs does."""
         kept = self.scores.filter(pl.col("query_id").is_in(self.kept["query_id"].unique().to_list()))
         return [*kept["query_id"].unique(maintain_order=True).to_list(), *self.neither]
 
 
-def _read_triples(path: Any) -> pl.DataFrame:
-    with reading(path):
-        try:
-            return pl.read_ndjson(path)
-        except pl.exceptions.PolarsError as error:
-            raise InputError(f"not readable as JSONL: {str(error).splitlines()[0]}", path=path) from None
+def _triples(path: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """The triples of a JSONL file, each with the line it stands on."""
+    for number, found, line in door.objects(path):
+        if not isinstance(found.get("query_id"), str | int):
+            problem = f"triples need a query_id; found: {listing(found, 6)}"
+            raise InputError(problem, path=path, line=number)
+        yield found, line
+
+
+def _as_frame(rows: list[dict[str, Any]], path: Any) -> pl.DataFrame:
+    """A column for each field of any row; a field that is of two kinds has no column to stand in."""
+    try:
+        return pl.DataFrame(rows, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"its fields make no table: {one_line(error)}", path=path) from None
 
 
 def _short(found: Association) -> dict[str, Any]:

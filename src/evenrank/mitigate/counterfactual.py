@@ -18,9 +18,9 @@ import polars as pl
 import pyarrow as pa
 
 import evenrank
-from evenrank.data import tables
+from evenrank.data import door, tables
 from evenrank.data.blocks import Block
-from evenrank.data.files import reading
+from evenrank.data.columns import listing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
 from evenrank.mitigate.counterfactual_result import Counterfactual, summarised
@@ -201,23 +201,16 @@ def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, p
 
 def _variants(x: Any, searched: Index) -> pl.DataFrame:
     """Given pairs of documents, the female one first."""
-    frame = x if isinstance(x, pl.DataFrame) else _read_variants(x)
-    if not {"female", "male"} <= set(frame.columns):
-        raise InputError(f"variants need the columns female and male; found: {', '.join(frame.columns[:6])}")
-    pairs = frame.select(doc_id=pl.col("female").cast(pl.String), mirror_id=pl.col("male").cast(pl.String))
+    table = door.table(x)
+    found = table.frame.columns
+    if not {"female", "male"} <= set(found):
+        raise table.error(f"variants need the columns female and male; found: {listing(found, 6)}")
+    pairs = pl.DataFrame({"doc_id": table.ids("female"), "mirror_id": table.ids("male")})
     for column in pairs:
         missing = column.filter(pl.Series(searched.numbers(column.to_list())) < 0)
         if len(missing):
             raise InputError(f"variants name the document {missing[0]}, which the collection lacks")
     return pairs.with_columns(lean=pl.lit("female"))
-
-
-def _read_variants(path: Any) -> pl.DataFrame:
-    with reading(path):
-        try:
-            return pl.read_csv(path, separator="\t", infer_schema=False)
-        except pl.exceptions.PolarsError as error:
-            raise InputError(f"not readable as TSV: {str(error).splitlines()[0]}", path=path) from None
 
 
 def _paired(

@@ -13,6 +13,7 @@ import polars as pl
 
 import evenrank
 from evenrank.data import tables
+from evenrank.data.columns import show
 from evenrank.errors import InputError
 from evenrank.measures.fingerprint import fingerprint
 from evenrank.psychology.comparing import Characteristic, bars, chosen, compare
@@ -135,7 +136,10 @@ def audit_judgments(
     by_query = table is not None and "doc_id" not in table.columns
     facts: dict[str, Any] = {"evenrank": evenrank.__version__, "balance": balance, "seed": seed}
     if table is not None and "gender" in table.columns and genders is None:
-        labels = table.select("query_id", "gender").unique("query_id", maintain_order=True)
+        labels = table.select("query_id", "gender").unique(maintain_order=True)
+        torn = labels.filter(pl.col("query_id").is_duplicated())["query_id"]
+        if len(torn):
+            raise InputError(f"query {show(torn[0])} is in the scores of two genders; give each its own id")
     elif genders is None:
         raise InputError("whose queries are female and male? give genders")
     else:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID
-from evenrank.data.files import reading
+from evenrank.data import door
+from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, listing, show
 from evenrank.data.labels import normal_gender
 from evenrank.errors import InputError
 from evenrank.psychology.scoring import categories, with_concerns
@@ -46,16 +46,8 @@ def _gender(name: str) -> str:
 
 
 def _one(x: Any) -> pl.DataFrame:
-    path: str | os.PathLike[str] | None = None
-    if isinstance(x, str | os.PathLike):
-        path = x
-        frame = _read(Path(x))
-    elif isinstance(x, pl.DataFrame):
-        frame = x
-    elif hasattr(x, "iloc"):
-        frame = pl.from_pandas(x)
-    else:
-        raise InputError(f"a table of scores is a file or a frame, not {type(x).__name__}")
+    table = door.table(x)
+    frame = table.frame
     ids = {"query_id": QUERY_ID, "doc_id": DOC_ID, "gender": GENDER}
     names: dict[str, str] = {}
     for ours, known in ids.items():
@@ -63,43 +55,42 @@ def _one(x: Any) -> pl.DataFrame:
         if match is not None and match not in names:
             names[match] = ours
     if not {"query_id", "doc_id"} & set(names.values()):
-        found = ", ".join(frame.columns[:8])
-        raise InputError(f"a table of scores needs a column query_id or doc_id; found: {found}", path=path)
+        found = listing(frame.columns, 8)
+        raise table.error(f"a table of scores needs a column query_id or doc_id; found: {found}")
     scored = renamed(column for column in frame.columns if column not in names)
-    frame = frame.rename({**names, **scored})
-    keys = [name for name in ids if name in frame.columns]
-    held = categories(frame.drop(keys))
+    table = replace(table, frame=frame.rename({**names, **scored}))
+    keys = [name for name in ids if name in table.frame.columns]
+    numbers = _numbers(replace(table, frame=table.frame.drop(keys)))
+    held = categories(numbers)
     if not held:
-        raise InputError("a table of scores needs a column of numbers for each category", path=path)
-    bad = [name for name in held if not frame[name].cast(pl.Float64).is_finite().fill_null(False).all()]
-    if bad:
-        raise InputError(f"the category {bad[0]!r} has cells without a number", path=path)
-    frame = frame.select(
-        *(pl.col(key).cast(pl.String) for key in keys), *(pl.col(name).cast(pl.Float64) for name in held)
-    )
-    if "gender" in frame.columns:
+        raise table.error("a table of scores needs a column of numbers for each category")
+    frame = pl.DataFrame([*(table.ids(key) for key in keys), *numbers.select(held)])
+    if "doc_id" in keys:
+        replace(table, frame=frame).once(*(key for key in keys if key != "gender"))
+    if "gender" in keys:
         frame = frame.with_columns(pl.col("gender").map_elements(normal_gender, return_dtype=pl.String))
     return frame
 
 
-def _read(path: Path) -> pl.DataFrame:
-    with reading(path):
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path)
-        separator = "\t" if ".tsv" in path.name else ","
-        try:
-            frame = pl.read_csv(path, separator=separator, infer_schema_length=None)
-        except pl.exceptions.PolarsError as error:
-            raise InputError(f"not readable as a table: {str(error).splitlines()[0]}", path=path) from None
-    known = {name.lower(): name for name in frame.columns}
-    # Ids are text: 001 stays 001.
-    text = [known[name] for name in (*QUERY_ID, *DOC_ID) if name in known]
-    if not text:
-        return frame
-    ids = pl.read_csv(
-        path, separator=separator, columns=text, schema_overrides=dict.fromkeys(text, pl.String)
-    )
-    return frame.with_columns(ids)
+def _numbers(table: door.Table) -> pl.DataFrame:
+    """The columns that hold numbers, most cells at least; a cell among them that is none is refused."""
+    columns = []
+    for column in table.frame:
+        kind = column.dtype
+        if not (kind.is_numeric() or kind == pl.String):
+            continue
+        parsed = column.cast(pl.Float64, strict=False)
+        good = parsed.is_finite().fill_null(False)
+        if kind == pl.String and (column.name.lower() in QUERY_TEXT or 2 * good.sum() < len(good)):
+            continue  # a text, such as the query's or a file's name
+        table.refuse(
+            ~good,
+            lambda row, column=column: (  # type: ignore[misc]
+                f"the category {show(column.name)} has cells without a number: {show(column[row])}"
+            ),
+        )
+        columns.append(parsed)
+    return pl.DataFrame(columns)
 
 
 def _stacked(parts: list[pl.DataFrame]) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenrank.data import files, tables
+from evenrank.data import door, tables
 from evenrank.data.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
 from evenrank.data.labels import SPELLINGS, plain
 from evenrank.errors import InputError
@@ -280,35 +280,16 @@ def _ballots(sheet: _Sheet, number: int, *, several: bool) -> Iterator[_Ballot]:
 def _read(sheet: Any) -> _Sheet:
     """A sheet as text cells, with line numbers."""
     if not isinstance(sheet, str | PathLike):
-        frame = sheet if isinstance(sheet, pl.DataFrame) else pl.from_pandas(sheet)
+        frame = door.table(sheet).frame
         rows = [["" if x is None else str(x) for x in row] for row in frame.iter_rows()]
         return _Sheet(None, [name.strip().lower() for name in frame.columns], list(enumerate(rows, 1)))
     path = fspath(sheet)
-    raw = files.whole(path)
-    files.check_utf8(raw, path, line=1)
-    lines = io.StringIO(raw.tobytes().decode(), newline="")
-    first = lines.readline().strip().lower()
-    for separator in "\t;,":
-        names = [name.strip() for name in next(csv.reader([first], delimiter=separator))]
-        if len(names) > 1 and set(names) & set(QUERY_ID):
-            break
-    else:
+    read = door.sheet(path, QUERY_ID)
+    if read is None:
         raise InputError(
             "the first line must name the columns: query_id, text, annotator_1 …", path=path, line=1
         )
-    reader = csv.reader(lines, delimiter=separator)
-    found, line = [], 2
-    try:
-        for cells in reader:
-            if any(map(str.strip, cells)):  # spreadsheets leave empty rows
-                if len(cells) != len(names):
-                    wrong = f"found {len(cells)} columns where the header has {len(names)}"
-                    raise InputError(wrong, path=path, line=line)
-                found.append((line, cells))
-            line = reader.line_num + 2
-    except csv.Error as error:
-        raise InputError(f"cannot be read: {error}", path=path, line=line) from None
-    return _Sheet(path, names, found)
+    return _Sheet(path, *read)
 
 
 def _legal(classes: Sequence[str]) -> dict[str, str]:

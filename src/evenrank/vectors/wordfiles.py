@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from evenrank.data.files import reading
+from evenrank.data import door
+from evenrank.data.columns import show
 from evenrank.errors import InputError
 from evenrank.vectors.wordsets import Pair
 
@@ -17,13 +17,13 @@ Source = str | os.PathLike[str]
 
 def read_words(path: Source) -> list[str]:
     """Words from a file: one on each line, where ``#`` begins a remark; or a JSON list."""
-    text = _text(path)
+    text = door.text(path)
     if text.lstrip().startswith("["):
         words = _json(text, path)
         if not all(isinstance(word, str) and word for word in words):
             raise InputError("expected a list of words", path=path)
     else:
-        words = [line for _, line in _lines(text)]
+        words = [line for _, line in door.lines(path)]
     if not words:
         raise InputError("there are no words in it", path=path)
     return words
@@ -34,15 +34,15 @@ def read_pairs(path: Source) -> tuple[Pair, ...]:
 
     Lines that begin with ``#`` are remarks.
     """
-    text = _text(path)
+    text = door.text(path)
     if text.lstrip().startswith("["):
         return check_pairs(_json(text, path), path=path)
     pairs: list[Pair] = []
-    for number, line in _lines(text):
+    for number, line in door.lines(path):
         separator = "\t" if "\t" in line else "," if "," in line else None
         words = [word.strip() for word in line.split(separator)]
         if len(words) != 2 or not all(words):
-            raise InputError(f"expected two words, found {line!r}", path=path, line=number)
+            raise InputError(f"expected two words, found {show(line)}", path=path, line=number)
         pairs.append((words[0], words[1]))
     return check_pairs(pairs, path=path)
 
@@ -53,27 +53,11 @@ def check_pairs(pairs: Iterable[Any], *, path: Source | None = None) -> tuple[Pa
     for pair in pairs:
         words = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else ()
         if len(words) != 2 or not all(isinstance(word, str) and word for word in words):
-            raise InputError(f"expected pairs of two words, found {pair!r}", path=path)
+            raise InputError(f"expected pairs of two words, found {show(pair)}", path=path)
         found[words[0], words[1]] = None
     if not found:
         raise InputError("there are no pairs of words", path=path)
     return tuple(found)
-
-
-def _text(path: Source) -> str:
-    with reading(path):
-        content = Path(path).read_bytes()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("bytes that are not UTF-8", path=path, line=line) from None
-
-
-def _lines(text: str) -> list[tuple[int, str]]:
-    """The lines that hold something, and their numbers."""
-    stripped = ((number, line.strip()) for number, line in enumerate(text.split("\n"), start=1))
-    return [(number, line) for number, line in stripped if line and not line.startswith("#")]
 
 
 def _json(text: str, path: Source) -> list[Any]:

@@ -12,13 +12,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from evenrank.data import door
 from evenrank.data.columns import show
-from evenrank.data.files import reading
 from evenrank.errors import InputError
 from evenrank.text.tokenizer import unicode_tables
 
@@ -243,7 +242,5 @@ def read_stop_words(source: str | os.PathLike[str] | Iterable[str] | None) -> fr
     if isinstance(source, str) and source == "lucene":
         return LUCENE_STOP_WORDS
     if isinstance(source, (str, os.PathLike)):
-        with reading(source):
-            lines = Path(source).read_text(encoding="utf-8-sig").splitlines()
-        return frozenset(line.strip().lower() for line in lines if line.strip() and not line.startswith("#"))
+        return frozenset(line.lower() for _, line in door.lines(source))
     return frozenset(word.lower() for word in source)

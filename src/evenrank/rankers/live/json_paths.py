@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from evenrank.data import door
 from evenrank.data.columns import listing, show
-from evenrank.data.files import reading
 from evenrank.errors import InputError
 
 MISSING = object()
@@ -50,8 +49,7 @@ def template(setting: str, text: str) -> Any:
     """JSON with `{query}` and `{depth}` in it, from a text or, as `@path`, from a file."""
     path = text[1:] if text.startswith("@") else None
     if path is not None:
-        with reading(path):
-            text = Path(path).read_text(encoding="utf-8")
+        text = door.text(path)
     try:
         return json.loads(text)
     except ValueError as error:
