@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import evenrank as er
@@ -13,6 +16,7 @@ from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.measures.parse import parse_condition
+from evenrank.rankers.live.answers import Answers, Hit, listed
 from evenrank.server.monitor import Watch, alerts, observe, seconds
 from evenrank.server.searching import Service
 from evenrank.server.store import Observation, Store, Value
@@ -152,3 +156,123 @@ def test_what_cannot_be_checked_is_an_alert() -> None:
 
 def test_periods() -> None:
     assert [seconds(text) for text in ("30s", "1.5h", "1d", "2w")] == [30, 5400, 86_400, 1_209_600]
+
+
+def test_queries_that_are_not_asked_do_not_count(engine: str, tmp_path: Path) -> None:
+    asked = tmp_path / "some.tsv"
+    lines = Path(QUERIES).read_text().splitlines(keepends=True)
+    asked.write_text("".join(lines[: len(lines) // 2]))
+    qrels = demo.folder() / "qrels.txt"
+    seen = observe(Watch.of(engine, asked, ["nDCG@10"], qrels=qrels))
+    (value,) = seen.values
+    run = er.search(engine, asked, depth=10)
+    judged = er.load(demo.folder()).qrels
+    own = judged.filter(
+        judged["query_id"].is_in(er.load(demo.folder()).queries["query_id"].head(seen.queries).implode())
+    )
+    expected = er.measure(run, ["nDCG@10"], qrels=own)["nDCG@10"]
+    assert value.value == pytest.approx(expected.value) and value.queries == expected.queries == seen.queries
+
+
+def test_judgments_reach_every_text_of_a_document() -> None:
+    """An engine that cuts snippets to the query shows one document with many texts."""
+    hits = {query: [Hit("a", 2.0, None, f"snippet for {query}"), Hit("b", 1.0, None, "b")] for query in "xyz"}
+    answers = Answers(
+        pl.concat([listed(query, each, 10).frame for query, each in hits.items()]), empty=("nothing",)
+    )
+    judged = {"x": {"a": 1}, "y": {"a": 1}, "nothing": {"a": 1}, "never asked": {"a": 1}}
+    run, _ = answers.shown()
+    assert er.measure(run, ["P@1"], qrels=answers.judged(judged))["P@1"].per_query() == {
+        "x": 1.0,
+        "y": 1.0,
+        "nothing": 0.0,
+    }
+
+
+def test_genders_choose_the_queries(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    genders = str(demo.folder() / "genders.tsv")
+    seen = observe(Watch.of(engine, QUERIES, ["ARaB@10"], genders=genders))
+    run = er.search(engine, QUERIES, depth=10)
+    docs = demo.folder() / "docs.tsv"
+    expected = er.measure(run, ["ARaB@10"], docs=docs, queries=QUERIES, genders=genders)["ARaB@10"]
+    assert (
+        seen.values[0].value == pytest.approx(expected.value) and seen.values[0].queries == expected.queries
+    )
+    assert seen.source.endswith(", neutral queries")
+    assert once("--engine", engine, "--genders", genders, "--db", str(tmp_path / "bias.db")) == 0
+    assert main(["monitor", "--db", str(tmp_path / "bias.db"), "--history", "--format", "json"]) == 0
+    assert (
+        json.loads(capsys.readouterr().out)["observations"][0]["measures"][0]["queries"] == expected.queries
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("htp://shop/?q={query}", "not the URL of an engine"),
+        ("http://no-such-host.invalid/?q={query}", "no such host"),
+        ("http://localhost/", "write {query}"),
+        ("sqlite:///missing.db?table=docs", "no such file"),
+        ("sqlite:///missing.db?tabel=docs", "did you mean table"),
+        ("ENGINE&id=nothing", "no such column"),
+    ],
+)
+def test_a_mistyped_address_is_refused_before_anything_is_stored(
+    engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str, message: str
+) -> None:
+    db = tmp_path / "new.db"
+    assert once("--engine", address.replace("ENGINE", engine), "--set", "retries=0", "--db", str(db)) == 2
+    assert message in capsys.readouterr().err
+    assert not db.exists()
+
+
+def test_an_engine_that_was_there_and_is_gone_is_an_observation(tmp_path: Path) -> None:
+    shop, db = tmp_path / "shop.db", tmp_path / "bias.db"
+    with sqlite3.connect(shop) as made:
+        made.execute("CREATE VIRTUAL TABLE docs USING fts5(doc_id UNINDEXED, text)")
+        made.execute("INSERT INTO docs VALUES ('d1', 'she is a nurse')")
+    given = ["monitor", "--engine", f"sqlite:///{shop}", "--db", str(db), "--once"]
+    (tmp_path / "q.tsv").write_text("q1\tnurse\n")
+    assert main([*given, "--queries", str(tmp_path / "q.tsv")]) == 0
+    shop.unlink()
+    assert main([*given, "--queries", str(tmp_path / "q.tsv")]) == 2
+    with Store(db) as store:
+        first, second = store.history()
+    assert first.values and second.problem is not None and "no such file" in second.problem
+
+
+def test_one_odd_row_does_not_stop_the_monitor(tmp_path: Path) -> None:
+    shop = tmp_path / "shop.db"
+    with sqlite3.connect(shop) as made:
+        made.execute("CREATE VIRTUAL TABLE docs USING fts5(doc_id UNINDEXED, text)")
+        made.execute("INSERT INTO docs VALUES ('d1', 'she is a nurse')")
+        made.execute("INSERT INTO docs VALUES (CAST(x'64ff' AS TEXT), CAST(x'6e75727365ff206865' AS TEXT))")
+        made.execute("INSERT INTO docs VALUES (CAST(x'64fe' AS TEXT), x'6e75727365')")
+    seen = observe(Watch.of(f"sqlite:///{shop}", {"q": "nurse"}, ["RaB@10"]))
+    assert seen.problem is None and seen.answered == 1
+    found = er.search(f"sqlite:///{shop}", {"q": "nurse"})["doc_id"].to_list()
+    assert {"d1", "d\\xff"} <= set(found)
+    with Store(tmp_path / "bias.db") as store:
+        store.add(observation(1, 0.1))
+    with sqlite3.connect(tmp_path / "bias.db") as kept:
+        kept.execute("UPDATE observation SET source = CAST(x'ff' AS TEXT)")
+    with Store(tmp_path / "bias.db") as store:
+        assert store.history()[0].source == "\ufffd"
+
+
+_OPEN = """
+import sys, pathlib
+from evenrank.server.store import Observation, Store
+for number in range(int(sys.argv[2])):
+    with Store(pathlib.Path(sys.argv[1]) / f"{number}.db") as store:
+        store.add(Observation("t", "s", 1, 1))
+"""
+
+
+def test_processes_that_open_a_new_file_together_all_succeed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _OPEN, str(tmp_path), "15"]
+    started = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate()[1] for process in started] == [""] * 4
+    for number in range(15):
+        with Store(tmp_path / f"{number}.db") as store:
+            assert len(store.history()) == 4

@@ -39,6 +39,10 @@ def monitor_command(
         typer.Option(metavar="CONDITION", help="Raise an alarm if it holds: 'abs(ARaB@10)>0.1'; repeatable."),
     ] = None,
     qrels: Annotated[str | None, typer.Option(metavar="QR", help="Judgments, for effectiveness.")] = None,
+    genders: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|predict", help="Gender of each query; bias is then that of neutral ones."),
+    ] = None,
     lexicon: Annotated[str, typer.Option(metavar="L", help="Words of each group.")] = "rekabsaz2020",
     depth: Annotated[int, typer.Option(min=1, help="Results per query.")] = 10,
     once: Annotated[
@@ -74,14 +78,21 @@ def monitor_command(
         with Store(db, create=False) as store:
             _look_back(store, page, fail_if or [], form if history else None)
         return 0
-    watch = _watch(queries, engine, index, ranker, given, measure, fail_if, qrels, lexicon, depth)
+    watch = _watch(queries, engine, index, ranker, given, measure, fail_if, qrels, genders, lexicon, depth)
+    known = False
+    if db.exists():
+        with Store(db) as store:
+            known = store.knows(watch.source)
+    elif not db.parent.is_dir():
+        raise InputError("there is no such folder", path=db.parent)
+    due = time.monotonic()
+    seen = _seen(watch, known)
     with Store(db) as store:
-        due = time.monotonic()
-        code = _observe(watch, store, page)
+        code = _keep(watch, seen, store, page)
         while period is not None:
             due += period * max(1, math.ceil((time.monotonic() - due) / period))  # what was missed is missed
             time.sleep(due - time.monotonic())
-            _observe(watch, store, page)
+            _keep(watch, _seen(watch, True), store, page)
         if history:
             _look_back(store, None, [], form)
     return code
@@ -96,9 +107,11 @@ def _watch(
     measure: list[str] | None,
     fail_if: list[str] | None,
     qrels: str | None,
+    genders: str | None,
     lexicon: str,
     depth: int,
 ) -> Watch:
+    from evenrank.cli.classify import genders_or_predicted
     from evenrank.rankers.catalogue import parse_settings
     from evenrank.server.monitor import Watch
 
@@ -106,7 +119,7 @@ def _watch(
         raise InputError("name the queries to ask: --queries Q")
     if (engine is None) == (index is None):
         raise InputError("name what to ask: either --engine URL or --index IDX")
-    return Watch.of(
+    watch = Watch.of(
         engine or index,
         queries,
         measure or (),
@@ -116,15 +129,23 @@ def _watch(
         depth=depth,
         lexicon=lexicon,
         qrels=qrels,
+        genders=genders_or_predicted(genders, queries),
     )
+    watch.opened()
+    return watch
 
 
-def _observe(watch: Watch, store: Store, page: Path | None) -> int:
-    """One observation, kept and told. 1: a bound is exceeded; 2: nothing could be measured."""
-    from evenrank.server.monitor import alerts, observe
+def _seen(watch: Watch, known: bool) -> Observation:
+    from evenrank.server.monitor import observe
 
     with progress_bar("asking", counted=True) as progress:
-        seen = observe(watch, progress=progress)
+        return observe(watch, progress=progress, known=known)
+
+
+def _keep(watch: Watch, seen: Observation, store: Store, page: Path | None) -> int:
+    """One observation, kept and told. 1: a bound is exceeded; 2: nothing could be measured."""
+    from evenrank.server.monitor import alerts
+
     store.add(seen)
     note(_line(seen))
     found = alerts(watch, seen)

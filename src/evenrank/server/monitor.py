@@ -17,9 +17,12 @@ from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress
 from evenrank.rankers.catalogue import ranker_for
+from evenrank.rankers.index import as_index
+from evenrank.rankers.live.calls import EngineDown
 from evenrank.rankers.live.ranker import LiveRanker
 from evenrank.rankers.live.secrets import hidden
 from evenrank.server.store import Observation, Value
+from evenrank.text.lexicon import lexicon
 
 MEASURES = ("ARaB@10", "RaB@10", "NFaiRR@10")
 SHORTEST = 10
@@ -39,6 +42,10 @@ class Watch:
         How the index is searched; for an engine only settings.
     conditions
         What must not hold: ``abs(ARaB@10)>0.1``.
+    qrels
+        Judgments; those of queries that are not asked are left aside.
+    genders, only
+        Labels of the queries, and which of them bias is measured on: neutral ones, unless told otherwise.
     """
 
     where: Any
@@ -50,6 +57,8 @@ class Watch:
     depth: int = 10
     lexicon: Any = "rekabsaz2020"
     qrels: Any = None
+    genders: Any = None
+    only: str | None = None
 
     @classmethod
     def of(
@@ -58,32 +67,55 @@ class Watch:
         """A watch out of texts; a mistake in them is found before the engine is asked."""
         conditions = tuple(parse_condition(one) for one in fail_if)
         wanted: list[str | Measure] = [*(measures or MEASURES), *(one.measure for one in conditions)]
-        return cls(where, tables.queries(queries), tuple(listed_measures(wanted)), conditions, **more)
+        asked = tables.queries(queries)
+        if more.get("qrels") is not None:
+            more["qrels"] = tables.qrels(more["qrels"])
+        if more.get("genders") is not None:
+            more["genders"] = tables.genders(more["genders"])
+        more["lexicon"] = lexicon(more.get("lexicon", cls.lexicon))
+        return cls(where, asked, tuple(listed_measures(wanted)), conditions, **more)
+
+    def opened(self) -> Any:
+        """The ranker; an address that cannot be one, or an unknown setting, is refused here."""
+        return ranker_for(self.where, self.ranker, **(self.settings or {}))
 
     @property
     def source(self) -> str:
         """What is asked, without passwords."""
         engine = isinstance(self.where, str) and "://" in self.where
-        return hidden(self.where) if engine else f"{self.where} ({self.ranker})"
+        named = hidden(self.where) if engine else f"{self.where} ({self.ranker})"
+        label = self.only or ("neutral" if self.genders is not None else None)
+        return named if label in (None, "all") else f"{named}, {label} queries"
 
 
-def observe(watch: Watch, *, progress: Progress | None = None) -> Observation:
-    """Ask all queries once, and measure the answers; what fails is an observation too."""
+def observe(watch: Watch, *, progress: Progress | None = None, known: bool = True) -> Observation:
+    """Ask all queries once, and measure the answers; what fails is an observation too.
+
+    Parameters
+    ----------
+    known
+        Whether the engine has answered before. If not, what cannot work (no such host, table or index) is
+        raised as a mistake of whoever asks; an engine that is down for now is an observation all the same.
+    """
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     asked = len(watch.queries)
     try:
-        run, docs, about = _answers(watch, progress)
+        run, docs, qrels, about = _answers(watch, progress)
         if run.is_empty():
-            raise InputError("no query had a result")
+            raise EngineDown("no query had a result")
         found = measure(
             {"engine": run},
             watch.measures,
             docs=docs,
             lexicon=watch.lexicon,
             queries=watch.queries,
-            qrels=watch.qrels,
+            qrels=qrels,
+            genders=watch.genders,
+            only=watch.only,
         )
     except InputError as error:
+        if not known and not isinstance(error, EngineDown):
+            raise
         return Observation(time, watch.source, asked, 0, problem=" ".join(str(error).split()))
     rows = found.runs["engine"]
     return Observation(
@@ -97,19 +129,22 @@ def observe(watch: Watch, *, progress: Progress | None = None) -> Observation:
     )
 
 
-def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any, dict[str, Any]]:
-    """The run, the texts that were shown, and what answered."""
-    made = ranker_for(watch.where, watch.ranker, **(watch.settings or {}))
+def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any, Any, dict[str, Any]]:
+    """The run, the texts that were shown, the judgments of what was asked, and what answered."""
+    made = watch.opened()
     if isinstance(made, LiveRanker):
         with made:
             answers = made.ask(watch.queries, depth=watch.depth, progress=progress)
+        if answers.frame.is_empty():
+            raise EngineDown("no query had a result")
         run, docs = answers.shown()
-        return run, docs, made.describe()
-    from evenrank.rankers.index import as_index
-
+        return run, docs, None if watch.qrels is None else answers.judged(watch.qrels), made.describe()
     run = made.rank(watch.queries, depth=watch.depth, progress=progress)
     texts = as_index(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
-    return run, texts, made.describe()
+    qrels = watch.qrels
+    if qrels is not None:
+        qrels = tables.qrels(qrels).filter(pl.col("query_id").is_in(watch.queries["query_id"].implode()))
+    return run, texts, qrels, made.describe()
 
 
 def alerts(watch: Watch, seen: Observation) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -101,28 +101,35 @@ class Store:
             raise InputError("no such file; the first observation makes it", path=path)
         with self._explained():
             self._connection = sqlite3.connect(path, timeout=30.0, isolation_level=None)
+            self._connection.text_factory = _readable
             self._connection.execute("PRAGMA foreign_keys = ON")
             self._prepare()
 
     def _prepare(self) -> None:
+        """Check whose file it is, or make the tables; several processes may come at once."""
+
         def pragma(name: str) -> int:
             return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
 
-        if pragma("application_id") == APPLICATION:
-            if pragma("user_version") != VERSION:
-                raise InputError(
-                    f"was written by another version (format {pragma('user_version')}, not {VERSION})",
-                    path=self.path,
-                )
-            return
-        if pragma("schema_version"):
-            raise InputError("is a database of something else; name another file", path=self.path)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        with self._transaction():
-            for statement in filter(str.strip, _TABLES.split(";")):
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        if pragma("application_id") != APPLICATION:
+            # Looked at again under the lock: another process may have made the tables meanwhile.
+            with self._transaction():
+                if pragma("application_id") != APPLICATION:
+                    if pragma("schema_version"):
+                        message = "is a database of something else; name another file"
+                        raise InputError(message, path=self.path)
+                    for statement in filter(str.strip, _TABLES.split(";")):
+                        self._connection.execute(statement)
+                    self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
+            # Lets others read while we write. If one reads right now it cannot be; the next one tries again.
+            with suppress(sqlite3.OperationalError):
+                self._connection.execute("PRAGMA journal_mode = WAL")
+        if pragma("user_version") != VERSION:
+            raise InputError(
+                f"was written by another version (format {pragma('user_version')}, not {VERSION})",
+                path=self.path,
+            )
 
     def add(self, seen: Observation) -> None:
         """Keep an observation."""
@@ -167,6 +174,12 @@ class Store:
                 )
             ]
 
+    def knows(self, source: str) -> bool:
+        """Whether this was observed before."""
+        with self._explained():
+            found = self._connection.execute("SELECT 1 FROM observation WHERE source = ? LIMIT 1", (source,))
+            return found.fetchone() is not None
+
     def close(self) -> None:
         self._connection.close()
 
@@ -192,3 +205,8 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise InputError(f"cannot be used: {error}", path=self.path) from error
+
+
+def _readable(text: bytes) -> str:
+    """Text that may not be UTF-8, which SQLite does not check: one odd row must not hide the rest."""
+    return text.decode("utf-8", "replace")

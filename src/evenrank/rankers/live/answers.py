@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -67,6 +67,8 @@ def listed(query_id: str, hits: Sequence[Hit], depth: int) -> Listed:
 def _doc_id(value: object, place: int) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
+    if isinstance(value, bytes):  # what a database holds need not be text; different bytes, different ids
+        value = value.decode("utf-8", "backslashreplace")
     if isinstance(value, str) and value:
         return encodable(value)
     found = "none" if value is None or value == "" else show(value)
@@ -90,6 +92,8 @@ def _text(value: object) -> str | None:
         return None
     if isinstance(value, str):
         return encodable(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     if isinstance(value, Sequence):
         return encodable(" ".join(part for part in value if isinstance(part, str))) or None
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
@@ -152,24 +156,43 @@ class Answers:
         """The run, and the collection of the texts that the engine showed: enough to audit it.
 
         A document that was shown with different texts (snippets cut to the query) is one document per
-        text: ``id``, ``id::2``, … in the order in which they appear. Judgements made for ``id`` then do not
-        apply to the others: measure effectiveness on :attr:`run`.
+        text: ``id``, ``id::2``, … in the order in which they appear. :meth:`judged` takes judgments along;
+        else measure effectiveness on :attr:`run`.
         """
         if self.frame["text"].is_null().all() and self.frame["title"].is_null().all():
             # Without words no bias is found: a zero that would mean nothing.
             raise InputError("no result has a text; the setting text= says which field holds it")
+        texts = self._variants()
+        collection = texts.unique("doc_id", keep="first", maintain_order=True)
+        docs = tables.docs(collection.select("doc_id", "title", "text"), name="shown")
+        return tables.run(self._scored(texts)), docs
+
+    def judged(self, qrels: Any) -> pl.DataFrame:
+        """Judgments of the queries that were asked and did not fail, for the documents of :meth:`shown`.
+
+        A judgment of ``id`` goes to the text of it that its query was shown.
+        """
+        given = tables.qrels(qrels)
+        asked = {*self.frame["query_id"].unique(), *self.empty}
+        shown = self._variants().select("query_id", doc_id="original", variant="doc_id")
+        return (
+            given.filter(pl.col("query_id").is_in(asked))
+            .join(shown, on=["query_id", "doc_id"], how="left", maintain_order="left")
+            .with_columns(doc_id=pl.coalesce("variant", "doc_id"))
+            .select(*given.columns)
+        )
+
+    def _variants(self) -> pl.DataFrame:
+        """The results, each text of a document under an id of its own, beside the `original` one."""
         texts = self.frame.select(
-            "query_id", "doc_id", "rank", "score", pl.col("title", "text").fill_null("")
+            "query_id", "doc_id", "rank", "score", pl.col("title", "text").fill_null(""), original="doc_id"
         )
         texts = texts.with_row_index("first").with_columns(
             pl.col("first").min().over("doc_id", "title", "text")
         )
         texts = texts.with_columns(variant=pl.col("first").rank("dense").over("doc_id"))
         other = pl.concat_str("doc_id", pl.lit("::"), "variant")
-        texts = texts.with_columns(doc_id=pl.when(pl.col("variant") > 1).then(other).otherwise("doc_id"))
-        collection = texts.unique("doc_id", keep="first", maintain_order=True)
-        docs = tables.docs(collection.select("doc_id", "title", "text"), name="shown")
-        return tables.run(self._scored(texts)), docs
+        return texts.with_columns(doc_id=pl.when(pl.col("variant") > 1).then(other).otherwise("doc_id"))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -39,6 +39,10 @@ class Busy(QueryFailed):
         self.wait = wait
 
 
+class EngineDown(InputError):  # noqa: N818 - reads as it is caught
+    """The engine does not answer now; asked as it is, it may do so another time."""
+
+
 class Stopped(Exception):  # noqa: N818 - not an error: another query's failure ended the work
     """The work was called off."""
 

@@ -18,7 +18,7 @@ from evenrank.data.columns import show
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.live.answers import SCHEMA, Answers, Hit, Listed, listed
-from evenrank.rankers.live.calls import Calls, Limits, QueryFailed
+from evenrank.rankers.live.calls import Calls, EngineDown, Limits, QueryFailed
 
 _HOPELESS = 10
 """So many queries failing in a row mean that the engine is down, also for those who skip failures."""
@@ -102,7 +102,7 @@ class LiveRanker:
         try:
             calls.call(self.engine.prepare)
         except QueryFailed as error:
-            raise InputError(f"{self.name}: {error}") from error
+            raise EngineDown(f"{self.name}: {error}") from error
         found: dict[str, Listed] = {}
         failed: dict[str, str] = {}
         in_a_row = 0
@@ -120,7 +120,7 @@ class LiveRanker:
                     progress(done, len(asked))
         if failed and len(failed) == sum(bool(text.strip()) for text in asked["text"]):
             query_id, why = next(iter(failed.items()))
-            raise InputError(f"{self.name}: every query failed; query {show(query_id)}: {why}")
+            raise EngineDown(f"{self.name}: every query failed; query {show(query_id)}: {why}")
         return self._answers(asked, found, failed)
 
     def _asked(
@@ -158,11 +158,11 @@ class LiveRanker:
                 break
         return found
 
-    def _failure(self, query_id: str, error: QueryFailed, in_a_row: int) -> InputError:
+    def _failure(self, query_id: str, error: QueryFailed, in_a_row: int) -> EngineDown:
         if self.limits.on_error == "skip":
-            return InputError(f"{self.name}: {in_a_row} queries in a row failed; the last one: {error}")
+            return EngineDown(f"{self.name}: {in_a_row} queries in a row failed; the last one: {error}")
         remedy = "on_error=skip leaves such queries out"
-        return InputError(f"{self.name}: query {show(query_id)} failed: {error}; {remedy}")
+        return EngineDown(f"{self.name}: query {show(query_id)} failed: {error}; {remedy}")
 
     def _answers(self, asked: pl.DataFrame, found: dict[str, Listed], failed: dict[str, str]) -> Answers:
         order = asked["query_id"].to_list()

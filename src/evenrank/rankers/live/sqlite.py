@@ -108,6 +108,7 @@ class SQLite:
         with self._pool.connection() as connection:
             end = time.monotonic() + self._timeout
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+            connection.text_factory = bytes  # SQLite does not check that text is UTF-8
             try:
                 found = connection.execute(statement, (expression, columns.bm25, depth)).fetchall()
             except sqlite3.OperationalError as error:

@@ -216,7 +216,10 @@ def retry_after(headers: Any) -> float | None:
 def parsed(content: bytes, place: str) -> Any:
     """The JSON of an answer."""
     try:
-        return json.loads(content)
+        try:
+            return json.loads(content)
+        except UnicodeDecodeError:  # one odd byte does not cost the whole answer
+            return json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         start = content[:60].decode("utf-8", "replace").strip()
         found = f"that begins {start!r}" if start else "that is empty"
