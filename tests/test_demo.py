@@ -60,12 +60,16 @@ def test_its_limit_holds_for_every_query(told: tuple[Path, object]) -> None:
     assert max(abs(value) for value in found["ARaB@10"].per_query().values()) <= 0.1 + 1e-9
 
 
+SECTIONS = {
+    *("verdict", "values", "cutoff", "change", "words", "passages", "stereotype", "gendered", "tradeoff"),
+    *("rankshift", "representation", "disparity", "psychology", "association", "reading", "provenance"),
+}
+
+
 def test_the_report_has_every_section(told: tuple[Path, object]) -> None:
     folder, _ = told
-    from evenrank.show.page import TITLES
-
     text = (folder / "report.html").read_text()
-    assert set(re.findall(r'<section id="(\w+)"', text)) == set(TITLES)
+    assert set(re.findall(r'<section id="(\w+)"', text)) == SECTIONS
     assert len(text) < 3_000_000
 
 

@@ -44,7 +44,7 @@ def all_charts() -> Iterator[tuple[str, Any]]:
     yield "scatter", charts.stereotype_scatter(POINTS, LINES)
     yield (
         "tradeoff",
-        charts.tradeoff(
+        charts.tradeoff_scatter(
             pl.DataFrame(
                 {
                     "bias": [0.1, 0.2],

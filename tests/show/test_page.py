@@ -15,8 +15,8 @@ import evenrank as er
 from evenrank import demo
 from evenrank.auditing import Audit
 from evenrank.errors import InputError
-from evenrank.show.figures import embedded, slug
-from evenrank.show.page import render
+from evenrank.show.figure import embedded, slug
+from evenrank.show.report import render
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><!-- ${7*7} {{7*7}} \"'>"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank.auditing import grids, verdict
-from evenrank.auditing.comparing import Compared
+from evenrank.auditing import verdict
+from evenrank.auditing.comparing import Compared, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
 from evenrank.measures.attribution import Attribution
-from evenrank.measures.measurements import Measurements
+from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.parse import Condition
+from evenrank.show.grid import Grid, Small
+from evenrank.show.numbers import form_of, interval, number
 
 if TYPE_CHECKING:
     from evenrank.measures.disparities import Disparities
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from evenrank.measures.stereotype_analysis import GenderedQuery
     from evenrank.psychology import JudgmentsAudit, RankingsAudit
 
+MARK = "†"
+ACROSS = 6
+"""Runs beside one another in a terminal; further ones stand below."""
+_COMPARED = dict.fromkeys(
+    ("difference", "difference_low", "difference_high", "p", "p_holm", "effect"), pl.Float64
+)
 FORMAT, VERSION = "evenrank-audit", 1
 """Name and version of the JSON; a change that readers would notice raises the version."""
 
@@ -103,11 +111,25 @@ class Audit:
         return "\n".join([*lines, *(f"Caution: {caution}" for caution in self.cautions)])
 
     def __str__(self) -> str:
-        return f"{grids.text(self)}\n\n{verdict.headline(self)}"
+        return f"{_table(self)}\n\n{verdict.headline(self)}"
 
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure: value, interval, parts, comparison with the baseline."""
-        return grids.frame(self)
+        rows = []
+        for m in self.measured:
+            one = between(self.comparisons, m.run, m.measure)
+            c = None if one is None else one.comparison
+            rows.append(
+                {
+                    "difference": None if c is None else c.difference,
+                    "difference_low": None if c is None else c.low,
+                    "difference_high": None if c is None else c.high,
+                    "p": None if c is None else c.p,
+                    "p_holm": None if one is None else one.p_holm,
+                    "effect": None if c is None else c.effect,
+                }
+            )
+        return pl.concat([self.measured.frame(), pl.DataFrame(rows, schema=_COMPARED)], how="horizontal")
 
     def csv(self) -> str:
         """The frame as CSV."""
@@ -115,7 +137,12 @@ class Audit:
 
     def latex(self) -> str:
         """A table for a paper (package booktabs)."""
-        return grids.latex(self)
+        return latex_values(self.measured, self.mark)
+
+    def mark(self, m: Measurement) -> str:
+        """A dagger where the run differs from the baseline."""
+        one = between(self.comparisons, m.run, m.measure)
+        return MARK if one is not None and one.significant else ""
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
         """Everything, as JSON knows it; see docs/audit-schema.json."""
@@ -178,8 +205,8 @@ class Audit:
             the audit's own. `title`: what the page is called.
         """
         # The report imports the audit, not the other way round; it is looked up when asked for.
-        page = import_module("evenrank.show.page")
-        text: str = page.render(self, **more)
+        report = import_module("evenrank.show.report")
+        text: str = report.render(self, **more)
         with writing(path) as file:
             file.write(text.encode())
         return Path(path)
@@ -191,3 +218,39 @@ class Audit:
         exporting = import_module("evenrank.show.exporting")
         paths: list[Path] = exporting.write_charts(self, folder, formats, **more)
         return paths
+
+
+def _table(audit: Audit) -> str:
+    """Measures down, runs across, intervals beneath, marks where a run differs from the baseline."""
+    blocks = []
+    for i in range(0, len(audit.runs), ACROSS):
+        runs = audit.runs[i : i + ACROSS]
+        rows = []
+        for measure in audit.measures:
+            cells = [audit.measured[run, measure] for run in runs]
+            rows.append([str(measure), *(printed_value(m) + audit.mark(m) for m in cells)])
+            if any(m.low is not None for m in cells):
+                rows.append(["", *(printed_bounds(m) for m in cells)])
+        heads = [f"{run} (baseline)" if run == audit.baseline else run for run in runs]
+        blocks.append(Grid(["", *heads], rows).text())
+    said = [f"{MARK} differs from {audit.baseline}: paired test, p < 0.05 after Holm's correction."]
+    return "\n".join(["\n\n".join(blocks), *(said if any(c.significant for c in audit.comparisons) else [])])
+
+
+def latex_values(measured: Measurements, mark: Callable[[Measurement], str] = lambda _: "") -> str:
+    """A table for a paper (package booktabs): runs down, measures across, intervals beneath."""
+    rows: list[list[str]] = []
+    for run, found in measured.runs.items():
+        rows.append([run, *(printed_value(m) + mark(m) for m in found)])
+        if any(m.low is not None for m in found):
+            rows.append(["", *(Small(printed_bounds(m)) for m in found)])
+    names = dict.fromkeys(str(m.measure) for m in measured)
+    return Grid(["Run", *names], rows).latex()
+
+
+def printed_value(m: Measurement) -> str:
+    return number(m.value, form_of(m.measure))
+
+
+def printed_bounds(m: Measurement) -> str:
+    return interval(m.low, m.high, form_of(m.measure))

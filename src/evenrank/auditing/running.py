@@ -9,12 +9,12 @@ from os import PathLike
 from typing import Any, Literal
 
 import polars as pl
+from ir_measures import AP, RR, nDCG
 from ir_measures.measures import Measure
 
+from evenrank import stats
 from evenrank.auditing import gate
-from evenrank.auditing.choosing import default_measures
 from evenrank.auditing.comparing import compare_runs
-from evenrank.auditing.curves import cutoff_curves
 from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure
@@ -23,10 +23,28 @@ from evenrank.errors import InputError
 from evenrank.measures.base import is_bias, leans
 from evenrank.measures.document_groups import given_groups
 from evenrank.measures.evaluate import listed_measures, measure, named_runs, run_name
+from evenrank.measures.exposure import AWRF
+from evenrank.measures.mean_bias import MB
 from evenrank.measures.measurements import Measurements
+from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.parse import Condition, parse_condition
+from evenrank.measures.psychology import LIWC
+from evenrank.measures.rank_bias import ARaB, RaB, RankBias
+from evenrank.measures.ranked_parity import rKL
+from evenrank.measures.skew import NDKL
 from evenrank.measures.sources import colour
+from evenrank.measures.stereotype import GSR
 
+DEPTH = 10
+CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
+_SCHEMA = {
+    "run": pl.String,
+    "measure": pl.String,
+    "cutoff": pl.Int64,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
 FEWEST = 5  # queries of each gender below which the two are not compared
 
 
@@ -268,3 +286,98 @@ def _named(runs: Any) -> dict[str, Any]:
 
 def _several(conditions: Any) -> list[Any]:
     return [conditions] if isinstance(conditions, str | Condition) else list(conditions)
+
+
+def default_measures(
+    words: tuple[str, ...],
+    shown: tuple[str, ...] = (),
+    *,
+    docs: bool,
+    queries: bool,
+    qrels: bool,
+    targets: bool,
+) -> list[Measure]:
+    """Effectiveness, then bias, for whatever is there.
+
+    Parameters
+    ----------
+    words
+        Groups of the tally; empty without one.
+    shown
+        Groups that documents are labelled with; empty without labels.
+    docs, queries, qrels, targets
+        Whether these were given.
+    """
+    gendered = {"female", "male"} <= set(words) or not words
+    found: list[Measure] = [nDCG @ DEPTH, RR @ DEPTH, AP] if qrels else []
+    if len(words) == 2:
+        found += [RaB @ DEPTH, ARaB @ DEPTH, ARaB(magnitude="boolean") @ DEPTH]
+    elif len(words) > 2:  # every group against the first: no pair is the natural one
+        found += [ARaB(of=group, against=words[0]) @ DEPTH for group in words[1:]]
+    if len(words) >= 2:
+        found.append(NFaiRR @ DEPTH)
+    if docs and queries and gendered:
+        found.append(GSR if qrels else GSR @ DEPTH)
+    if docs and gendered:
+        found.append(LIWC @ DEPTH)
+    if len(shown) >= 2:
+        found += [AWRF @ DEPTH, NDKL @ DEPTH]
+        found += [rKL @ DEPTH] if len(shown) == 2 else [rKL(group=group) @ DEPTH for group in shown]
+    if shown and targets:
+        found += [MB(group=group) @ DEPTH for group in (shown[:1] if len(shown) == 2 else shown)]
+    return found
+
+
+def cutoff_curves(
+    runs: Mapping[str, pl.DataFrame],
+    measures: Iterable[Measure],
+    *,
+    confidence: float | None = 0.95,
+    **given: Any,
+) -> pl.DataFrame:
+    """RaB, ARaB and NFaiRR at growing cut-offs: run, measure, cutoff, value, low, high.
+
+    Only of families that the audit measures, down to half the depth that half of the lists reach. Intervals
+    are Student's: there are many, and curves are read by eye.
+
+    Parameters
+    ----------
+    given
+        What :func:`evenrank.measure` needs: tally, background, genders and so on.
+    """
+    families = _families(measures)
+    lengths = pl.concat(run.group_by("query_id").len()["len"] for run in runs.values())
+    depth = int(lengths.median() or 0)  # type: ignore[arg-type]
+    # Near the end of the lists NFaiRR goes to 1 of itself: run and background hold the same documents.
+    cutoffs = [k for k in CUTOFFS if k <= max(min(depth, 10), depth // 2, 1)]
+    if not families:
+        return pl.DataFrame(schema=_SCHEMA)
+    wanted = {(name, k): family @ k for name, family in families.items() for k in cutoffs}
+    measured = measure(runs, wanted.values(), confidence=None, **given)
+    rows = []
+    for run in runs:
+        for (name, k), one in wanted.items():
+            m = measured[run, one]
+            low = high = None
+            if confidence is not None and m.value is not None and len(m.values) > 1:
+                interval = stats.mean_interval(m.values, confidence=confidence, method="t")
+                low, high = interval.low, interval.high
+            rows.append((run, name, k, m.value, low, high))
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _families(measures: Iterable[Measure]) -> dict[str, Measure]:
+    """One measure without cut-off for each curve, by the name it goes under."""
+    given = list(measures)
+    found: dict[str, Measure] = {}
+    for one in given:
+        if isinstance(one, RankBias):
+            pair = {key: one.params[key] for key in ("of", "against") if key in one.params}
+            if one.params.get("magnitude", "tf") != "tf":
+                continue  # one magnitude is enough for curves
+            for family in (RaB, ARaB):
+                named = family(**pair) if pair else family
+                found[str(named)] = named
+        elif one.NAME == "NFaiRR" and set(one.params) <= {"cutoff"}:
+            found["NFaiRR"] = NFaiRR
+    return found

@@ -12,6 +12,7 @@ from evenrank.auditing.comparing import Compared, between
 from evenrank.measures.base import good, is_bias, leans
 from evenrank.measures.measurements import Measurement
 from evenrank.measures.reinforcement import Reinforcement
+from evenrank.show import numbers
 
 if TYPE_CHECKING:
     from evenrank.auditing.result import Audit
@@ -210,14 +211,14 @@ def _changed(compared: Compared, audit: Audit) -> str:
 
 def _evidence(compared: Compared, audit: Audit) -> str:
     """The interval, the effect size and the corrected p of a difference, in brackets."""
-    c, said = compared.comparison, []
-    if c.low is not None and c.high is not None:
-        said.append(f"{100 * (audit.confidence or 0.95):g}% interval {c.low:+.3f} to {c.high:+.3f}")
-    if c.effect is not None:
-        said.append(f"{c.effect_name} {c.effect:+.2f}")
-    if compared.p_holm is not None:
-        said.append(f"corrected p {p_text(compared.p_holm)}")
-    return f" ({', '.join(said)})" if said else ""
+    c = compared.comparison
+    said = [
+        numbers.said_interval(c.low, c.high, audit.confidence),
+        "" if c.effect is None else f"{c.effect_name} {c.effect:+.2f}",
+        "" if compared.p_holm is None else f"corrected {numbers.p_said(compared.p_holm)}",
+    ]
+    shown = ", ".join(text for text in said if text)
+    return f" ({shown})" if shown else ""
 
 
 def _stereotypes(audit: Audit) -> list[Finding]:
@@ -237,20 +238,12 @@ def _stereotypes(audit: Audit) -> list[Finding]:
 
 def number(m: Measurement) -> str:
     """The value, with its sign where the sign says something."""
-    if m.value is None:
-        return "undefined"
-    return f"{m.value:+.3f}" if getattr(m.measure, "SIGNED", False) else f"{m.value:.3f}"
-
-
-def p_text(p: float) -> str:
-    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+    return "undefined" if m.value is None else numbers.number(m.value, numbers.form_of(m.measure))
 
 
 def _interval(m: Measurement, audit: Audit) -> str:
-    if m.low is None or m.high is None:
-        return ""
-    form = "+.3f" if getattr(m.measure, "SIGNED", False) else ".3f"
-    return f" ({100 * (audit.confidence or 0.95):g}% interval {m.low:{form}} to {m.high:{form}})"
+    said = numbers.said_interval(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
+    return f" ({said})" if said else ""
 
 
 def _counted(names: Sequence[str], total: int) -> str:

@@ -54,11 +54,6 @@ def split_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def level(confidence: float) -> str:
-    """A confidence level in percent, not rounded: 95%, 99.9%."""
-    return f"{100 * confidence:g}%"
-
-
 def exists(text: str) -> bool:
     """Whether this is the name of something on the disk; a text too long for a name is not."""
     try:

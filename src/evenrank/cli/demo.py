@@ -43,22 +43,23 @@ def demo_command(
 
 
 def _table(story: Story) -> str:
-    from evenrank.cli.grids import number, render_grid
+    from evenrank.cli.grids import render_grid
+    from evenrank.show.numbers import interval, number
 
     rows = []
     for run in story.audit.runs:
         bias, useful = (story.audit.measured[run, measure] for measure in ("ARaB@10", "nDCG@10"))
-        interval = f"[{number(bias.low)}, {number(bias.high)}]"
+        between = interval(bias.low, bias.high)
         rows.append(
-            [run, number(bias.value), interval, number(bias.summary.abs, ".3f"), number(useful.value, ".3f")]
+            [run, number(bias.value), between, number(bias.summary.abs, ".3f"), number(useful.value, ".3f")]
         )
     return render_grid(Format.table, ["run", "ARaB@10", "95% interval", "mean size", "nDCG@10"], rows)
 
 
 def _lines(story: Story, folder: Path) -> Iterator[str]:
     from evenrank.auditing import verdict
-    from evenrank.cli.grids import number
     from evenrank.demo.story import AWARE, CONSTRAINED, LIMIT
+    from evenrank.show.numbers import number
 
     measured = story.audit.measured
     size = {run: number(measured[run, "ARaB@10"].summary.abs, ".2f") for run in story.audit.runs}

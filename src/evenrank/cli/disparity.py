@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, level, parse_runs
+from evenrank.cli.common import Format, deliver, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def disparity_command(
         files = _by_gender(association, genders)
         compared = associate(**files, bins=bins, confidence=confidence)
         if chart is not None:
+            from evenrank.show.charts.association import association_figures
             from evenrank.show.exporting import write_sheet
-            from evenrank.show.further_figures import association_figures
 
             write_sheet(association_figures(compared), chart)
         deliver(_associated(compared, form, output), output)
@@ -106,18 +106,19 @@ def _by_gender(given: list[str], genders: str | None) -> dict[str, str | None]:
 
 
 def _compared(found: Disparities, form: Format, confidence: float, output: Path | None) -> str:
-    from evenrank.cli.grids import number, p_value, render_grid
+    from evenrank.cli.grids import render_grid
+    from evenrank.show.numbers import interval, level, number, p_said, p_value
 
     if form is Format.json:
         return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if form is Format.csv:
         return found.frame().write_csv()
-    interval = f"{level(confidence)} interval"
-    headings = ["measure", "run", "male", "female", "difference", interval, "%", "g", "p Welch", "p perm."]
+    between = f"{level(confidence)} interval"
+    headings = ["measure", "run", "male", "female", "difference", between, "%", "g", "p Welch", "p perm."]
     paired = any(one.paired for one in found)
     rows = []
     for one in found:
-        bounds = f"[{number(one.welch.low)}, {number(one.welch.high)}]"
+        bounds = interval(one.welch.low, one.welch.high)
         means = [number(one.means[gender], ".4f") for gender in ("male", "female")]
         tests = [p_value(one.welch.p), p_value(one.permutation.p)]
         tests += [p_value(one.paired.p if one.paired else None)] if paired else []
@@ -133,14 +134,15 @@ def _compared(found: Disparities, form: Format, confidence: float, output: Path 
         shrunk = "" if change.reduction is None else f", disparity {-change.reduction:+.0%}"
         remarks.append(
             f"{change.measure}, {change.run} against {change.baseline}: {number(moved.difference, '+.4f')} "
-            f"[{number(moved.low, '+.4f')}, {number(moved.high, '+.4f')}], p = {p_value(moved.p)}{shrunk}"
+            f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}"
         )
     columns = [*headings, "p paired"] if paired else headings
     return render_grid(form, columns, rows, remarks=remarks, left=2, output=output)
 
 
 def _associated(found: Association, form: Format, output: Path | None) -> str:
-    from evenrank.cli.grids import number, p_value, render_grid
+    from evenrank.cli.grids import render_grid
+    from evenrank.show.numbers import interval, number, p_said
 
     if form is Format.json:
         return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
@@ -152,9 +154,9 @@ def _associated(found: Association, form: Format, output: Path | None) -> str:
     ]
     remarks = [
         f"male − female: {number(found.welch.difference)} "
-        f"[{number(found.welch.low)}, {number(found.welch.high)}], "
-        f"{found.welch.effect_name} = {number(found.welch.effect)}, p = {p_value(found.welch.p)}",
-        f"Kolmogorov–Smirnov {found.kolmogorov_smirnov:.4f} (p = {p_value(found.p)}), "
+        f"{interval(found.welch.low, found.welch.high)}, "
+        f"{found.welch.effect_name} = {number(found.welch.effect)}, {p_said(found.welch.p)}",
+        f"Kolmogorov–Smirnov {found.kolmogorov_smirnov:.4f} ({p_said(found.p)}), "
         f"Wasserstein {found.wasserstein:.4f}, overlap {found.overlap:.3f} in {len(found.edges) - 1} bins",
     ]
     return render_grid(form, ["queries", "pairs", "mean", "median"], rows, remarks=remarks, output=output)

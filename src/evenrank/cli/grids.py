@@ -1,71 +1,73 @@
-"""Rows of cells as a table in the terminal or in a paper."""
+"""Tables that commands print: to the terminal, a file or a pipe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from rich.table import Table
+from rich.console import Console, RenderHook
+from rich.segment import Segment
 from rich.text import Text
 
 from evenrank.cli.common import Format
-from evenrank.cli.rendering import canvas
-from evenrank.data.latex import escaped
+from evenrank.cli.streams import visible
+from evenrank.show.grid import Grid
 
-Rows = Sequence[Sequence[str]]
+GROUP_COLOURS = {"female": "medium_purple1", "male": "dark_orange"}
 
 
 def render_grid(
     form: Format,
     headings: Sequence[str],
-    rows: Rows,
+    rows: Sequence[Sequence[str]],
     *,
     remarks: Iterable[str] = (),
     left: int = 1,
     output: Path | None = None,
 ) -> str:
-    """A table for people, or LaTeX (package booktabs). The first `left` columns are text, the rest numbers.
+    """A table for people, or LaTeX. The first `left` columns are text; a row without cells is a gap.
 
-    A row without cells is a gap. `output` is the file it goes to, if not the screen.
+    `output` is the file it goes to, if not the screen.
     """
+    grid = Grid(headings, rows, left)
     if form is Format.latex:
-        return _latex(headings, rows, left)
+        return grid.latex()
     console = canvas(output)
-    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for number, heading in enumerate(headings):
-        grid.add_column(Text(heading), justify="left" if number < left else "right", no_wrap=True)
-    for row in rows:
-        grid.add_row(*map(Text, row))
-    console.print(grid)
+    console.print(grid.terminal())
     for remark in remarks:
         console.print(Text(remark, style="dim"))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def _latex(headings: Sequence[str], rows: Rows, left: int) -> str:
-    lines = [
-        rf"\begin{{tabular}}{{{'l' * left}{'r' * (len(headings) - left)}}}",
-        r"\toprule",
-        " & ".join(map(escaped, headings)) + r" \\",
-        r"\midrule",
-    ]
-    for row in rows:
-        cells = [escaped(cell) if i < left or not cell else f"${_math(cell)}$" for i, cell in enumerate(row)]
-        lines.append(" & ".join(cells) + r" \\" if row else r"\addlinespace")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+def canvas(output: Path | None) -> Console:
+    """Where a table is drawn before it is delivered; names are taken as they are, brackets and all.
+
+    Coloured and as wide as the terminal if it goes there; plain and wide enough for any table if it goes
+    to a file or a pipe.
+    """
+    screen = output is None and sys.stdout.isatty()
+    width = Console().width if screen else 160
+    made = Console(
+        file=io.StringIO(), width=width, force_terminal=screen, highlight=False, markup=False, emoji=False
+    )
+    made.push_render_hook(Plain())
+    return made
 
 
-def _math(cell: str) -> str:
-    return cell.replace("%", r"\%").replace("–", r"\text{--}").replace("†", r"^\dagger")
+class Plain(RenderHook):
+    """For a console of Rich: what is printed on it, with control characters in sight."""
+
+    def process_renderables(self, renderables: list[Any]) -> list[Any]:
+        return [_Shown(each) for each in renderables]
 
 
-def number(value: float | None, form: str = "+.3f") -> str:
-    """A number, or a dash where it cannot be known."""
-    return "–" if value is None else format(value, form)
+class _Shown:
+    def __init__(self, content: Any) -> None:
+        self.content = content
 
-
-def p_value(p: float | None) -> str:
-    """p to two digits; very small ones by their power of ten."""
-    if p is None:
-        return "–"
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Segment]:
+        for segment in console.render(self.content, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)

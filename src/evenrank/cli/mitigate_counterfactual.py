@@ -96,7 +96,8 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
         return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if form is Format.csv:
         return found.frame().write_csv()
-    from evenrank.cli.grids import number, p_value, render_grid
+    from evenrank.cli.grids import render_grid
+    from evenrank.show.numbers import number, p_value
 
     def interval(value: Interval) -> str:
         return f"{number(value.value, '+.2f')} [{number(value.low, '+.2f')}, {number(value.high, '+.2f')}]"

@@ -10,13 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format
-from evenrank.cli.grids import number, p_value, render_grid
-from evenrank.cli.rendering import GROUP_COLOURS, canvas
+from evenrank.cli.grids import GROUP_COLOURS, canvas, render_grid
 from evenrank.errors import InputError
 from evenrank.mitigate.expanded_queries import GenderedTerms
 from evenrank.mitigate.feedback_effects import Effect
 from evenrank.mitigate.feedback_sweep import FeedbackSweep, Step
 from evenrank.mitigate.side_by_side import Pair, WeightedTerm
+from evenrank.show.grid import Grid
+from evenrank.show.numbers import number, p_said
 
 
 def render_sweep(
@@ -45,8 +46,6 @@ def render_sweep(
         *_shares(swept),
         *([] if wide else _terms(swept)),
     ]
-    if form is Format.latex:  # fonts without these signs are common
-        headings = [{"λ": "lambda", "mean |·|": "mean abs."}.get(heading, heading) for heading in headings]
     text = render_grid(form, headings, rows, remarks=remarks, output=output)
     if form is Format.latex or not pairs:
         return text
@@ -145,7 +144,7 @@ def _share_text(effect: Effect) -> str:
     if effect.improved is None or effect.tied is None or effect.hurt is None or effect.change is None:
         return "undefined"
     shares = f"{effect.improved:.0%} of queries improved, {effect.tied:.0%} tied, {effect.hurt:.0%} hurt"
-    return f"{shares}; {number(effect.change.difference)}, p = {p_value(effect.p_holm)}"
+    return f"{shares}; {number(effect.change.difference)}, {p_said(effect.p_holm)}"
 
 
 def render_terms(
@@ -164,7 +163,7 @@ def render_terms(
         any_of = f"{terms.concerned} of {terms.queries}"
         rows.append([name, f"{terms.number:,}", f"{terms.weight:.2f}", *each, any_of, *falls])
     if form is Format.csv:
-        return "\n".join(",".join(_csv(cell) for cell in row) for row in [headings, *rows])
+        return Grid(headings, rows).csv()
     text = render_grid(form, headings, rows, output=output)
     if form is Format.latex or not pairs:
         return text
@@ -174,10 +173,6 @@ def render_terms(
 
 def _fall_text(before: float, after: float) -> str:
     return "–" if not before else f"{100 * (before - after) / before:.1f}"
-
-
-def _csv(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\n') else cell
 
 
 def beside(pairs: Sequence[Pair], before: str, after: str, output: Path | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, coloured, deliver, level, progress_bar, split_names
+from evenrank.cli.common import Format, coloured, deliver, progress_bar, split_names
 from evenrank.cli.mitigate_constrain import Mode
 from evenrank.errors import InputError
 
@@ -115,25 +115,23 @@ def _rendered(found: TradeOff, form: Format, confidence: float, output: Path | N
         return frame.write_csv()
     if form is Format.json:
         return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    from evenrank.cli.grids import number, p_value, render_grid
-
-    def between(low: float | None, high: float | None) -> str:
-        return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+    from evenrank.cli.grids import render_grid
+    from evenrank.show.numbers import DASH, PLAIN, interval, level, number, p_value
 
     rows = [
         [
             "none" if at == 0 else f"{row['strength']:.3g}",
             number(row["bias"], ".3f"),
-            between(row["bias_low"], row["bias_high"]),
+            interval(row["bias_low"], row["bias_high"], PLAIN) or DASH,
             number(row["utility"], ".3f"),
-            between(row["utility_low"], row["utility_high"]),
+            interval(row["utility_low"], row["utility_high"], PLAIN) or DASH,
             "" if at == 0 else number(row["difference"]),
             "" if at == 0 else p_value(row["p_holm"]),
             " ".join([*(["front"] if row["front"] else []), *(["chosen"] if row["chosen"] else [])]),
         ]
         for at, row in enumerate(frame.iter_rows(named=True))
     ]
-    interval = f"{level(confidence)} interval"
-    headings = ["strength", found.bias, interval, found.utility, interval, "change", "p (Holm)", ""]
+    between = f"{level(confidence)} interval"
+    headings = ["strength", found.bias, between, found.utility, between, "change", "p (Holm)", ""]
     remarks = [f"{found.method}, {len(found.queries):,} queries"]
     return render_grid(form, headings, rows, remarks=remarks, output=output)

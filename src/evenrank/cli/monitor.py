@@ -199,4 +199,6 @@ def _look_back(store: Store, page: Path | None, fail_if: list[str], form: Format
 
 
 def _cell(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.4f}"
+    from evenrank.show.numbers import number
+
+    return number(value, "+.4f")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, Tokenizer, deliver, level, parse_runs
+from evenrank.cli.common import Format, Tokenizer, deliver, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def psychology_command(
             seed=seed,
         )
     if chart is not None:
+        from evenrank.show.charts.psychology import psychology_figures
         from evenrank.show.exporting import write_sheet
-        from evenrank.show.further_figures import psychology_figures
 
         write_sheet(psychology_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)
@@ -116,6 +116,7 @@ def _rendered(
 ) -> str:
     from evenrank.cli.grids import render_grid
     from evenrank.psychology import JudgmentsAudit
+    from evenrank.show.numbers import level
 
     if form is Format.json:
         return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
@@ -149,13 +150,13 @@ def _rendered(
 
 
 def _rows(characteristics: tuple[Characteristic, ...], genders: list[str]) -> list[list[str]]:
-    from evenrank.cli.grids import number, p_value
+    from evenrank.show.numbers import interval, number, p_value
 
     rows = []
     for one in characteristics:
         indent = "" if one.name == one.process else "  "
         holm = p_value(one.p_holm) + ("†" if one.verdict.endswith("only)") else "")
-        bounds = f"[{number(one.welch.low)}, {number(one.welch.high)}]"
+        bounds = interval(one.welch.low, one.welch.high)
         means = [number(one.means.get(gender), ".2f") for gender in genders]
         tests = [number(one.welch.effect, "+.2f"), p_value(one.welch.p), holm]
         rows.append([indent + one.name, *means, number(one.difference), bounds, *tests])

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
-from rich.console import Console, Group, RenderableType, RenderHook
+from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from evenrank.cli.common import Format, level
-from evenrank.cli.streams import visible
-from evenrank.data.latex import escaped
+from evenrank.auditing.result import latex_values
+from evenrank.cli.common import Format
+from evenrank.cli.grids import GROUP_COLOURS, canvas
 from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.summary import Summary
+from evenrank.show.numbers import form_of, interval, level, number, plain, signed
 
-GROUP_COLOURS = {"female": "medium_purple1", "male": "dark_orange"}
 _ATTRIBUTED = 8  # rows shown of each list of contributions
 
 
@@ -42,7 +39,7 @@ def render(
     if form is Format.csv:
         return (measured.per_query() if per_query else _summaries(measured)).write_csv()
     if form is Format.latex:
-        return _latex(measured)
+        return latex_values(measured)
     console = canvas(output)
     console.print(table(measured, width=console.width, confidence=confidence))
     for m in measured:
@@ -51,37 +48,6 @@ def render(
     if per_query:
         console.print(_frame(measured.per_query()))
     return console.file.getvalue()  # type: ignore[attr-defined]
-
-
-def canvas(output: Path | None) -> Console:
-    """Where a table is drawn before it is delivered; names are taken as they are, brackets and all.
-
-    Coloured and as wide as the terminal if it goes there; plain and wide enough for any table if it goes
-    to a file or a pipe.
-    """
-    screen = output is None and sys.stdout.isatty()
-    width = Console().width if screen else 160
-    made = Console(
-        file=io.StringIO(), width=width, force_terminal=screen, highlight=False, markup=False, emoji=False
-    )
-    made.push_render_hook(Plain())
-    return made
-
-
-class Plain(RenderHook):
-    """For a console of Rich: what is printed on it, with control characters in sight."""
-
-    def process_renderables(self, renderables: list[Any]) -> list[Any]:
-        return [_Shown(each) for each in renderables]
-
-
-class _Shown:
-    def __init__(self, content: Any) -> None:
-        self.content = content
-
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Segment]:
-        for segment in console.render(self.content, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 def _summaries(measured: Measurements) -> pl.DataFrame:
@@ -106,9 +72,9 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
     absolute values are among the remarks then.
     """
     rows = sorted(measured, key=lambda m: _place(measured, m))
-    columns = [_Column("value", lambda m, s: _number(s.value, m))]
+    columns = [_Column("value", lambda m, s: number(s.value, form_of(m.measure)))]
     if any(s.low is not None for m in rows for s in _shown(m)):
-        columns.append(_Column(f"{level(confidence)} interval", lambda m, s: _bounds(s, m)))
+        columns.append(_Column(f"{level(confidence)} interval", _bounds))
     for group in dict.fromkeys(name for m in rows for s in _shown(m) for name in s.parts):
         cell = partial(_part, group)
         columns.append(_Column(group, cell, GROUP_COLOURS.get(group, "")))
@@ -148,6 +114,10 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
     return Group(grid, *(Text(text, style="dim") for text in remarks))
 
 
+def _bounds(m: Measurement, summary: Summary) -> str:
+    return interval(summary.low, summary.high, form_of(m.measure))
+
+
 def _shown(m: Measurement) -> list[Summary]:
     """All summaries that get a line."""
     return [m.summary, *m.subsets.values(), *m.baselines.values()]
@@ -172,7 +142,7 @@ def _wide_columns(rows: list[Measurement]) -> list[_Column]:
     """What there is room for in a wide terminal; only columns with something in them."""
 
     def offered(key: str, m: Measurement, s: Summary) -> str:
-        return _signed(m.background[key]["value"]) if s is m.summary and key in m.background else ""
+        return signed(m.background[key]["value"]) if s is m.summary and key in m.background else ""
 
     columns = []
     if any(s.abs is not None for m in rows for s in _shown(m)):
@@ -215,7 +185,7 @@ def explanation(m: Measurement) -> RenderableType:
     grid = Table(
         box=None,
         header_style="bold",
-        title=Text(f"{m.measure} of {m.run}: what makes up {_number(m.value, m)}"),
+        title=Text(f"{m.measure} of {m.run}: what makes up {number(m.value, form_of(m.measure))}"),
         title_justify="left",
         title_style="bold",
         padding=(0, 2, 0, 0),
@@ -240,43 +210,5 @@ def _frame(frame: pl.DataFrame) -> RenderableType:
     for name in frame.columns:
         grid.add_column(Text(name), justify="right" if frame[name].dtype == pl.Float64 else "left")
     for row in frame.iter_rows():
-        grid.add_row(*(_plain(cell) if isinstance(cell, float) else Text(str(cell or "")) for cell in row))
+        grid.add_row(*(plain(cell) if isinstance(cell, float) else Text(str(cell or "")) for cell in row))
     return Padding(grid, (1, 0, 0, 0))
-
-
-def _number(value: float | None, m: Measurement) -> str:
-    return _signed(value) if getattr(m.measure, "SIGNED", False) else _plain(value)
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f}"
-
-
-def _plain(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _bounds(summary: Summary, m: Measurement) -> str:
-    if summary.low is None or summary.high is None:
-        return ""
-    return f"[{_number(summary.low, m)}, {_number(summary.high, m)}]"
-
-
-def _latex(measured: Measurements) -> str:
-    """A table for a paper (package booktabs): runs down, measures across, intervals beneath."""
-    names = list(dict.fromkeys(str(m.measure) for m in measured))
-    lines = [
-        rf"\begin{{tabular}}{{l{'r' * len(names)}}}",
-        r"\toprule",
-        " & ".join(["Run", *map(escaped, names)]) + r" \\",
-        r"\midrule",
-    ]
-    for run, row in measured.runs.items():
-        by_name = {str(m.measure): m for m in row}
-        values = [_number(by_name[name].value, by_name[name]) for name in names]
-        bounds = [_bounds(by_name[name].summary, by_name[name]) for name in names]
-        lines.append(" & ".join([escaped(run), *(f"${value}$" for value in values)]) + r" \\")
-        if any(bounds):
-            small = [rf"{{\scriptsize ${bound}$}}" if bound else "" for bound in bounds]
-            lines.append(" & ".join(["", *small]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])

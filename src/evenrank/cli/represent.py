@@ -101,8 +101,8 @@ def represent_command(
             columns={column: header for column, header in mapped.items() if header},
         )
     if chart is not None:
+        from evenrank.show.charts.representation import representation_figures
         from evenrank.show.exporting import write_sheet
-        from evenrank.show.further_figures import representation_figures
 
         drawn = found if len(found) > 1 else next(iter(found.values()))
         write_sheet(representation_figures(drawn, feature=feature, named=", targets: {}"), chart)

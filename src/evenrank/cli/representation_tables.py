@@ -12,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from evenrank.cli.common import Format
-from evenrank.cli.rendering import GROUP_COLOURS, canvas
-from evenrank.data.latex import escaped
+from evenrank.cli.grids import GROUP_COLOURS, canvas
 from evenrank.errors import InputError
 from evenrank.measures.representation import Representation
+from evenrank.show.grid import Grid
+from evenrank.show.numbers import PLAIN, SIGNED, number
 
 _SUMMARY = ("MB", "SB", "MAB", "min", "max")
 _BAR = 40
@@ -67,7 +68,7 @@ def _summaries(found: Mapping[str, Representation]) -> Table:
     for name, representation in found.items():
         for place, feature in enumerate(representation.features):
             summary = representation.summary(feature)
-            cells = [_number(summary[key], signed=key not in ("SB", "MAB")) for key in _SUMMARY]
+            cells = _cells(representation, feature)
             group = Text(feature, style=GROUP_COLOURS.get(feature, ""))
             grid.add_row(Text("" if place else name), group, *cells, f"{summary['queries']:,}")
     return grid
@@ -123,15 +124,17 @@ def _latex(found: Mapping[str, Representation]) -> str:
     """A table for a paper (package booktabs), laid out as Table 1 of Lipani et al."""
     at = next(iter(found.values())).at
     headings = [*(f"{heading}@{at}" for heading in _SUMMARY[:3]), "min", "max"]
-    lines = [r"\begin{tabular}{llrrrrr}", r"\toprule", " & ".join(["Targets", "Group", *headings]) + r" \\"]
-    lines.append(r"\midrule")
-    for name, representation in found.items():
-        for place, feature in enumerate(representation.features):
-            summary = representation.summary(feature)
-            cells = [f"${_number(summary[key], signed=key not in ('SB', 'MAB'))}$" for key in _SUMMARY]
-            row = [escaped("" if place else name), escaped(feature), *cells]
-            lines.append(" & ".join(row) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+    rows = [
+        ["" if place else name, feature, *_cells(representation, feature)]
+        for name, representation in found.items()
+        for place, feature in enumerate(representation.features)
+    ]
+    return Grid(["Targets", "Group", *headings], rows, left=2).latex()
+
+
+def _cells(representation: Representation, feature: str) -> list[str]:
+    summary = representation.summary(feature)
+    return [number(summary[key], PLAIN if key in ("SB", "MAB") else SIGNED) for key in _SUMMARY]
 
 
 def _grid(title: str | None = None) -> Table:
@@ -144,7 +147,3 @@ def _grid(title: str | None = None) -> Table:
         title_justify="left",
         title_style="bold",
     )
-
-
-def _number(value: float | None, *, signed: bool = True) -> str:
-    return "–" if value is None else f"{value:+.3f}" if signed else f"{value:.3f}"

@@ -78,6 +78,7 @@ def rankers_command(
     from evenrank.cli import common, grids
     from evenrank.data.tables import load
     from evenrank.reproduce.rankers import MEASURES, compare_rankers
+    from evenrank.show.numbers import number
 
     found = compare_rankers(
         load(data, split=split), index, vectors=vectors, model=model, dense=not no_dense, say=common.note
@@ -87,18 +88,19 @@ def rankers_command(
         return
     headings = ["ranker", *(f"|{name}|" if name.startswith("LIWC") else name for name in MEASURES)]
     rows = [
-        [row["ranker"], *(grids.number(row[name]["value"], ".3f") for name in MEASURES)]
-        for row in found["rankers"]
+        [row["ranker"], *(number(row[name]["value"], ".3f") for name in MEASURES)] for row in found["rankers"]
     ]
     size = f"{found['documents']:,} documents, {found['queries']:,} queries"
     deliver(grids.render_grid(common.Format.table, headings, rows, remarks=[size], output=output), output)
 
 
 def _table(found: dict[str, Any]) -> str:
+    from evenrank.show.numbers import number
+
     lines = [f"{'':10}{'system':8}{'GSR':>8}{'published':>11}"]
     for collection in ("direct", "indirect"):
         for place, (system, value) in enumerate(found[collection].items()):
             published = found["published"][collection][system]
-            shown = "–" if value is None else f"{value:+.3f}"
+            shown = number(value)
             lines.append(f"{'' if place else collection:10}{system:8}{shown:>8}{published:>+11.2f}")
     return "\n".join([*lines, "published: with Google-News vectors"])

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank.auditing.choosing import default_measures
+from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, direction, meaning

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from evenrank.show.cells import minus, plain, signed
+from evenrank.show.numbers import minus, plain, typeset
 
 STATIC = {"page.css": "text/css", "page.js": "text/javascript", "theme.js": "text/javascript"}
 
@@ -24,7 +24,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"signed": signed, "plain": plain, "minus": minus, "moment": _moment}
+    made.filters |= {"signed": typeset, "plain": plain, "minus": minus, "moment": _moment}
     return made
 
 

@@ -1,14 +1,16 @@
-"""The report: one HTML file with everything that an audit found.
+"""What people see: numbers, tables, charts and the report.
 
 ============= =======================================================================
-page.py       `render`: an audit to HTML
-sections.py   which figures an audit has, section by section
-measured_figures.py, further_figures.py   the figures of each section
-figures.py    a chart with its words, its numbers and its exports
-gauge.py      the lean of a run as a bar
-cells.py      values, intervals and marks as the page writes them
+numbers.py    one way to print a value, an interval, a p
+grid.py       rows of cells as text, CSV, LaTeX, Markdown
+charts/       one file for each chart: the chart, its figures, its section; one theme
+figure.py     a chart with its words and numbers; a section of the report
+cards.py      the verdict: a card for each run
+tables.py     sections that are tables or text
+report.py     the sections in their order, and `render`: an audit to one HTML file
 exporting.py  charts as SVG, PNG, PDF, and their numbers as CSV
-charts/       one function for each chart, from a frame to an Altair chart
 templates/    the page, its style and its script
 ============= =======================================================================
+
+`numbers` and `grid` import nothing of ours, so that everything may print through them.
 """

@@ -11,8 +11,8 @@ from evenrank.auditing.result import Audit
 from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.show.charts.theme import configuration
-from evenrank.show.figures import Figure
-from evenrank.show.sections import figures
+from evenrank.show.figure import Figure
+from evenrank.show.report import sections
 
 FORMATS = ("svg", "png", "pdf")
 WIDTH = 640
@@ -31,8 +31,8 @@ def write_charts(
     except OSError as error:
         raise InputError(f"cannot be made: {error.strerror or error}", path=target) from error
     written = []
-    for each in figures(audit, **more).values():
-        for figure in each:
+    for section in sections(audit, **more):
+        for figure in section.figures:
             for form in formats:
                 written.append(_write(target / f"{figure.id}.{form}", drawn(figure, form)))
             written.append(_write(target / f"{figure.id}.csv", figure.frame.write_csv().encode()))

@@ -22,7 +22,7 @@ from evenrank.show.charts.psychology import process_bars
 from evenrank.show.charts.rankshift import rank_shift, shift_data
 from evenrank.show.charts.representation import representation_histogram, target_grid
 from evenrank.show.charts.stereotype import sampled, stereotype_scatter
-from evenrank.show.charts.tradeoff import pareto, tradeoff
+from evenrank.show.charts.tradeoff import pareto, tradeoff_scatter
 from evenrank.show.charts.values import intervals
 from evenrank.show.charts.words import word_bars
 
@@ -38,7 +38,7 @@ __all__ = [
     "shift_data",
     "stereotype_scatter",
     "target_grid",
-    "tradeoff",
+    "tradeoff_scatter",
     "waterfall",
     "waterfall_data",
     "word_bars",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from evenrank.auditing.result import Audit
 from evenrank.show.charts.theme import finished, group_colour
+from evenrank.show.figure import Figure, Section
 
 
 def association_histogram(frame: pl.DataFrame) -> Any:
@@ -38,3 +41,27 @@ def association_histogram(frame: pl.DataFrame) -> Any:
         )
     )
     return finished(chart, height=240)
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "association",
+        "Association",
+        "How close queries are to their own relevant documents. Rankers learn the easier association better.",
+        association_figures(more.get("association")),
+    )
+
+
+def association_figures(given: Any) -> list[Figure]:
+    if given is None:
+        return []
+    frame = given if isinstance(given, pl.DataFrame) else given.frame()
+    caption = "Where the two differ, one gender's queries stand closer to their own relevant documents."
+    if not isinstance(given, pl.DataFrame):
+        caption += (
+            f" Means: female {given.means['female']:.2f}, male {given.means['male']:.2f}; "
+            f"overlap {given.overlap:.0%}."
+        )
+    chart = association_histogram(frame)
+    title = "Association of queries with their documents"
+    return [Figure("association", title, caption, caption, chart, frame, True)]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
 
+from evenrank.auditing.result import Audit
+from evenrank.measures.base import is_bias, leans, short
 from evenrank.show.charts.theme import finished, named, zero_line
+from evenrank.show.figure import RUNS, Figure, Section, slug
 
 BARS = 160
 """Most bars drawn; of more queries, neighbours in the order of their change share one."""
@@ -80,3 +84,45 @@ def waterfall(frame: pl.DataFrame, *, measure: str, sides: tuple[str, str] | Non
         )
     )
     return finished(alt.layer(bars, zero_line()), height=230)
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "change",
+        "Change by query",
+        "What happens to each query when a run takes the baseline’s place. A mean near 0 can hide large "
+        "changes in both directions.",
+        change_figures(audit),
+    )
+
+
+def change_figures(audit: Audit) -> list[Figure]:
+    found: list[Figure] = []
+    useful = next((m for m in audit.measures if not is_bias(m)), None)
+    for measure in (audit.headline, useful):
+        if measure is None:
+            continue
+        sides = None
+        if leans(measure):
+            of, against = measure.pair(audit.groups)
+            sides = (against, of)
+        for one in [c for c in audit.comparisons if c.measure == measure][:RUNS]:
+            if not len(one.changes):
+                continue
+            frame = waterfall_data(one.query_ids, one.changes, dict(audit.queries))
+            rises, falls = int((one.changes > 0).sum()), int((one.changes < 0).sum())
+            same = len(one.changes) - rises - falls
+            caption = f"{rises:,} queries rise, {falls:,} fall, {same:,} stay."
+            if frame["queries"].max() != 1:
+                caption += " Neighbours share a bar."
+            found.append(
+                Figure(
+                    f"change-{slug(short(measure))}-{slug(one.run)}-{len(found)}",
+                    f"{short(measure)}: {one.run} against {one.baseline}",
+                    caption,
+                    f"Change of {short(measure)} from {one.baseline} to {one.run} by query: {caption}",
+                    waterfall(frame, measure=short(measure), sides=sides),
+                    frame,
+                )
+            )
+    return found

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from evenrank.auditing.result import Audit
+from evenrank.measures.base import direction
 from evenrank.show.charts.theme import finished, named, run_colour, run_dash, zero_line
+from evenrank.show.figure import Figure, Section, drawn_runs, slug
 
 
 def bias_by_cutoff(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = "bias") -> Any:
@@ -58,3 +62,46 @@ def bias_by_cutoff(frame: pl.DataFrame, *, balance: float | None = 0.0, title: s
     if balance is not None:
         layers.insert(0, zero_line("y", balance))
     return finished(alt.layer(*layers), height=250)
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "cutoff",
+        "Bias by cut-off",
+        "Readers see the first results most. A curve that starts far from 0 and comes back leans where it "
+        "counts.",
+        cutoff_figures(audit),
+    )
+
+
+def cutoff_figures(audit: Audit) -> list[Figure]:
+    found: list[Figure] = []
+    if audit.curves.is_empty() or audit.curves["cutoff"].n_unique() < 2:
+        return []
+    for (name,), frame in audit.curves.group_by(["measure"], maintain_order=True):
+        balance = None if name == "NFaiRR" else 0.0
+        frame = frame.drop("measure").drop_nulls("value")
+        if frame.is_empty():
+            continue
+        says = "higher is fairer" if name == "NFaiRR" else _sides(audit, audit.headline)
+        drawn, few = drawn_runs(audit, frame)
+        ends = "; ".join(
+            f"{run} goes from {rows['value'][0]:+.3f} at {rows['cutoff'][0]} "
+            f"to {rows['value'][-1]:+.3f} at {rows['cutoff'][-1]}"
+            for (run,), rows in drawn.group_by(["run"], maintain_order=True)
+        )
+        found.append(
+            Figure(
+                f"cutoff-{slug(str(name))}",
+                f"{name} by cut-off",
+                f"{says[:1].upper()}{says[1:]}. Bands are intervals.{few}",
+                f"{name} against the cut-off: {ends}.",
+                bias_by_cutoff(drawn, balance=balance, title=str(name)),
+                frame,
+            )
+        )
+    return found
+
+
+def _sides(audit: Audit, measure: Any) -> str:
+    return direction(measure, audit.groups) if measure is not None else ""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from evenrank.auditing.comparing import LEVEL
+from evenrank.auditing.result import Audit
+from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.theme import finished, group_colour
+from evenrank.show.figure import Figure, Section, slug
 
 
 def process_bars(frame: pl.DataFrame) -> Any:
@@ -36,3 +42,57 @@ def process_bars(frame: pl.DataFrame) -> Any:
         )
     )
     return finished(chart, height=max(80, (14 * len(genders) + 8) * len(order)))
+
+
+def psychology_figures(given: Any) -> list[Figure]:
+    if given is None:
+        return []
+    if isinstance(given, RankingsAudit):
+        bars = given.bars().filter(pl.col("run") == given.baseline).drop("run")
+    else:
+        bars = given.bars()
+    found: list[Figure] = []
+    for (process,), frame in bars.group_by(["process"], maintain_order=True):
+        name = str(process) or "other"
+        parts = frame.filter(pl.col("characteristic") != process)
+        frame = (parts if not parts.is_empty() else frame).select("characteristic", "gender", "percent")
+        found.append(
+            Figure(
+                f"psychology-{slug(name)}",
+                name.capitalize(),
+                "Share of words, mean over queries of each gender.",
+                f"Percent of words of each characteristic of {name}, by the gender of the query.",
+                process_bars(frame),
+                frame,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Psychology:
+    """What the section says: where the texts come from, how many queries, what differs."""
+
+    where: str
+    queries: Mapping[str, int]
+    characteristics: Sequence[Characteristic]
+    established: list[Characteristic]
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    given = more.get("psychology") or audit.psychology
+    figures = psychology_figures(given)
+    if given is None or not figures:
+        return None
+    content = {"found": _found(given)}
+    return Section("psychology", "Psychological characteristics", "", figures, "psychology.html", content)
+
+
+def _found(given: JudgmentsAudit | RankingsAudit) -> Psychology:
+    """The characteristics of the judged documents, or of the baseline's top results."""
+    if isinstance(given, RankingsAudit):
+        where, found = f"top {given.at} results of {given.baseline}", given.runs[given.baseline]
+    else:
+        where, found = "judged documents", given.characteristics
+    clear = [one for one in found if one.p_holm is not None and one.p_holm < LEVEL]
+    return Psychology(where, given.queries, found, clear)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from evenrank.auditing.result import Audit
 from evenrank.show.charts.theme import finished, named, zero_line
+from evenrank.show.figure import Figure, Section, as_frame
 
 BINS = (-1e9, -100, -50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50, 100, 1e9)
 
@@ -74,3 +77,32 @@ def rank_shift(frame: pl.DataFrame, *, of: str = "queries") -> Any:
         )
     )
     return finished(alt.layer(chart, zero_line()), height=240)
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "rankshift",
+        "Counterfactual rank shift",
+        "Each document against its mirror image, the same text with the words of the other gender: a ranker "
+        "that does not care about gender gives both the same rank.",
+        rankshift_figures(more.get("rank_shift")),
+    )
+
+
+def rankshift_figures(frame: Any) -> list[Figure]:
+    if frame is None:
+        return []
+    table = as_frame(frame, "rank_shift", ("before", "after"))
+    counted = shift_data(table)
+    moved = table["after"] - table["before"]
+    worse, finer = int((moved > 0).sum()), int((moved < 0).sum())
+    what = "documents" if "doc_id" in table.columns else "queries"
+    caption = (
+        f"Of {len(moved):,} {what} {worse:,} fall and {finer:,} rise when the gender of the text is swapped."
+    )
+    if "group" in table.columns:
+        sides = table.select("group", moved=moved).drop_nulls().group_by("group", maintain_order=True)
+        means = [f"{group} ones move by {float(rows['moved'].mean()):+.1f}" for (group,), rows in sides]  # type: ignore[arg-type]
+        caption += f" On average {', '.join(sorted(means))} ranks; above 0 is down." if means else ""
+    chart = rank_shift(counted, of=what)
+    return [Figure("rankshift", "Counterfactual rank shift", caption, caption, chart, counted, True)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from evenrank.auditing.result import Audit
 from evenrank.show.charts.theme import finished, named, zero_line
+from evenrank.show.figure import RUNS, Figure, Section, slug
 
 
 def representation_histogram(frame: pl.DataFrame, *, feature: str, at: int) -> Any:
@@ -72,3 +75,54 @@ def target_grid(frame: pl.DataFrame, *, feature: str, at: int) -> Any:
         )
     )
     return finished(alt.layer(dots, line), height=340)
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "representation",
+        "Representation",
+        "Do the top results show a group as often as they should?",
+        representation_figures(more.get("representation") or audit.representation),
+    )
+
+
+def representation_figures(given: Any, *, feature: str | None = None, named: str = " of {}") -> list[Figure]:
+    """A histogram and a grid for each run and group; of two groups one will do: `feature`, or the first."""
+    if not given:
+        return []
+    by_run = given if isinstance(given, Mapping) else {"": given}
+    found: list[Figure] = []
+    for run, shown in list(by_run.items())[:RUNS]:
+        of = named.format(run) if run else ""
+        chosen = [feature] if feature is not None and feature in shown.features else list(shown.features)
+        for group in chosen[:1] if len(shown.features) == 2 else chosen:
+            summary = shown.summary(group)
+            if not summary["queries"]:
+                continue
+            rows = list(shown.histogram(group).items())
+            counts = pl.DataFrame(rows, schema=["bias", "queries"], orient="row")
+            mean, size, queries = summary["MB"], summary["MAB"], summary["queries"]
+            says = f"Mean {mean:+.3f}, mean size {size:.3f}, over {queries:,} queries."
+            name = f"{slug(run)}-{slug(group)}-{len(found)}"
+            found.append(
+                Figure(
+                    f"representation-{name}",
+                    f"{group} in the top {shown.at}{of}",
+                    f"Left: shown less than it should be; right: more. {says}",
+                    f"Histogram of representation bias toward {group}{of}. {says}",
+                    representation_histogram(counts, feature=group, at=shown.at),
+                    counts,
+                )
+            )
+            grid = shown.grid(group)
+            found.append(
+                Figure(
+                    f"grid-{name}",
+                    f"{group}: target and shown{of}",
+                    "On the dashed line a query is free of bias; above it the group is shown too often.",
+                    f"Target share of {group} against the share shown{of}. {says}",
+                    target_grid(grid, feature=group, at=shown.at),
+                    grid.select("query", "target", "model", "x", "y"),
+                )
+            )
+    return found

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
 
+from evenrank.auditing.result import Audit
+from evenrank.measures.base import short
+from evenrank.measures.reinforcement import Reinforcement
 from evenrank.show.charts.theme import finished, named, zero_line
+from evenrank.show.figure import RUNS, Figure, Section, slug
 
 POINTS = 700
 """Most points drawn; those that contribute most, and a seeded sample of the others."""
@@ -87,3 +92,62 @@ def _crosses(values: pl.Series) -> bool:
     """Whether balance lies among the values; a line elsewhere would only squeeze them."""
     low, high = values.min(), values.max()
     return isinstance(low, float) and isinstance(high, float) and low <= 0 <= high
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "stereotype",
+        "Stereotypes",
+        "Do results for a query that sounds female sound female too? GSR is the slope of that line. The "
+        "dashed line is that of a perfect engine, which returns all and only the relevant documents: what "
+        "lies above it is the ranker’s own.",
+        stereotype_figures(audit),
+    )
+
+
+def stereotype_figures(audit: Audit) -> list[Figure]:
+    from evenrank.measures.stereotype_analysis import scatter
+
+    found: list[Figure] = []
+    for m in audit.measured:
+        if not isinstance(m, Reinforcement) or m.line is None or len(found) >= RUNS:
+            continue
+        drawn = scatter(m)
+        points = drawn.points.with_columns(
+            query=drawn.points["query_id"].replace_strict(
+                dict(audit.queries), default=drawn.points["query_id"]
+            )
+            if audit.queries
+            else drawn.points["query_id"]
+        ).select(pl.col("query").str.slice(0, 90), "x", "y", "contribution")
+        shown = sampled(points)
+        low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
+        lines = [("this run", drawn.line), ("perfect engine", drawn.perfect)]
+        ends = pl.DataFrame(
+            [
+                (engine, x, line.intercept + line.slope * x)
+                for engine, line in lines
+                if line is not None
+                for x in (low, high)
+            ],
+            schema=["engine", "x", "y"],
+            orient="row",
+        )
+        perfect = "" if drawn.perfect is None else f" A perfect engine has {drawn.perfect.slope:+.3f}."
+        few = (
+            ""
+            if shown.height == points.height
+            else f" {shown.height:,} of {points.height:,} queries are drawn."
+        )
+        found.append(
+            Figure(
+                f"stereotype-{slug(m.run)}-{len(found)}",
+                f"{short(m.measure)} of {m.run}: {m.value:+.3f}",
+                f"Each point is a query: purple sounds female, orange male. The steeper the line, the more "
+                f"results follow.{perfect}{few}",
+                f"Genderedness of results against queries for {m.run}; the slope is {m.value:+.3f}.{perfect}",
+                stereotype_scatter(shown, ends),
+                shown,
+            )
+        )
+    return found

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
 
+from evenrank.auditing.result import Audit
+from evenrank.errors import InputError
+from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.show.charts.theme import finished, named
+from evenrank.show.figure import Figure, Section, as_frame
 
 
 def pareto(frame: pl.DataFrame) -> pl.DataFrame:
@@ -30,7 +35,7 @@ def pareto(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(front=~pl.Series(beaten, dtype=pl.Boolean))
 
 
-def tradeoff(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility") -> Any:
+def tradeoff_scatter(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility") -> Any:
     """Each setting a point; the Pareto front is joined by a line, intervals of the utility are bars.
 
     Parameters
@@ -104,3 +109,51 @@ def tradeoff(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility
             .encode(x=x, y=y, text=alt.Text(f"{label}:N"))
         )
     return finished(alt.layer(*layers), height=300)
+
+
+def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "tradeoff",
+        "Trade-off",
+        "What less bias costs. Settings on the line are worth choosing from; all others are beaten by one "
+        "that is as useful and less biased, or as fair and more useful.",
+        tradeoff_figures(more.get("tradeoff")),
+    )
+
+
+def tradeoff_figures(given: Any) -> list[Figure]:
+    if given is None:
+        return []
+    swept = [given] if isinstance(given, TradeOff) else given
+    axes: dict[str, str] = {}
+    if isinstance(swept, list) and swept and all(isinstance(each, TradeOff) for each in swept):
+        for of in ("bias", "utility"):
+            if len({getattr(each, of) for each in swept}) > 1:
+                raise InputError(f"the trade-offs have different measures of {of}; give one report each")
+        table = pl.concat([_settings(each) for each in swept])
+        axes = {"bias": swept[0].bias, "utility": swept[0].utility}
+    else:
+        table = as_frame(given, "tradeoff", ("bias", "utility"))
+    found = pareto(table)
+    front = int(found["front"].sum())
+    caption = f"{front} of {found.height} settings are on the Pareto front: no other is as good in both."
+    said = f"Bias against utility. {caption}"
+    return [
+        Figure("tradeoff", "Bias and utility", caption, said, tradeoff_scatter(table, **axes), found, True)
+    ]
+
+
+def _settings(swept: TradeOff) -> pl.DataFrame:
+    """The points of a sweep; the unmitigated run, which no bound holds, has a name and no strength."""
+    sign = "λ = " if not swept.method.startswith("constrain") else "≤ " if swept.lower_is_fairer else "≥ "
+    bounded = pl.col("strength").is_finite() & (pl.int_range(pl.len()) > 0)
+    return swept.frame().select(
+        "method",
+        name=pl.when(bounded)
+        .then(pl.concat_str(pl.lit(sign), pl.col("strength").round_sig_figs(2)))
+        .otherwise(pl.lit("none")),
+        bias="bias",
+        utility="utility",
+        low="utility_low",
+        high="utility_high",
+    )

@@ -7,7 +7,11 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from evenrank.auditing.result import Audit
+from evenrank.measures.base import good, leans, short
+from evenrank.measures.measurements import Measurement
 from evenrank.show.charts.theme import finished, named, run_colour, run_shape, zero_line
+from evenrank.show.figure import Figure, drawn_runs, listed
 
 
 def intervals(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = "value") -> Any:
@@ -50,3 +54,44 @@ def intervals(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = 
     if balance is not None:
         layers.insert(0, zero_line("x", balance))
     return finished(alt.layer(*layers), height=max(90, len(measures) * (18 + 17 * len(runs))))
+
+
+def value_figures(audit: Audit) -> list[Figure]:
+    rows = pl.DataFrame(
+        [
+            (short(m.measure), m.run, m.value, m.low, m.high, _family(m))
+            for m in _by_measure(audit)
+            if m.value is not None
+        ],
+        schema=["measure", "run", "value", "low", "high", "family"],
+        orient="row",
+        infer_schema_length=None,
+    )
+    found: list[Figure] = []
+    for family, title, axis, caption in (
+        (
+            "lean",
+            "Lean toward a group",
+            "value",
+            "Dots are values, lines their intervals. A line that crosses 0 leaves the side open.",
+        ),
+        ("share", "Effectiveness and fairness, from 0 to 1", "value", "Further right is better."),
+    ):
+        frame = rows.filter(pl.col("family") == family).drop("family")
+        if frame.is_empty():
+            continue
+        drawn, few = drawn_runs(audit, frame)
+        chart = intervals(drawn, balance=0.0 if family == "lean" else None, title=axis)
+        alt = f"Values with intervals of {listed(frame['measure'])} for {listed(drawn['run'])}."
+        found.append(Figure(f"values-{family}", title, caption + few, alt, chart, frame))
+    return found
+
+
+def _family(m: Measurement) -> str:
+    if leans(m.measure):
+        return "lean"
+    return "share" if good(m.measure) == "high" and 0 <= (m.value or 0) <= 1 else "other"
+
+
+def _by_measure(audit: Audit) -> list[Measurement]:
+    return [audit.measured[run, measure] for measure in audit.measures for run in audit.runs]

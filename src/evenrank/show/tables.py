@@ -1,23 +1,21 @@
-"""Values, intervals and marks as the page writes them."""
+"""Sections that are tables or text: values, passages, gendered queries, disparity, provenance."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evenrank import stats
-from evenrank.auditing import grids
-from evenrank.auditing.comparing import LEVEL, Compared, between
+from evenrank.auditing.comparing import Compared, between
 from evenrank.auditing.passages import LeaningQuery
-from evenrank.auditing.result import Audit
+from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.verdict import standing
 from evenrank.measures.disparities import Disparity
 from evenrank.measures.measurements import Measurement
-from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
-from evenrank.show.measured_figures import RUNS, first_runs
-from evenrank.stats import Comparison
+from evenrank.show.charts.values import value_figures
+from evenrank.show.figure import RUNS, Section, first_runs
+from evenrank.show.numbers import interval, p_said
 
 _HASH = 12  # characters shown of a fingerprint
 
@@ -33,7 +31,13 @@ class Cell:
     title: str
 
 
-def table(audit: Audit) -> list[tuple[Any, list[Cell]]]:
+def values(audit: Audit, more: Mapping[str, Any]) -> Section:
+    """Every measure of every run, with marks where it differs from the baseline's."""
+    content = {"table": _table(audit), "comparisons": _comparisons(audit)}
+    return Section("values", "All measures", "", value_figures(audit), "values.html", content)
+
+
+def _table(audit: Audit) -> list[tuple[Any, list[Cell]]]:
     """Each measure with its cells, one for each run."""
     return [(m, [_cell(audit, audit.measured[run, m]) for run in audit.runs]) for m in audit.measures]
 
@@ -44,19 +48,26 @@ def _cell(audit: Audit, m: Measurement) -> Cell:
     title = ""
     if one is not None and one.comparison.difference is not None:
         c = one.comparison
+        between_ends = interval(c.low, c.high, "+.4f")
         title = f"{c.difference:+.4f} against {one.baseline}"
-        if c.low is not None and c.high is not None:
-            title += f" [{c.low:+.4f}, {c.high:+.4f}]"
-        title += f", corrected p {p_value(one.p_holm)}"
-    return Cell(grids.value(m), grids.bounds(m), grids.mark(audit, m), stands, title)
+        title += f"{' ' if between_ends else ''}{between_ends}, corrected {p_said(one.p_holm)}"
+    return Cell(printed_value(m), printed_bounds(m), audit.mark(m), stands, title)
 
 
-def comparisons(audit: Audit) -> list[tuple[Compared, str]]:
+def _comparisons(audit: Audit) -> list[tuple[Compared, str]]:
     """Each comparison with the baseline, and how the run stands."""
     return [(one, standing(one, audit) if one.significant else "") for one in audit.comparisons]
 
 
-def leaning(audit: Audit) -> dict[str, dict[str, list[LeaningQuery]]]:
+def passages(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    """The queries that lean farthest, and the passages that make them so."""
+    if not audit.leaning:
+        return None
+    content = {"leaning": _leaning(audit), "shown": RUNS}
+    return Section("passages", "Queries and passages", template="passages.html", content=content)
+
+
+def _leaning(audit: Audit) -> dict[str, dict[str, list[LeaningQuery]]]:
     """The leaning queries of the first runs, by side: positive, then negative."""
     found: dict[str, dict[str, list[LeaningQuery]]] = {}
     shown = set(first_runs(audit, RUNS))
@@ -68,7 +79,15 @@ def leaning(audit: Audit) -> dict[str, dict[str, list[LeaningQuery]]]:
     return found
 
 
-def gendered(audit: Audit) -> list[tuple[str, list[tuple[Any, list[tuple[str, str, int]]]]]]:
+def gendered(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    """The queries whose own words are most gendered."""
+    if not any(audit.gendered):
+        return None
+    content = {"gendered": _gendered(audit)}
+    return Section("gendered", "Most gendered queries", template="gendered.html", content=content)
+
+
+def _gendered(audit: Audit) -> list[tuple[str, list[tuple[Any, list[tuple[str, str, int]]]]]]:
     """The most gendered queries of each side, their words with a group and a strength from 0 to 3."""
     found = []
     for name, side in zip(("female", "male"), audit.gendered, strict=True):
@@ -83,44 +102,31 @@ def gendered(audit: Audit) -> list[tuple[str, list[tuple[Any, list[tuple[str, st
     return found
 
 
-def disparities(audit: Audit) -> list[tuple[Disparity, float | None]]:
+def disparity(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    """Effectiveness by the gender of the query."""
+    if audit.disparity is None:
+        return None
+    lead = (
+        "Effectiveness on queries about women and on queries about men. The two are different queries: a "
+        "difference may come from the queries and not from the ranker."
+    )
+    content = {"disparities": _disparities(audit)}
+    return Section("disparity", "Who is served better", lead, template="disparity.html", content=content)
+
+
+def _disparities(audit: Audit) -> list[tuple[Disparity, float | None]]:
     """Each run and measure with its p, corrected over all of them."""
     found = [] if audit.disparity is None else list(audit.disparity)
     return list(zip(found, stats.holm([one.welch.p for one in found]), strict=True))
 
 
-@dataclass(frozen=True)
-class Psychology:
-    """What the section says: where the texts come from, how many queries, what differs."""
-
-    where: str
-    queries: Mapping[str, int]
-    characteristics: Sequence[Characteristic]
-    established: list[Characteristic]
+def reading(audit: Audit, more: Mapping[str, Any]) -> Section:
+    """What the numbers mean, and what they do not."""
+    return Section("reading", "Reading the numbers", template="reading.html")
 
 
-def psychology(given: JudgmentsAudit | RankingsAudit | None) -> Psychology | None:
-    """The characteristics of the judged documents, or of the baseline's top results."""
-    if given is None:
-        return None
-    if isinstance(given, RankingsAudit):
-        where, found = f"top {given.at} results of {given.baseline}", given.runs[given.baseline]
-    else:
-        where, found = "judged documents", given.characteristics
-    clear = [one for one in found if one.p_holm is not None and one.p_holm < LEVEL]
-    return Psychology(where, given.queries, found, clear)
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the numbers were made from: the main facts, and all."""
-
-    main: list[tuple[str, str]]
-    all: list[tuple[str, str]]
-
-
-def facts(audit: Audit) -> Facts:
-    """Provenance, one fact a line; fingerprints are shortened in the main facts."""
+def provenance(audit: Audit, more: Mapping[str, Any]) -> Section:
+    """What the numbers were made from; fingerprints are shortened in the main facts."""
     given = audit.measured.provenance
     tally = given.get("tally", {})
     lexicon, source = tally.get("lexicon", {}), tally.get("input", {})
@@ -140,7 +146,9 @@ def facts(audit: Audit) -> Facts:
         else None,
     }
     flat = [(name, value) for name, value in _flat(given) if value]
-    return Facts([(name, str(value)) for name, value in main.items() if value], flat)
+    content = {"main": [(name, str(value)) for name, value in main.items() if value], "all": flat}
+    lead = "What the numbers were made from. The same input gives the same page, byte for byte."
+    return Section("provenance", "Provenance", lead, template="provenance.html", content=content)
 
 
 def _flat(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -164,37 +172,3 @@ def _flat(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str
 def _shortened(text: str) -> str:
     is_hash = len(text) >= 32 and all(c in "0123456789abcdef" for c in text)
     return f"{text[:_HASH]}…" if is_hash else text
-
-
-def minus(text: str) -> str:
-    """Text with a true minus sign before numbers."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
-
-
-def few(names: Sequence[str], most: int = 8) -> str:
-    """The names, or the first of them and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more:,} more"
-
-
-def upper_first(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f}".replace("-", "−")
-
-
-def plain(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def effect(found: Comparison) -> str:
-    """An effect size and what it is: +0.42 d_z."""
-    return "–" if found.effect is None else f"{signed(found.effect)} {found.effect_name}"
-
-
-def p_value(p: float | None) -> str:
-    if p is None:
-        return "–"
-    return f"{p:.3f}" if p >= 0.001 else "< 0.001"

@@ -1,15 +1,17 @@
-"""The lean of a run as a bar: value, interval and what the collection holds, around balance."""
+"""The verdict: a card for each run, with its lean as a bar around balance."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evenrank.auditing.result import Audit
-from evenrank.auditing.verdict import Finding, side
+from evenrank.auditing.verdict import Finding, headline, side
 from evenrank.measures.base import leans
 from evenrank.measures.measurements import Measurement
-from evenrank.show.measured_figures import first_runs
+from evenrank.show.figure import Section, first_runs
 
 CARDS = 12
 """Runs that get a card; the table of measures has all."""
@@ -37,6 +39,12 @@ class Card:
     measurement: Measurement
     gauge: Gauge | None
     findings: tuple[Finding, ...]
+
+
+def verdict(audit: Audit, more: Mapping[str, Any]) -> Section:
+    """The headline, the gate and a card for each run."""
+    content = {"headline": headline(audit), "cards": cards(audit)}
+    return Section("verdict", "Verdict", template="verdict.html", content=content)
 
 
 def cards(audit: Audit) -> list[Card]:

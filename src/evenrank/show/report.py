@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,31 +13,52 @@ from evenrank.auditing import verdict
 from evenrank.auditing.result import Audit
 from evenrank.errors import InputError
 from evenrank.measures.base import direction, is_bias, meaning, short
-from evenrank.show import cells, gauge, sections
+from evenrank.show import cards, numbers, tables
+from evenrank.show.charts import (
+    association,
+    change,
+    cutoff,
+    psychology,
+    rankshift,
+    representation,
+    stereotype,
+    tradeoff,
+    words,
+)
 from evenrank.show.charts.theme import LIGHT, configuration
-from evenrank.show.figures import embedded
-from evenrank.show.measured_figures import RUNS
+from evenrank.show.figure import Section, embedded
+from evenrank.show.numbers import minus
 
 MORE = ("tradeoff", "rank_shift", "association", "psychology", "representation", "title")
 
-TITLES = {
-    "verdict": "Verdict",
-    "values": "All measures",
-    "cutoff": "Bias by cut-off",
-    "change": "Change by query",
-    "words": "What makes up the bias",
-    "passages": "Queries and passages",
-    "stereotype": "Stereotypes",
-    "gendered": "Most gendered queries",
-    "tradeoff": "Trade-off",
-    "rankshift": "Counterfactual rank shift",
-    "representation": "Representation",
-    "disparity": "Who is served better",
-    "psychology": "Psychological characteristics",
-    "association": "Association",
-    "reading": "Reading the numbers",
-    "provenance": "Provenance",
-}
+SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
+    cards.verdict,
+    tables.values,
+    cutoff.section,
+    change.section,
+    words.section,
+    tables.passages,
+    stereotype.section,
+    tables.gendered,
+    tradeoff.section,
+    rankshift.section,
+    representation.section,
+    tables.disparity,
+    psychology.section,
+    association.section,
+    tables.reading,
+    tables.provenance,
+)
+"""The sections of a report, in their order; each says itself whether there is anything to show."""
+
+
+def sections(audit: Audit, **more: Any) -> list[Section]:
+    """All sections that have something to show. `more` as for :meth:`evenrank.Audit.report`."""
+    for name in more:
+        if name not in MORE:
+            raise InputError(f"the report has no {name!r}; it takes {', '.join(MORE)}")
+    made = (section(audit, more) for section in SECTIONS)
+    return [section for section in made if section is not None]
 
 
 def render(audit: Audit, **more: Any) -> str:
@@ -44,11 +66,8 @@ def render(audit: Audit, **more: Any) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    for name in more:
-        if name not in MORE:
-            raise InputError(f"the report has no {name!r}; it takes {', '.join(MORE)}")
-    figures = sections.figures(audit, **more)
-    everything = [figure for each in figures.values() for figure in each]
+    shown = sections(audit, **more)
+    everything = [figure for section in shown for figure in section.figures]
     script = _template("report.js")
     bundle = _bundle() if everything else ""
     environment = Environment(
@@ -58,14 +77,16 @@ def render(audit: Audit, **more: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "signed": cells.signed,
-        "plain": cells.plain,
-        "p": cells.p_value,
-        "effect": cells.effect,
-        "few": cells.few,
+    filters: dict[str, Callable[..., str]] = {
+        "signed": numbers.typeset,
+        "plain": numbers.plain,
+        "p": numbers.p_value,
+        "effect": _effect,
+        "few": numbers.few,
+        "minus": minus,
+        "upper_first": numbers.upper_first,
     }
-    environment.filters |= {"minus": cells.minus, "upper_first": cells.upper_first}
+    environment.filters |= filters
     environment.globals.update(short=short, meaning=meaning, direction=direction, is_bias=is_bias)
     given = {figure.id: {"spec": figure.spec(), **figure.data()} for figure in everything}
     colours = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
@@ -73,18 +94,7 @@ def render(audit: Audit, **more: Any) -> str:
         "audit": audit,
         "title": more.get("title") or "Search bias audit",
         "headline": verdict.headline(audit),
-        "cards": gauge.cards(audit),
-        "figures": figures,
-        "table": cells.table(audit),
-        "comparisons": cells.comparisons(audit),
-        "leaning": cells.leaning(audit),
-        "runs_shown": RUNS,
-        "gendered": cells.gendered(audit),
-        "disparities": cells.disparities(audit),
-        "psychology": cells.psychology(more.get("psychology") or audit.psychology),
-        "facts": cells.facts(audit),
-        "contents": _contents(audit, figures),
-        "colours": LIGHT,
+        "sections": shown,
         "style": Markup(_template("style.css")),  # our own file
         "script": Markup(script),
         "bundle": Markup(bundle),
@@ -94,16 +104,8 @@ def render(audit: Audit, **more: Any) -> str:
     return environment.get_template("report.html").render(**content)
 
 
-def _contents(audit: Audit, figures: sections.Figures) -> dict[str, str]:
-    """The sections that are there, with their titles."""
-    there = {
-        **dict.fromkeys(figures, True),
-        **dict.fromkeys(("verdict", "values", "reading", "provenance"), True),
-        "passages": bool(audit.leaning),
-        "gendered": any(audit.gendered),
-        "disparity": audit.disparity is not None,
-    }
-    return {name: title for name, title in TITLES.items() if there.get(name)}
+def _effect(found: Any) -> str:
+    return minus(numbers.effect(found))
 
 
 def _policy(*scripts: str) -> str:

@@ -1,14 +1,22 @@
-"""A figure: a chart with its words, and the numbers behind it as a table."""
+"""A figure: a chart with its words and the numbers behind it. A section: a title, a lead, figures."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
+from evenrank.auditing.result import Audit
+from evenrank.errors import InputError
+
+RUNS = 6
+"""Runs that get figures of their own; tables have all."""
+SHARED = 12
+"""Runs that a shared chart draws: more cannot be told apart. Its numbers have all."""
 ROWS = 40
 """Rows of the table beneath a chart; the CSV has all."""
 _NAMES = {"x": "query", "y": "results", "low": "from", "high": "to", "cutoff": "cut-off"}
@@ -59,6 +67,63 @@ class Figure:
         frame = _shown(self.frame)
         rows = [[_cell(value) for value in row] for row in frame.head(ROWS).iter_rows()]
         return [_NAMES.get(name, name.replace("_", " ")) for name in frame.columns], rows, frame.height
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A part of the report.
+
+    Attributes
+    ----------
+    id, title, lead
+        Its address, its heading, and the sentences beneath that.
+    figures
+        Its charts.
+    template, content
+        A template that writes what comes beneath the lead, where that is more than the charts, and what it
+        needs; it sees the section as `section`.
+    """
+
+    id: str
+    title: str
+    lead: str = ""
+    figures: Sequence[Figure] = ()
+    template: str = ""
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, id: str, title: str, lead: str, figures: Sequence[Figure]) -> Section | None:
+        """A section of charts; none without charts."""
+        return cls(id, title, lead, figures) if figures else None
+
+
+def first_runs(audit: Audit, most: int) -> list[str]:
+    """The baseline and the first of the other runs, in their order; all if they are few."""
+    others = [run for run in audit.runs if run != audit.baseline]
+    shown = set(others[: most - 1] if audit.baseline in audit.runs else others[:most]) | {audit.baseline}
+    return [run for run in audit.runs if run in shown]
+
+
+def drawn_runs(audit: Audit, frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The rows that a shared chart draws, and a sentence where these are not all."""
+    if len(audit.runs) <= SHARED:
+        return frame, ""
+    shown = frame.filter(pl.col("run").is_in(first_runs(audit, SHARED)))
+    return shown, f" {SHARED} of {len(audit.runs):,} runs are drawn."
+
+
+def listed(names: pl.Series) -> str:
+    """Each name once, in order."""
+    return ", ".join(names.unique(maintain_order=True).to_list())
+
+
+def as_frame(given: Any, name: str, columns: tuple[str, ...]) -> pl.DataFrame:
+    """What was given for the report as a frame, if it has the columns."""
+    frame = given if isinstance(given, pl.DataFrame) else pl.DataFrame(given)
+    for column in columns:
+        if column not in frame.columns:
+            raise InputError(f"{name} needs a column {column!r}; it has {', '.join(frame.columns)}")
+    return frame
 
 
 def slug(text: str) -> str:

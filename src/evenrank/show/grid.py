@@ -1,0 +1,121 @@
+"""A table of cells, and what it becomes: text, a table in the terminal, CSV, LaTeX, Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+GAP = "  "
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "–": "--",
+    "−": "$-$",
+    "…": r"\ldots{}",
+    "·": r"$\cdot$",
+    "λ": r"$\lambda$",
+    "†": r"$^{\dagger}$",
+}
+_MATHS = re.compile(r"[<>=]? ?\[?[+−-]?\d[\d.,e%+−\[\] -]*[†*]*")
+
+
+class Small(str):
+    """A cell that is printed smaller where that can be: an interval beneath its value."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Headings and rows of cells. The first `left` columns are text, the rest are numbers.
+
+    A row without cells is a gap.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int = 1
+
+    def text(self) -> str:
+        """Columns set apart by blanks, for a log or a Python session."""
+        lines = [list(self.headings), *(list(row) or [""] * len(self.headings) for row in self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.headings))]
+        return "\n".join(
+            GAP.join(
+                cell.ljust(width) if i < self.left else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+
+    def terminal(self) -> Table:
+        """A table that Rich draws, as wide as the terminal allows."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        for i, heading in enumerate(self.headings):
+            table.add_column(Text(heading), justify="left" if i < self.left else "right", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
+
+    def csv(self) -> str:
+        """Comma-separated, quoted where a cell needs it."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.headings)
+        writer.writerows(row for row in self.rows if row)
+        return file.getvalue()
+
+    def latex(self) -> str:
+        """A table for a paper (package booktabs)."""
+        lines = [
+            rf"\begin{{tabular}}{{{'l' * self.left}{'r' * (len(self.headings) - self.left)}}}",
+            r"\toprule",
+            " & ".join(map(escaped, self.headings)) + r" \\",
+            r"\midrule",
+        ]
+        for row in self.rows:
+            cells = [escaped(cell) if i < self.left else _latex_number(cell) for i, cell in enumerate(row)]
+            lines.append(" & ".join(cells) + r" \\" if row else r"\addlinespace")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+    def markdown(self) -> str:
+        """A table for a page that reads Markdown, such as the summary of a build."""
+        lines = [self.headings, ["---"] * self.left + ["--:"] * (len(self.headings) - self.left)]
+        rows = [*lines[:1], *(row for row in self.rows if row)]
+        shown = [" | ".join(map(_markdown, row)) for row in rows]
+        shown.insert(1, " | ".join(lines[1]))
+        return "\n".join(f"| {row} |" for row in shown) + "\n"
+
+
+def escaped(text: str) -> str:
+    """The text with every character that means something to LaTeX made harmless.
+
+    >>> escaped("a_b 5%")
+    'a\\\\_b 5\\\\%'
+    """
+    return "".join(_SPECIAL.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)
+
+
+def _latex_number(cell: str) -> str:
+    """A cell of a column of numbers: set as mathematics if it is a number or an interval."""
+    if not _MATHS.fullmatch(cell):
+        return escaped(cell)
+    marked = re.sub(r"(?<=\d),(?=\d)", "{,}", cell).replace("%", r"\%").replace("−", "-")
+    marked = re.sub(r"[†*]+$", lambda marks: "^{" + marks[0].replace("†", r"\dagger") + "}", marked)
+    return rf"{{\scriptsize ${marked}$}}" if isinstance(cell, Small) else f"${marked}$"
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", " ".join(text.split()))
