@@ -47,7 +47,7 @@ _HOME = {
     "interpolate": "mitigate.interpolate",
     "sweep": "mitigate.tradeoff",
     "swap": "mitigate.swap",
-    "counterfactual": "mitigate.counterfactual",
+    "counterfactual": "mitigate.counterfactuals",
     "balance": "mitigate.matching",
     "classify": "queries.classifier",
     "pool": "queries.pooling",
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
     from evenrank.measures.stereotype import GSR
     from evenrank.mitigate.constrain import constrain
-    from evenrank.mitigate.counterfactual import counterfactual
+    from evenrank.mitigate.counterfactuals import counterfactual
     from evenrank.mitigate.expanded_queries import gendered_terms
     from evenrank.mitigate.feedback import feedback
     from evenrank.mitigate.interpolate import interpolate

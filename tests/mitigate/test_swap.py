@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.data import tables
-from evenrank.mitigate import swap_words
+from evenrank.mitigate.swap import words as swap_words
 from evenrank.mitigate.swap import swapper
 
 SENTENCES = tomllib.loads((Path(__file__).parent / "swap_sentences.toml").read_text())

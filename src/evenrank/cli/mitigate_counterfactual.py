@@ -13,7 +13,7 @@ from evenrank.cli.common import Format, deliver, progress_bar, split_names
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.counterfactual_result import Counterfactual
+    from evenrank.mitigate.counterfactuals import Counterfactual
     from evenrank.stats import Interval
 
 
@@ -64,7 +64,7 @@ def counterfactual_command(
         evenrank mitigate counterfactual --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
     """
     from evenrank.data import tables
-    from evenrank.mitigate.counterfactual import counterfactual
+    from evenrank.mitigate.counterfactuals import counterfactual
 
     settings: dict[str, Any] = {} if vectors is None else {"vectors": vectors}
     named = ranker or ["bm25"]

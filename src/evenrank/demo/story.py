@@ -17,7 +17,7 @@ import evenrank as er
 from evenrank import demo
 from evenrank.auditing.result import Audit
 from evenrank.data import tables
-from evenrank.mitigate.counterfactual_result import Counterfactual
+from evenrank.mitigate.counterfactuals import Counterfactual
 from evenrank.mitigate.tradeoff import TradeOff
 
 RANKERS = ("bm25", "bm25+rm3")

@@ -23,7 +23,7 @@ from evenrank.data.blocks import Block
 from evenrank.data.columns import listing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.mitigate.counterfactual_result import Counterfactual, summarised
+from evenrank.mitigate.counterfactuals import Counterfactual, summarised
 from evenrank.mitigate.swap import Swapper, swap, swapper
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress

@@ -17,8 +17,9 @@ from evenrank.data.blocks import ROWS, Block
 from evenrank.data.columns import show
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.mitigate import swap_context, swap_words
-from evenrank.mitigate.swap_words import Mirrors, Names
+from evenrank.mitigate.swap import context
+from evenrank.mitigate.swap import words as word_lists
+from evenrank.mitigate.swap.words import Mirrors, Names
 from evenrank.text.addresses import strings
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.lexicon import lexicon as as_lexicon
@@ -116,15 +117,15 @@ class Swapper:
 
     def __init__(self, lexicon: Lexicon | None, *, names: bool = True) -> None:
         self.lexicon = lexicon
-        self.words = swap_words.words(lexicon)
-        self._titles = swap_words.titles()
-        self._names: Names | None = swap_words.names() if names else None
+        self.words = word_lists.words(lexicon)
+        self._titles = word_lists.titles()
+        self._names: Names | None = word_lists.names() if names else None
         groups = {
             side: [*getattr(self.words, side), *getattr(self._titles, side)] for side in ("female", "male")
         }
         groups["female"].append("her")
         groups["male"] += ["his", "him"]
-        self._unsure = set(_HANGS_ON_CONTEXT | swap_words.word_sets()["role_surnames"])
+        self._unsure = set(_HANGS_ON_CONTEXT | word_lists.word_sets()["role_surnames"])
         self._unsure.update(self._titles.female, self._titles.male)
         self._only_names: set[str] = set()
         for known in (self._names.clear, self._names.wordlike) if self._names else ():
@@ -206,28 +207,28 @@ class Swapper:
         surface = data[start:end].decode()
         if word in self._only_names and not surface[:1].isupper():
             return None
-        near = swap_context.around(data, first, start, end, last)
+        near = context.around(data, first, start, end, last)
         mirror: str | None
         if word == "her":
-            mirror = swap_context.her(near)
+            mirror = context.her(near)
         elif word == "his":
-            mirror = swap_context.his(near)
+            mirror = context.his(near)
         else:
             mirror = self._mirror(word, surface, near)
         return None if mirror is None else _cased(mirror, surface).encode()
 
-    def _mirror(self, word: str, surface: str, near: swap_context.Around) -> str | None:
+    def _mirror(self, word: str, surface: str, near: context.Around) -> str | None:
         title = self._titles.of(word)
-        if title is not None and swap_context.is_title(word, surface, near):
+        if title is not None and context.is_title(word, surface, near):
             return title
         known = self._names
         if known is None:
             return "her" if word == "him" else self.words.of(word)
         name = known.clear.of(word) or known.wordlike.of(word)
         if name is not None:
-            return name if swap_context.is_given_name(word, surface, near, known) else None
-        roles = swap_words.word_sets()["role_surnames"]
-        if word in roles and swap_context.is_surname(surface, near, known):
+            return name if context.is_given_name(word, surface, near, known) else None
+        roles = word_lists.word_sets()["role_surnames"]
+        if word in roles and context.is_surname(surface, near, known):
             return None
         return "her" if word == "him" else self.words.of(word)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from evenrank.mitigate.swap_words import Names, family_names, names, word_sets
+from evenrank.mitigate.swap.words import Names, family_names, names, word_sets
 
 _WINDOW = 48  # bytes looked at on either side
 _BACKWARDS = re.compile(r"(\W*)(\w*)")  # of text turned round, since a search for the end is slow
