@@ -70,7 +70,7 @@ def balance_command(
 
         evenrank mitigate balance --scores gamma.tsv --genders genders.tsv --qrels qrels.txt -o even
     """
-    from evenrank.mitigate.association_scores import association_scores
+    from evenrank.mitigate.balanced import association_scores
     from evenrank.mitigate.matching import balance
 
     given: list[Any] = list(scores or [])

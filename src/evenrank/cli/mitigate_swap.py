@@ -43,7 +43,7 @@ def swap_command(
     from evenrank.data import tables
     from evenrank.data.files import format_suffix
     from evenrank.mitigate.swap import swap
-    from evenrank.mitigate.swap.files import write_docs, write_queries
+    from evenrank.mitigate.swap.mirroring import write_docs, write_queries
 
     if form is None:
         form = FileFormat.jsonl if format_suffix(output) in (".jsonl", ".ndjson") else FileFormat.tsv

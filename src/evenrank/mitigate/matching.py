@@ -11,12 +11,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from numba import njit
 
 import evenrank
 from evenrank.errors import InputError
 from evenrank.measures.associating import BINS, association
-from evenrank.mitigate.association_scores import score_table
-from evenrank.mitigate.balanced import Balanced
+from evenrank.mitigate.balanced import Balanced, score_table
 
 Method = Literal["matching", "bins"]
 Range = Literal["pooled", "male"]
@@ -47,7 +47,7 @@ def balance(
     scores, male
         How close queries stand to their documents (γ, the BM25 score): a table or file with ``query_id``,
         ``score`` and perhaps ``doc_id``, one row for each query and relevant document; see
-        :func:`evenrank.mitigate.association_scores.association_scores`. Two of them are the female and the
+        :func:`evenrank.mitigate.balanced.association_scores`. Two of them are the female and the
         male queries; a single one needs ``genders``.
     genders
         The gender of each query. Queries that are neither female nor male are all kept.
@@ -124,11 +124,9 @@ def matched(female: Floats, male: Floats, *, caliper: float) -> tuple[Places, Pl
     """The best one-to-one pairs within the caliper, as places in both arrays, by rising score."""
     if not caliper >= 0:
         raise InputError(f"caliper is {caliper}; it must be 0 or more")
-    from evenrank.mitigate.matching_kernel import align, band
-
     orders = [np.argsort(side, kind="stable") for side in (female, male)]
     a, b = female[orders[0]], male[orders[1]]
-    first, last = band(a, b, float(caliper))
+    first, last = _band(a, b, float(caliper))
     cells = int((last - first).sum())
     if cells > CELLS:
         raise InputError(
@@ -136,7 +134,7 @@ def matched(female: Floats, male: Floats, *, caliper: float) -> tuple[Places, Pl
         )
     widest = float(max(a.max(initial=0), b.max(initial=0)) - min(a.min(initial=0), b.min(initial=0)))
     worth = min(len(a), len(b)) * min(float(caliper), widest) + 1.0
-    partner = align(a, b, first, last, worth)
+    partner = _align(a, b, first, last, worth)
     paired = partner >= 0
     return orders[0][paired], orders[1][partner[paired]]
 
@@ -165,3 +163,71 @@ def _bin(values: Floats, edges: Floats) -> Places:
     code[values == edges[-1]] = len(edges) - 2
     code[(values < edges[0]) | (values > edges[-1])] = -1
     return code
+
+
+# On a line, two pairs that cross can be uncrossed without making either the sum or the largest of the
+# distances greater. So some best pairing does not cross, and is found, exactly, as the best alignment of two
+# sorted sequences: by dynamic programming, only over those cells in which the numbers are within the caliper.
+
+_LEFT, _UP, _PAIR = 0, 1, 2
+
+
+@njit(nogil=True, cache=True)
+def _band(a, b, caliper):  # type: ignore[no-untyped-def]
+    """For each number of sorted a, the stretch of sorted b within the caliper: first, one past the last."""
+    first, last = np.zeros(len(a), np.int64), np.zeros(len(a), np.int64)
+    low = high = 0
+    for i in range(len(a)):
+        while low < len(b) and a[i] - b[low] > caliper:
+            low += 1
+        high = max(high, low)
+        while high < len(b) and b[high] - a[i] <= caliper:
+            high += 1
+        first[i], last[i] = low, high
+    return first, last
+
+
+@njit(nogil=True, cache=True)
+def _align(a, b, first, last, worth):  # type: ignore[no-untyped-def]
+    """Partner in sorted b of each number of sorted a, or −1; most pairs first, then the least distance.
+
+    best[j] is the value of the best pairing of the numbers so far with b[:j]; a pair is worth `worth` (more
+    than all distances together) less its distance. Behind the stretch of a number best is constant, since
+    nothing there can be paired yet; before it, it is never asked for again.
+    """
+    best = np.zeros(len(b) + 1)
+    starts = np.zeros(len(a) + 1, np.int64)
+    for i in range(len(a)):
+        starts[i + 1] = starts[i] + last[i] - first[i]
+    choice = np.zeros(starts[-1], np.uint8)
+    filled = 0  # best is right up to here, and constant from here on
+    for i in range(len(a)):
+        for j in range(filled + 1, last[i] + 1):
+            best[j] = best[filled]
+        filled = max(filled, last[i])
+        diagonal = best[first[i]]
+        for j in range(first[i] + 1, last[i] + 1):
+            above = best[j]
+            value, how = above, _UP
+            if best[j - 1] > value:
+                value, how = best[j - 1], _LEFT
+            paired = diagonal + worth - abs(a[i] - b[j - 1])
+            if paired > value:
+                value, how = paired, _PAIR
+            choice[starts[i] + j - 1 - first[i]] = how
+            best[j] = value
+            diagonal = above
+    partner = np.full(len(a), -1, np.int64)
+    j = len(b)
+    for i in range(len(a) - 1, -1, -1):
+        j = min(j, last[i])
+        while j > first[i]:
+            how = choice[starts[i] + j - 1 - first[i]]
+            if how == _PAIR:
+                partner[i] = j - 1
+                j -= 1
+                break
+            if how == _UP:
+                break
+            j -= 1
+    return partner

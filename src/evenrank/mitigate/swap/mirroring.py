@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,16 +16,21 @@ import pyarrow as pa
 from evenrank.data import tables
 from evenrank.data.blocks import ROWS, Block
 from evenrank.data.columns import show
+from evenrank.data.files import writing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
 from evenrank.mitigate.swap import context
 from evenrank.mitigate.swap import words as word_lists
 from evenrank.mitigate.swap.words import Mirrors, Names
+from evenrank.rankers.base import Progress
 from evenrank.text.addresses import strings
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.lexicon import lexicon as as_lexicon
 from evenrank.text.matcher import Matcher, Source
 
+Form = Literal["tsv", "jsonl"]
+
+_BLANKS = str.maketrans("\t\r\n", "   ")  # a line of TSV is one document
 _HANGS_ON_CONTEXT = frozenset(("her", "his"))
 
 
@@ -249,3 +255,35 @@ def _cased(word: str, like: str) -> str:
     if like.isupper() and len(like) > 1:
         return word.upper()
     return word.capitalize() if like[:1].isupper() else word
+
+
+def write_docs(
+    docs: Docs, path: str | os.PathLike[str], *, form: Form = "tsv", progress: Progress | None = None
+) -> int:
+    """Write a collection as it is read: ``doc_id`` and ``text``. Returns how many documents there were."""
+    count = done = 0
+    with writing(path) as out:
+        for block in docs.blocks():
+            batch = block.read()
+            ids, texts = batch.column("doc_id").to_pylist(), batch.column("text").to_pylist()
+            _write(out, zip(ids, texts, strict=True), "doc_id", form)
+            count += len(ids)
+            done += block.size
+            if progress:
+                progress(done, docs.size)
+    return count
+
+
+def write_queries(queries: pl.DataFrame, path: str | os.PathLike[str], *, form: Form = "tsv") -> int:
+    """Write queries: ``query_id`` and ``text``. Returns how many there were."""
+    with writing(path) as out:
+        _write(out, queries.select("query_id", "text").iter_rows(), "query_id", form)
+    return len(queries)
+
+
+def _write(out: IO[bytes], rows: Iterable[tuple[str, str]], key: str, form: Form) -> None:
+    if form == "jsonl":
+        lines = (json.dumps({key: each, "text": text}, ensure_ascii=False) + "\n" for each, text in rows)
+    else:
+        lines = (f"{each}\t{text.translate(_BLANKS)}\n" for each, text in rows)
+    out.write("".join(lines).encode())
