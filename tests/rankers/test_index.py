@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
+from evenrank.cli import main
 from evenrank.data.blocks import Block, batch_of
 from evenrank.data.tables import Docs
-from evenrank.rankers.index import Index, building
+from evenrank.rankers.index import Index, building, storage
 
 DOCS = {
     "d2": "She is a nurse; her brother's a nurse too.",
@@ -227,7 +228,29 @@ def test_a_damaged_file_is_noticed(tmp_path: Path, how: str) -> None:
     check(Index.open(tmp_path / "x"), DOCS)
 
 
-def test_damage_between_the_samples_is_found_by_verify(tmp_path: Path) -> None:
+def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
+    words = random.Random(0)
+    docs = {str(i): " ".join(f"w{words.randrange(300)}" for _ in range(40)) for i in range(500)}
+    index = er.index(docs, tmp_path / "x")
+    files = sorted(path for path in index.path.rglob("*") if path.is_file() and path.name != ".lock")
+    assert {"forward-terms", "forward-offsets", "posting-offsets", "text", "index.json"} <= {
+        path.name for path in files
+    }
+    for path in files:
+        whole = path.read_bytes()
+        for _ in range(20):
+            place, bit = words.randrange(len(whole)), 1 << words.randrange(8)
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+            with pytest.raises(er.InputError, match=f"{path.name}: damaged: not what was written") as caught:
+                Index.open(index.path)
+            assert "\n" not in str(caught.value)
+        path.write_bytes(whole)
+    check(Index.open(index.path), docs)
+
+
+def test_beyond_the_size_read_in_full_damage_is_found_by_verify(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = random.Random(0)
     docs = {str(i): " ".join(f"w{words.randrange(5000)}" for _ in range(100)) for i in range(4000)}
     index = er.index(docs, tmp_path / "x")
@@ -236,10 +259,20 @@ def test_damage_between_the_samples_is_found_by_verify(tmp_path: Path) -> None:
     assert len(data) > 1 << 20
     data[70_000:70_400] = os.urandom(400)
     path.write_bytes(data)
+    with pytest.raises(er.InputError, match="posting-documents: damaged"):
+        Index.open(index.path)
+    monkeypatch.setattr(storage, "WHOLE", 1 << 20)
     opened = Index.open(index.path)
     er.search(opened, {"q": " ".join(f"w{i}" for i in range(0, 5000, 3))})  # wrong perhaps, but no crash
     with pytest.raises(er.InputError, match="posting-documents: damaged"):
         opened.verify()
+    with pytest.raises(er.InputError, match="posting-documents: damaged"):
+        Index.open(index.path, verify=True)
+    (tmp_path / "q.tsv").write_text("q\tw1\n")
+    asked = ["search", "--index", str(index.path), "--queries", str(tmp_path / "q.tsv")]
+    assert main([*asked, "-o", str(tmp_path / "run"), "--verify"]) == 2
+    assert "posting-documents: damaged" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_is_no_index_is_not_opened(tmp_path: Path) -> None:

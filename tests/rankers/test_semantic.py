@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -179,6 +180,22 @@ def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
     assert ranked(index, "nurse") == first
     (folder / "vectors.npy").write_bytes(b"\x93NUMPY")
     assert ranked(index, "nurse") == first
+
+
+def test_no_flipped_bit_in_kept_vectors_changes_a_score(tmp_path: Path) -> None:
+    index = built(tmp_path, {f"d{i}": f"nurse {'ward ' * (i % 5)} doctor" for i in range(40)})
+    expected = ranked(index, "nurse ward", name="w2v_si")
+    folder = next((index.path / "vectors").iterdir())
+    draw = Random(0)
+    assert {path.name for path in folder.iterdir()} == {"vectors.npy", "counts.npy", "facts.json"}
+    for path in sorted(folder.iterdir()):
+        for _ in range(8):
+            whole = path.read_bytes()
+            place = draw.randrange(len(whole))
+            path.write_bytes(
+                whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :]
+            )
+            assert ranked(index, "nurse ward", name="w2v_si") == expected
 
 
 def test_an_index_that_cannot_be_written_to_is_searched_all_the_same(tmp_path: Path) -> None:

@@ -83,6 +83,12 @@ def search_command(
         str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add, w2v_si.")
     ] = None,
     tag: Annotated[str | None, typer.Option(help="The name in the run.", show_default="NAME")] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Compare every byte of the index with what was written; up to 1 GB it always is."
+        ),
+    ] = False,
 ) -> None:
     """Rank the documents of an index, or of a live engine, for each query.
 
@@ -90,6 +96,7 @@ def search_command(
     """
     from evenrank.data import tables
     from evenrank.rankers.catalogue import parse_settings, ranker_for, settings
+    from evenrank.rankers.index import Index
 
     if index is not None and engine is not None:
         raise InputError("--index and --engine are both given; choose one")
@@ -104,8 +111,11 @@ def search_command(
         if key in chosen:
             raise InputError(f"{key} is given twice, by --{key} and --set")
         chosen[key] = value
+    if verify and index is None:
+        raise InputError("--verify compares an index with what was written; give --index")
     asked = tables.queries(queries)
-    made = ranker_for(engine or index, ranker, **chosen)
+    searched = Index.open(index, verify=True) if index is not None and verify else engine or index
+    made = ranker_for(searched, ranker, **chosen)
     with progress_bar("searching", counted=True) as progress:
         run = made.rank(asked, depth=depth, progress=progress)
     if run.is_empty():

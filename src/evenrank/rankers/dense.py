@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from itertools import islice
@@ -14,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, check_depth
-from evenrank.rankers.index import Index
+from evenrank.rankers.index import Index, storage
 from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Nearest, nearest, rescored
@@ -260,13 +262,12 @@ def _graph(made: Stored) -> Any:
     faiss = require()
     path = made.folder / _GRAPH
     size, dimension = made.vectors.shape
-    if path.is_file():
-        try:
+    note = path.with_name(f"{path.name}.xxh3")  # its hash: damage would lose documents in silence
+    with suppress(OSError, ValueError, RuntimeError):
+        if note.read_text() == storage.hashed(storage.mapped(path, np.uint8)):
             graph = faiss.read_index(str(path))
             if (graph.ntotal, graph.d) == (size, dimension):
                 return graph
-        except RuntimeError:  # cut short: build it again
-            pass
     graph = faiss.IndexHNSWFlat(dimension, _LINKS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = _BUILD
     threads = faiss.omp_get_max_threads()
@@ -279,7 +280,14 @@ def _graph(made: Stored) -> Any:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         faiss.write_index(graph, str(temporary))
+        digest = storage.hashed(storage.mapped(temporary, np.uint8))
         temporary.replace(path)
-    except (OSError, RuntimeError):  # a folder that cannot be written to: the graph serves this search
+        with writing(note) as file:
+            file.write(digest.encode())
+    except (
+        OSError,
+        RuntimeError,
+        InputError,
+    ):  # a folder that cannot be written to: the graph serves this search
         temporary.unlink(missing_ok=True)
     return graph

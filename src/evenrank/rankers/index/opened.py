@@ -46,8 +46,11 @@ class Index:
         Equal for indexes of the same documents, analysed the same way.
     """
 
-    def __init__(self, path: str | os.PathLike[str], manifest: dict[str, Any]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], manifest: dict[str, Any], *, verify: bool | None = None
+    ) -> None:
         self.path = Path(path)
+        self.verified = verify
         self.provenance: dict[str, Any] = manifest["provenance"]
         self.fingerprint: str = manifest["fingerprint"]
         self.documents: int = manifest["documents"]
@@ -58,7 +61,7 @@ class Index:
             raise InputError(error.message, path=path) from None
         self._folder = self.path / manifest["folder"]
         self._entries = manifest["files"]
-        self.arrays = storage.open_arrays(self._folder, self._entries)
+        self.arrays = storage.open_arrays(self._folder, self._entries, verify=verify)
         self.lengths: np.ndarray = self.arrays["lengths"]
         self.document_frequency: np.ndarray = self.arrays["document-frequency"]
         self.collection_frequency: np.ndarray = self.arrays["collection-frequency"]
@@ -67,24 +70,33 @@ class Index:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Index:
-        """Open an index: some milliseconds, however large it is.
+    def open(cls, path: str | os.PathLike[str], *, verify: bool | None = None) -> Index:
+        """Open an index; one that is damaged or half-built is an error.
 
-        The sizes of its files, and samples of their content, are compared with what was written; a
-        damaged or half-built index is an error. :meth:`verify` compares every byte.
+        Parameters
+        ----------
+        path
+            Its folder.
+        verify
+            Compare every byte with what was written: some tenths of a second for each gigabyte that is in
+            memory, as long as reading takes for one that is not. Without a word this is done up to one
+            gigabyte; of a larger index, as with False, the sizes and samples of the content are compared,
+            in some milliseconds.
         """
         if isinstance(path, Index):
+            if verify:
+                path.verify()
             return path
         manifest = storage.read_manifest(path)
         try:
-            return cls(path, manifest)
+            return cls(path, manifest, verify=verify)
         except KeyError as error:
             raise storage.damaged(Path(path) / storage.MANIFEST) from error
         except InputError:
             again = storage.read_manifest(path)  # it may have been replaced between two steps
             if again["folder"] == manifest["folder"]:
                 raise
-            return cls(path, again)
+            return cls(path, again, verify=verify)
 
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}): {self.documents:,} documents, {self.terms:,} terms"
@@ -99,7 +111,7 @@ class Index:
 
     def verify(self) -> None:
         """Read all files and raise InputError if one is not what was written."""
-        storage.verify(self._folder, self._entries)
+        storage.open_arrays(self._folder, self._entries, verify=True)
 
     def describe(self) -> dict[str, Any]:
         """What was indexed and how, for the provenance of runs."""
@@ -201,9 +213,9 @@ def _search(
     return found
 
 
-def as_index(where: Any) -> Index:
-    """An index from an index or the path of one."""
-    return where if isinstance(where, Index) else Index.open(where)
+def as_index(where: Any, *, verify: bool | None = None) -> Index:
+    """An index from an index or the path of one; see :meth:`Index.open`."""
+    return Index.open(where, verify=verify)
 
 
 @njit(nogil=True, cache=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,11 @@ FORMAT = 1
 
 MANIFEST = "index.json"
 _SAMPLE = 1 << 16
-_SAMPLES = 8  # places in a file whose bytes are compared when it is opened
+_SAMPLES = 8  # places in a large file whose bytes are compared when it is opened
+_STRETCH = 1 << 22
+WHOLE = 1 << 30
+"""Bytes of an index up to which every one is compared when it is opened."""
+
 _KINDS = {"uint8", "uint16", "uint32", "int64"}
 
 
@@ -64,7 +68,7 @@ def entry(array: ArrayFile) -> dict[str, Any]:
         "dtype": array.dtype.name,
         "length": array.length,
         "sample": _sampled(mapped(array.path, np.uint8)),
-        "hash": _hashed(array.path),
+        "hash": hashed(mapped(array.path, np.uint8)),
     }
 
 
@@ -76,26 +80,27 @@ def _sampled(data: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def _hashed(path: Path) -> str:
+def hashed(data: np.ndarray) -> str:
+    """A hash of every byte, by stretches: of a mapped file no more than one need be in memory."""
     digest = xxhash.xxh3_128()
-    with path.open("rb", buffering=0) as file:
-        while part := file.read(1 << 22):
-            digest.update(part)
+    for first in range(0, len(data), _STRETCH):
+        digest.update(data[first : first + _STRETCH].data)
     return digest.hexdigest()
 
 
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     """Put the manifest in place: from now on this is the index."""
     with writing(folder / MANIFEST) as file:
-        body = json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True)
-        file.write(json.dumps({"checksum": _checksum(body)})[:-1].encode() + b', "content":\n')
-        file.write(body.encode() + b"}\n")
+        file.write(_serialised(content))
         file.flush()
         os.fsync(file.fileno())
 
 
-def _checksum(body: str) -> str:
-    return xxhash.xxh3_128(body.encode()).hexdigest()
+def _serialised(content: Mapping[str, Any]) -> bytes:
+    """A manifest as it stands in its file, with the checksum of the content."""
+    body = json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True).encode()
+    checksum = xxhash.xxh3_128(body).hexdigest()
+    return json.dumps({"checksum": checksum})[:-1].encode() + b', "content":\n' + body + b"}\n"
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -109,10 +114,9 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(message, path=path)
     try:
         with reading(file):
-            content = json.loads(file.read_bytes())
-        found: dict[str, Any] = content["content"]
-        body = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)
-        whole = content["checksum"] == _checksum(body)
+            written = file.read_bytes()
+        found: dict[str, Any] = json.loads(written)["content"]
+        whole = written == _serialised(found)
     except (ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
@@ -130,28 +134,30 @@ def damaged(path: Path) -> InputError:
     return InputError("damaged: not what was written; build the index again", path=path)
 
 
-def open_arrays(folder: Path, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """All arrays of an index, mapped; sizes and samples are compared with the manifest."""
+def open_arrays(
+    folder: Path, entries: Mapping[str, Mapping[str, Any]], *, verify: bool | None = None
+) -> dict[str, np.ndarray]:
+    """All arrays of an index, mapped and compared with the manifest.
+
+    Every byte is compared if `verify` is true, or not given and there are no more than :data:`WHOLE`;
+    otherwise the sizes and samples of the content.
+    """
+    for name, facts in entries.items():
+        if facts["dtype"] not in _KINDS:
+            raise damaged(folder / name)
+    if verify is None:
+        sizes = (facts["length"] * np.dtype(facts["dtype"]).itemsize for facts in entries.values())
+        verify = sum(sizes) <= WHOLE
     arrays: dict[str, np.ndarray] = {}
     for name, facts in entries.items():
         path = folder / name
-        if facts["dtype"] not in _KINDS:
-            raise damaged(path)
         dtype = np.dtype(facts["dtype"])
         try:
             data = mapped(path, np.uint8)
         except (OSError, ValueError):
             raise InputError("cannot be read, or is missing; build the index again", path=path) from None
-        if len(data) != facts["length"] * dtype.itemsize or _sampled(data) != facts["sample"]:
+        same = len(data) == facts["length"] * dtype.itemsize
+        if not same or (hashed(data) != facts["hash"] if verify else _sampled(data) != facts["sample"]):
             raise damaged(path)
         arrays[name] = data.view(dtype)
     return arrays
-
-
-def verify(
-    folder: Path, entries: Mapping[str, Mapping[str, Any]], names: Iterable[str] | None = None
-) -> None:
-    """Compare every byte with the manifest."""
-    for name in names or entries:
-        if _hashed(folder / name) != entries[name]["hash"]:
-            raise damaged(folder / name)

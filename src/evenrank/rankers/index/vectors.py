@@ -2,7 +2,8 @@
 
 They lie in ``INDEX/vectors/KEY``, the key being a hash of all that decides them: the collection, the model,
 how it is used. Until they are complete the folder has another name, so a killed run leaves nothing that would
-be taken for whole; it is gone on with from its last full chunk.
+be taken for whole; it is gone on with from its last full chunk. Hashes are kept of all files, and what is
+found damaged is made again: every byte is compared up to a gigabyte, beyond if the index was opened so.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ import xxhash
 
 from evenrank.data.files import reading, writing
 from evenrank.errors import InputError
+from evenrank.rankers.index import storage
 from evenrank.text import cache
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
 
-_VERSION = 1
+_VERSION = 2
 _VECTORS, _FACTS, _DONE = "vectors.npy", "facts.json", "done.json"
 
 
@@ -51,11 +53,13 @@ class Making:
         self.rows = rows
         self.start = start
         self.notes: dict[str, Any] = {}
+        self.kept = [_VECTORS]
 
     def keep(self, name: str, array: npt.NDArray[Any]) -> None:
         """Keep another array with the vectors."""
         with writing(self._folder / f"{name}.npy") as file:
             np.save(file, array, allow_pickle=False)
+        self.kept.append(f"{name}.npy")
 
     def reached(self, row: int) -> None:
         """All rows before this one are filled; whoever goes on later begins here."""
@@ -89,16 +93,18 @@ def stored(
     key = xxhash.xxh3_128_hexdigest(json.dumps(known, sort_keys=True).encode())
     home = _home(index)
     folder = home / key
-    if (found := _opened(folder, known)) is not None:
+    if (found := _opened(folder, known, index.verified)) is not None:
         return found
     with _alone(home / f".{key}.lock"):
-        if (found := _opened(folder, known)) is not None:  # another process was quicker
+        if (found := _opened(folder, known, index.verified)) is not None:  # another process was quicker
             return found
         part = home / f".{key}.part"
         making = _begun(part, (index.documents, dimension), kind)
         fill(making)
         making.rows.flush()  # type: ignore[attr-defined]
-        _write(part / _FACTS, {"facts": known, "notes": making.notes})
+        hashes = {name: storage.hashed(storage.mapped(part / name, np.uint8)) for name in making.kept}
+        content = {"facts": known, "notes": making.notes, "hashes": hashes}
+        _write(part / _FACTS, {**content, "checksum": _checksum(content)})
         (part / _DONE).unlink(missing_ok=True)
         try:
             shutil.rmtree(folder, ignore_errors=True)  # damaged, if it is there
@@ -106,7 +112,7 @@ def stored(
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror or error}", path=folder) from error
     (home / f".{key}.lock").unlink(missing_ok=True)
-    if (found := _opened(folder, known)) is None:
+    if (found := _opened(folder, known, index.verified)) is None:
         raise InputError("the vectors that were written cannot be read back", path=folder)
     return found
 
@@ -126,14 +132,20 @@ def _home(index: Index) -> Path:
     return elsewhere
 
 
-def _opened(folder: Path, known: Mapping[str, Any]) -> Stored | None:
-    """The finished vectors in a folder; None if there are none, or they are of something else."""
+def _opened(folder: Path, known: Mapping[str, Any], verify: bool | None) -> Stored | None:
+    """The finished vectors in a folder; None if there are none, they are of something else or damaged."""
     try:
         content = json.loads((folder / _FACTS).read_bytes())
+        checksum = content.pop("checksum")
+        if content["facts"] != known or checksum != _checksum(content):
+            return None
+        for name, expected in content["hashes"].items():
+            data = storage.mapped(folder / name, np.uint8)
+            small = len(data) <= storage.WHOLE if verify is None else verify
+            if small and storage.hashed(data) != expected:
+                return None
         vectors = _mapped(folder / _VECTORS)
-    except (OSError, ValueError, InputError):
-        return None
-    if not isinstance(content, dict) or content.get("facts") != known:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
         return None
     if vectors.shape != (known["documents"], known["dimension"]) or vectors.dtype.name != known["type"]:
         return None
@@ -153,6 +165,10 @@ def _begun(part: Path, shape: tuple[int, int], kind: type[np.floating[Any]]) -> 
         return Making(part, np.lib.format.open_memmap(part / _VECTORS, mode="w+", dtype=kind, shape=shape), 0)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=part) from error
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(content, sort_keys=True).encode())
 
 
 def _mapped(path: Path) -> npt.NDArray[Any]:
