@@ -15,7 +15,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Hit
 from evenrank.rankers.live.calls import Busy, QueryFailed
 from evenrank.rankers.live.json_paths import MISSING, asks, at, fill, shape, template
-from evenrank.rankers.live.secrets import hidden, resolved
+from evenrank.rankers.live.secrets import Secrets, hidden
 from evenrank.rankers.live.web import Refusal, Site, fetch, separated
 
 
@@ -52,10 +52,12 @@ class ElasticSettings:
 class Elastic:
     """One index, or several or an alias, of an Elasticsearch or OpenSearch server."""
 
-    def __init__(self, url: str, settings: ElasticSettings, *, timeout: float, name: str) -> None:
+    def __init__(
+        self, url: str, settings: ElasticSettings, *, timeout: float, name: str, secrets: Secrets
+    ) -> None:
         self.name = name
         self.settings = settings
-        server, who = separated(url)
+        server, who = separated(url, secrets)
         parts = urlsplit(server)
         before, _, index = parts.path.rstrip("/").rpartition("/")
         self.index = unquote(index)
@@ -65,8 +67,9 @@ class Elastic:
         self._index = f"{self._server}/{quote(self.index, safe=',*-')}"
         self.place = hidden(self._index)
         self._timeout = timeout
-        self._site = Site({**who, **resolved("header", settings.header)}, timeout, 256 * 1024 * 1024)
-        self._body = None if settings.body is None else template("body", settings.body)
+        headers = {**who, **secrets.resolved("header", settings.header)}
+        self._site = Site(headers, timeout, 256 * 1024 * 1024, secrets)
+        self._body = None if settings.body is None else secrets.in_body(template("body", settings.body))
         if settings.body is not None and not asks(self._body):
             raise InputError("body holds no {query}; write it where the query belongs")
         self._searched = settings.fields or tuple(each for each in (settings.title, settings.text) if each)

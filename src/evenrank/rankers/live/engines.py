@@ -13,14 +13,14 @@ from evenrank.rankers.live.elastic import Elastic, ElasticSettings
 from evenrank.rankers.live.http import HTTP, HTTPSettings
 from evenrank.rankers.live.postgres import Postgres, PostgresSettings, driver_settings
 from evenrank.rankers.live.ranker import Engine, LiveRanker
-from evenrank.rankers.live.secrets import hidden
+from evenrank.rankers.live.secrets import Secrets, check_address, hidden
 from evenrank.rankers.live.settings import merged, refuse_rest, take
 from evenrank.rankers.live.sqlite import SQLite, SQLiteSettings
 
 
 class _Kind(NamedTuple):
     settings: type
-    open: Callable[[str, Any, Limits], Engine]
+    open: Callable[[str, Any, Limits, Secrets], Engine]
     own_query: bool = False
     """Whether what follows the question mark belongs to the engine, rather than holding settings."""
     workers: int = 4
@@ -28,7 +28,7 @@ class _Kind(NamedTuple):
     """Names of settings that are passed on to the engine's own library."""
 
 
-def _sqlite(url: str, settings: SQLiteSettings, limits: Limits) -> Engine:
+def _sqlite(url: str, settings: SQLiteSettings, limits: Limits, _: Secrets) -> Engine:
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
         raise InputError(f"{hidden(url)}: write three slashes: sqlite:///{parts.netloc}{parts.path}")
@@ -39,18 +39,18 @@ def _sqlite(url: str, settings: SQLiteSettings, limits: Limits) -> Engine:
     return SQLite(path, settings, timeout=limits.timeout)
 
 
-def _postgres(url: str, settings: PostgresSettings, limits: Limits) -> Engine:
-    return Postgres(url, settings, timeout=limits.timeout)
+def _postgres(url: str, settings: PostgresSettings, limits: Limits, secrets: Secrets) -> Engine:
+    return Postgres(url, settings, timeout=limits.timeout, secrets=secrets)
 
 
-def _elastic(url: str, settings: ElasticSettings, limits: Limits) -> Engine:
+def _elastic(url: str, settings: ElasticSettings, limits: Limits, secrets: Secrets) -> Engine:
     name, _, transport = urlsplit(url).scheme.partition("+")
     web = url.replace(url.partition(":")[0], transport or "http", 1)
-    return Elastic(web, settings, timeout=limits.timeout, name=name)
+    return Elastic(web, settings, timeout=limits.timeout, name=name, secrets=secrets)
 
 
-def _http(url: str, settings: HTTPSettings, limits: Limits) -> Engine:
-    return HTTP(url, settings, timeout=limits.timeout)
+def _http(url: str, settings: HTTPSettings, limits: Limits, secrets: Secrets) -> Engine:
+    return HTTP(url, settings, timeout=limits.timeout, secrets=secrets)
 
 
 _POSTGRES = _Kind(PostgresSettings, _postgres, driver_settings=driver_settings)
@@ -97,6 +97,9 @@ def engine(url: str, **settings: Any) -> LiveRanker:
         raise InputError(
             f"{hidden(url)}: not the URL of an engine; it begins with one of {listing(_KINDS, 20)}"
         )
+    if scheme != "sqlite":
+        check_address(url)
+    secrets = Secrets(url)
     parts = None if kind.own_query else _split(url)
     pairs = parse_qsl(parts.query, keep_blank_values=True) if parts is not None else []
     given = {"workers": kind.workers} | merged(pairs, settings)
@@ -106,7 +109,8 @@ def engine(url: str, **settings: Any) -> LiveRanker:
     if parts is not None:
         url = url.partition("?")[0] + (f"?{urlencode(passed, quote_via=quote)}" if passed else "")
     refuse_rest(given, (kind.settings, Limits))
-    return LiveRanker(kind.open(url, own, limits), limits)
+    with secrets.kept():
+        return LiveRanker(kind.open(url, own, limits, secrets), limits, secrets)
 
 
 def _split(url: str) -> Any:

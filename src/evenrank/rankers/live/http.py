@@ -13,7 +13,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Hit
 from evenrank.rankers.live.calls import QueryFailed
 from evenrank.rankers.live.json_paths import MISSING, asks, at, fill, filled, shape, template
-from evenrank.rankers.live.secrets import encoded, hidden, resolved
+from evenrank.rankers.live.secrets import Secrets, encoded, hidden
 from evenrank.rankers.live.web import NEVER, Refusal, Site, fetch, separated
 
 
@@ -31,8 +31,8 @@ class HTTPSettings:
     rank
         Where a result says its rank; without it the results are taken as they come.
     body
-        JSON to POST, or ``@path`` of a file with it; ``{query}`` and ``{depth}`` are filled in. Without it
-        the URL is asked by GET.
+        JSON to POST, or ``@path`` of a file with it; ``{query}`` and ``{depth}`` are filled in, and a text
+        ``env:NAME`` is what the environment variable holds. Without it the URL is asked by GET.
     header, param
         Headers, and parameters added to the URL: ``header.Authorization=env:TOKEN`` takes the value from
         the environment.
@@ -61,19 +61,21 @@ class HTTP:
 
     name = "http"
 
-    def __init__(self, url: str, settings: HTTPSettings, *, timeout: float) -> None:
+    def __init__(self, url: str, settings: HTTPSettings, *, timeout: float, secrets: Secrets) -> None:
         self.settings = settings
         url = re.sub(r"%7B(query|depth|offset|page)%7D", r"{\1}", url, flags=re.IGNORECASE)
-        self._url, who = separated(quote(url, safe=string.punctuation))  # é and blanks as a URL writes them
+        self._url, who = separated(
+            quote(url, safe=string.punctuation), secrets
+        )  # é and blanks as URLs have them
         if "{" in urlsplit(self._url).netloc:
             raise InputError(f"{hidden(url)}: the host cannot be filled in")
-        self._body = None if settings.body is None else template("body", settings.body)
+        self._body = None if settings.body is None else secrets.in_body(template("body", settings.body))
         if "{query}" not in self._url and not asks(self._body):
             raise InputError(
                 f"{hidden(url)}: write {{query}} where the query belongs, in the URL or in body="
             )
         self.place = hidden(self._url)
-        parameters = resolved("param", settings.param)
+        parameters = secrets.resolved("param", settings.param)
         if parameters:
             added = "&".join(f"{encoded(name)}={encoded(value)}" for name, value in parameters.items())
             plain = self._url.partition("#")[0]
@@ -90,7 +92,8 @@ class HTTP:
                 )
         if settings.max_bytes < 1:
             raise InputError(f"max_bytes is {settings.max_bytes}; it must be 1 or more")
-        self._site = Site({**who, **resolved("header", settings.header)}, timeout, settings.max_bytes)
+        headers = {**who, **secrets.resolved("header", settings.header)}
+        self._site = Site(headers, timeout, settings.max_bytes, secrets)
 
     def prepare(self) -> None:
         """Nothing to find out: every endpoint is different."""

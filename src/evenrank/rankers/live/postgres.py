@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Hit, encodable
 from evenrank.rankers.live.calls import Busy, QueryFailed
 from evenrank.rankers.live.pool import Pool
-from evenrank.rankers.live.secrets import hidden
+from evenrank.rankers.live.secrets import Secrets, hidden
 from evenrank.rankers.live.watch import cut_after
 
 if TYPE_CHECKING:
@@ -102,8 +103,9 @@ class Postgres:
 
     name = "postgresql"
 
-    def __init__(self, address: str, settings: PostgresSettings, *, timeout: float) -> None:
+    def __init__(self, address: str, settings: PostgresSettings, *, timeout: float, secrets: Secrets) -> None:
         self.settings = settings
+        self._secrets = secrets
         self._timeout = timeout
         self._pool: Pool[Connection[Any]] = Pool(self._connect)
         self._prepared: _Prepared | None = None
@@ -113,6 +115,11 @@ class Postgres:
         except psycopg.Error:
             # What libpq says may quote the URL, and that may hold a password.
             raise InputError(f"{hidden(address)}: cannot be understood as a PostgreSQL URL") from None
+        for name in ("password", "sslpassword"):
+            if given := str(self._parameters.get(name) or ""):
+                self._parameters[name] = secrets.from_environment(name, given) or given
+                secrets.add(str(self._parameters[name]))
+        secrets.add(os.environ.get("PGPASSWORD", ""))
         if not settings.table:
             raise InputError("table= says which table to search")
 
@@ -171,9 +178,7 @@ class Postgres:
             return [Hit(*row) for row in connection.execute(statement, asked)]
 
     def _clean(self, error: Error) -> str:
-        message = one_line(error)
-        password = str(self._parameters.get("password") or "")
-        return message.replace(password, "…") if password else message
+        return self._secrets.clean(one_line(error))
 
     def describe(self) -> dict[str, Any]:
         known = ("host", "port", "dbname")

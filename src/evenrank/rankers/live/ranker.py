@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict
@@ -19,6 +19,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.live.answers import SCHEMA, Answers, Hit, Listed, listed
 from evenrank.rankers.live.calls import Calls, EngineDown, Limits, QueryFailed
+from evenrank.rankers.live.secrets import SHORTEST, Secrets
 
 _HOPELESS = 10
 """So many queries failing in a row mean that the engine is down, also for those who skip failures."""
@@ -63,9 +64,10 @@ class LiveRanker:
     several threads; close it, or use it in a `with` block, to give its connections back.
     """
 
-    def __init__(self, engine: Engine, limits: Limits) -> None:
+    def __init__(self, engine: Engine, limits: Limits, secrets: Secrets | None = None) -> None:
         self.engine = engine
         self.limits = limits
+        self._secrets = secrets or Secrets()
         self.name = engine.name
         self.notes: tuple[str, ...] = ()
         """What a reader of the last run should know."""
@@ -100,7 +102,7 @@ class LiveRanker:
         asked = tables.queries(queries)
         calls = Calls(self.limits)
         try:
-            calls.call(self.engine.prepare)
+            calls.call(self._prepare)
         except QueryFailed as error:
             raise EngineDown(f"{self.name}: {error}") from error
         found: dict[str, Listed] = {}
@@ -149,14 +151,23 @@ class LiveRanker:
     def _hits(self, calls: Calls, text: str, depth: int, texts: bool) -> list[Hit]:
         engine = self.engine
         if not isinstance(engine, Paged) or engine.page_size is None:
-            return calls.call(lambda: engine.search(text, depth, texts=texts))
+            return calls.call(lambda: self._shown(partial(engine.search, text, depth, texts=texts)))
         found: list[Hit] = []
         while len(found) < depth:
-            page = calls.call(partial(engine.page, text, len(found)))
+            page = calls.call(partial(self._shown, partial(engine.page, text, len(found))))
             found += page
             if len(page) < engine.page_size:
                 break
         return found
+
+    def _prepare(self) -> None:
+        with self._secrets.kept():
+            self.engine.prepare()
+
+    def _shown(self, ask: Callable[[], list[Hit]]) -> list[Hit]:
+        """Results without secrets: an engine may echo what it was asked with."""
+        with self._secrets.kept():
+            return [Hit(*self._secrets.cleaned(hit, shortest=SHORTEST)) for hit in ask()]
 
     def _failure(self, query_id: str, error: QueryFailed, in_a_row: int) -> EngineDown:
         if self.limits.on_error == "skip":
@@ -180,7 +191,9 @@ class LiveRanker:
 
     def describe(self) -> dict[str, Any]:
         """The engine and all settings that its answers depend on; no passwords, tokens or header values."""
-        return {"name": self.name, **self.engine.describe(), "limits": asdict(self.limits)}
+        about = {"name": self.name, **self.engine.describe(), "limits": asdict(self.limits)}
+        cleaned: dict[str, Any] = self._secrets.cleaned(about)
+        return cleaned
 
     def close(self) -> None:
         """Give connections back."""

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from evenrank.errors import InputError
 from evenrank.rankers.live.calls import Busy, QueryFailed
-from evenrank.rankers.live.secrets import hidden, userinfo
+from evenrank.rankers.live.secrets import Secrets, hidden
 from evenrank.rankers.live.watch import cut_after
 
 LATER = frozenset({408, 429, 502, 503, 504})
@@ -47,6 +47,8 @@ class Site(NamedTuple):
     timeout: float
     largest: int = _SIZE
     """Bytes of an answer beyond which it is not read."""
+    secrets: Secrets = Secrets()
+    """What no message may show."""
 
 
 class Refusal(QueryFailed):
@@ -117,10 +119,10 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def separated(url: str) -> tuple[str, dict[str, str]]:
+def separated(url: str, secrets: Secrets) -> tuple[str, dict[str, str]]:
     """The URL without user and password, and the header that says them instead."""
     try:
-        who = userinfo(url)
+        who = secrets.userinfo(url)
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises where it is no number
     except ValueError:
@@ -153,7 +155,7 @@ def fetch(site: Site, url: str, body: Any = None, *, place: str | None = None) -
             content = _read(answer, end, site.largest, late, place)
     except urllib.error.HTTPError as error:
         with error:
-            raise _refusal(error, place, end) from None
+            raise _refusal(error, place, end, site.secrets) from None
     except http.client.InvalidURL:
         raise InputError(f"{place}: not a URL that can be asked") from None
     except (OSError, http.client.HTTPException) as error:
@@ -163,7 +165,7 @@ def fetch(site: Site, url: str, body: Any = None, *, place: str | None = None) -
         raise _lost(reason, place) from None
     except ValueError as error:  # a header that cannot be sent; what it holds is not shown
         raise InputError(f"{place}: the request cannot be written ({type(error).__name__})") from None
-    return parsed(content, place)
+    return parsed(content, place, site.secrets)
 
 
 def _read(answer: Any, end: float, largest: int, late: str, place: str) -> bytes:
@@ -188,14 +190,14 @@ def _lost(reason: object, place: str) -> Exception:
     return Busy(f"{place}: no connection ({str(reason) or type(reason).__name__})")
 
 
-def _refusal(error: urllib.error.HTTPError, place: str, end: float) -> Exception:
+def _refusal(error: urllib.error.HTTPError, place: str, end: float, secrets: Secrets) -> Exception:
     if error.code in LATER:
         return Busy(f"{place}: the engine answers {error.code}", wait=retry_after(error.headers))
     if error.code in range(300, 400):
-        target = hidden(error.headers.get("Location") or "somewhere else")
+        target = secrets.clean(hidden(error.headers.get("Location") or "somewhere else"))
         return InputError(f"{place}: redirects to {target} ({error.code}); give that address")
     try:
-        body = json.loads(_read(error, end, _MORE, "", place))
+        body = secrets.cleaned(json.loads(_read(error, end, _MORE, "", place)))
     except (ValueError, OSError, QueryFailed, RecursionError, http.client.HTTPException):
         body = None
     message = NEVER.get(error.code, f"the engine answers {error.code}")
@@ -213,7 +215,7 @@ def retry_after(headers: Any) -> float | None:
         return None
 
 
-def parsed(content: bytes, place: str) -> Any:
+def parsed(content: bytes, place: str, secrets: Secrets) -> Any:
     """The JSON of an answer."""
     try:
         try:
@@ -221,6 +223,6 @@ def parsed(content: bytes, place: str) -> Any:
         except UnicodeDecodeError:  # one odd byte does not cost the whole answer
             return json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
-        start = content[:60].decode("utf-8", "replace").strip()
+        start = secrets.clean(content[:_MORE].decode("utf-8", "replace"))[:60].strip()
         found = f"that begins {start!r}" if start else "that is empty"
         raise QueryFailed(f"{place}: expected JSON, found an answer {found}") from None
