@@ -9,7 +9,7 @@ import pytest
 
 from evenrank.demo import folder
 from evenrank.text.lexicon import lexicon
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 
 
 def rows(name: str, separator: str | None = "\t") -> list[list[str]]:

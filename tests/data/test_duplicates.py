@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.data import duplicates, tables
-from evenrank.data.duplicates import DuplicateCheck
+from evenrank.data import docs, tables
+from evenrank.data.docs import DuplicateCheck
 from evenrank.errors import InputError
 
 
@@ -49,7 +49,7 @@ def test_json_lines_and_rows_of_other_things_are_named(tmp_path: Path) -> None:
 
 
 def test_a_collision_of_hashes_is_no_duplicate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duplicates, "hashes", lambda ids: np.zeros(len(ids), np.uint64))
+    monkeypatch.setattr(docs, "hashes", lambda ids: np.zeros(len(ids), np.uint64))
     check(tables.docs([("a", ""), ("b", ""), ("c", "")]))
     with pytest.raises(InputError, match="row 3: doc_id 'a' was already used in row 1"):
         check(tables.docs([("a", ""), ("b", ""), ("a", "")]))
@@ -68,5 +68,5 @@ def test_exactly_repeated_ids_are_refused(ids: list[str]) -> None:
 
 def test_slices_hash_like_what_they_hold() -> None:
     ids = pa.array(["a", "bb", "", "ccc", "dddd"])
-    assert (duplicates.hashes(ids.slice(1, 3)) == duplicates.hashes(pa.array(["bb", "", "ccc"]))).all()
-    assert len(np.unique(duplicates.hashes(pa.array([str(n) for n in range(100_000)])))) == 100_000
+    assert (docs.hashes(ids.slice(1, 3)) == docs.hashes(pa.array(["bb", "", "ccc"]))).all()
+    assert len(np.unique(docs.hashes(pa.array([str(n) for n in range(100_000)])))) == 100_000

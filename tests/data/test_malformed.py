@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenrank.data import tables
-from evenrank.data.duplicates import DuplicateCheck
+from evenrank.data.docs import DuplicateCheck
 from evenrank.errors import InputError
 
 CASES = 10_000

@@ -14,7 +14,7 @@ from evenrank.psychology.ready import read_scores
 from evenrank.psychology.sampling import balanced
 from evenrank.psychology.scoring import categories, scores
 from evenrank.text.dictionaries import dictionary
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 
 TEXTS = {"d1": "She was furious and afraid.", "d2": "", "d3": "The king paid for the funeral."}
 

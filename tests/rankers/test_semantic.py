@@ -19,7 +19,7 @@ from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
 from evenrank.rankers.word_vectors import Surface, WordVectorRanker, compose
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 from evenrank.vectors import DEFINITION, Vectors, find_direction
 
 VECTORS = {"nurse": [1.0, 0.0], "doctor": [0.0, 1.0], "ward": [3.0, 4.0], "zebra": [-1.0, 0.0]}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evenrank.errors import InputError
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher
-from evenrank.text.tokenizer import Tokenizer, tokens
+from evenrank.text.tokens import Tokenizer, tokens
 
 GENDER = {
     "female": ["she", "her", "woman", "grandmothers", "ex-girlfriend", "first lady", "fiancée", "wom*"],

@@ -16,7 +16,7 @@ import evenrank as er
 from evenrank import demo
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.text import cache, counting
+from evenrank.text import cache, matcher
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.tally import Tally, tally_to_file
 
@@ -117,7 +117,7 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
     target = tmp_path / "t.parquet"
     target.write_bytes(b"old")
     counted = []
-    real = counting.count_batch
+    real = matcher.count_batch
 
     def dying(batch: pa.RecordBatch, matcher: object) -> pa.RecordBatch:
         counted.append(batch.num_rows)
@@ -125,7 +125,7 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
             raise KeyboardInterrupt
         return real(batch, matcher)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(counting, "count_batch", dying)
+    monkeypatch.setattr(matcher, "count_batch", dying)
     with pytest.raises(KeyboardInterrupt):
         tally_to_file(large, target)
     assert target.read_bytes() == b"old"
@@ -147,7 +147,7 @@ def test_the_cache_answers_the_second_time_and_forgets_nothing_that_matters(
     def never(*_: object) -> pa.RecordBatch:
         raise AssertionError("counted again")
 
-    monkeypatch.setattr(counting, "count_batch", never)
+    monkeypatch.setattr(matcher, "count_batch", never)
     assert er.tally(large).frame.equals(first.frame)
     with pytest.raises(AssertionError, match="counted again"):
         er.tally(large, "fabris2020")  # another lexicon is another tally

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evenrank.errors import InputError
-from evenrank.text.tokenizer import check_tokenizer, tokens
+from evenrank.text.tokens import check_tokenizer, tokens
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,9 @@ from evenrank.vectors import (
     save,
     specific_words,
 )
-from evenrank.vectors.debias import equalise_pairs, neutralise
-from evenrank.vectors.erasure import fit_eraser
+from evenrank.vectors.debias import equalise_pairs, fit_eraser, neutralise
 from evenrank.vectors.recovery import neighbours_kept
-from evenrank.vectors.specific import _svm
+from evenrank.vectors.words import _svm
 
 
 def spaces() -> st.SearchStrategy[tuple[Vectors, Direction]]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, gendered_texts, stop_words
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 from evenrank.vectors import Vectors, association_tests, distil, find_direction, minilm, train, vocabulary
 from evenrank.vectors.training import quick_tokens
 

@@ -24,9 +24,8 @@ import numpy as np
 import polars as pl
 import pyarrow.compute as pc
 
-from evenrank.data import door, folders, irds, labels, query_files, trec
+from evenrank.data import door, irds, labels, topics, trec
 from evenrank.data.blocks import Block
-from evenrank.data.collection import Docs, read_docs
 from evenrank.data.columns import (
     DOC_ID,
     GENDER,
@@ -43,7 +42,7 @@ from evenrank.data.columns import (
     text_column,
     whole_numbers,
 )
-from evenrank.data.memory import docs_of_frame, docs_of_rows
+from evenrank.data.docs import Docs, docs_of_frame, docs_of_rows, read_docs
 from evenrank.errors import InputError
 
 __all__ = [
@@ -68,6 +67,8 @@ RUN_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "score": pl.
 GENDERS_SCHEMA = pl.Schema({"query_id": pl.String, "gender": pl.String})
 
 Order = Literal["score", "rank"]
+
+_SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
 
 
 class Dataset(NamedTuple):
@@ -125,7 +126,7 @@ def queries(x: Any) -> pl.DataFrame:
     path = _path(x)
     names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
     if path:
-        table, clean = query_files.read(path)
+        table, clean = topics.read(path)
         if clean:
             return table
         frame = door.rename(table, names, path=path)
@@ -348,10 +349,36 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
     if not folder.is_dir():
         problem = "this is a file; name its folder" if folder.exists() else "no such folder"
         raise InputError(problem, path=source)
-    collection = folders.find(folder, "docs", split)
-    asked = folders.find(folder, "queries", split)
-    judged_file = folders.find(folder, "qrels", split, required=False)
+    collection = _find(folder, "docs", split)
+    asked = _find(folder, "queries", split)
+    judged_file = _find(folder, "qrels", split, required=False)
     return Dataset(docs(collection), queries(asked), None if judged_file is None else qrels(judged_file))
+
+
+def _find(folder: Path, kind: str, split: str | None, *, required: bool = True) -> Path | None:
+    """The file ``kind[.split].suffix[.gz|.zst]``; where there are several, ``split`` has to choose."""
+    found: dict[Path, str] = {}
+    for path in sorted(folder.iterdir()):
+        plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
+        name, *parts = plain.stem.split(".")
+        if name == kind and plain.suffix.lower() in _SUFFIXES and path.is_file():
+            found[path] = ".".join(parts)
+    chosen = list(found)
+    if split is not None and (any(found.values()) or kind == "queries"):
+        chosen = [path for path, part in found.items() if part == split]
+        if not chosen and kind == "docs":  # one collection may serve all splits
+            chosen = [path for path, part in found.items() if not part]
+        if not chosen and found:
+            known = listing(dict.fromkeys(part for part in found.values() if part))
+            raise InputError(f"no {kind} for split {split!r}; splits there: {known}", path=folder)
+    if len(chosen) > 1:
+        names = listing(path.name for path in chosen)
+        splits = listing(dict.fromkeys(found[path] for path in chosen if found[path]))
+        way_out = f"choose with split= one of {splits}" if split is None and splits != "none" else "keep one"
+        raise InputError(f"several {kind} files: {names}; {way_out}", path=folder)
+    if not chosen and required:
+        raise InputError(f"no {kind} file; expected {kind}.tsv, .jsonl or .parquet", path=folder)
+    return chosen[0] if chosen else None
 
 
 def write_run(x: Any, path: str | os.PathLike[str], *, name: str) -> None:

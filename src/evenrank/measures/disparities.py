@@ -176,7 +176,7 @@ def disparity(
     baseline: str | None = None,
     pairs: Any = None,
     confidence: float = 0.95,
-    draws: int = stats.permutations.DRAWS,
+    draws: int = stats.tests.DRAWS,
     seed: int = 0,
 ) -> Disparities:
     """How much better male queries are served than female ones, run by run.

@@ -23,7 +23,7 @@ from evenrank.measures.evaluate import measure
 from evenrank.measures.reinforcement import Reinforcement
 from evenrank.measures.slope import Line, significance
 from evenrank.measures.stereotype import GSR
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 from evenrank.vectors.texts import gendered_texts
 
 _EXACT = 8  # points whose orders are all tried: 40,320
@@ -106,7 +106,7 @@ def reinforcement_table(
     """Systems × vectors: absolute and relative GSR, with intervals (Table 2 of the paper).
 
     The perfect and the random engine have rows of their own. `vectors` maps a name to anything
-    :func:`evenrank.vectors.genderedness` takes; None is the shipped table.
+    :func:`evenrank.vectors.gendered` takes; None is the shipped table.
     """
     given = {"docs": tables.docs(docs), "queries": tables.queries(queries), "qrels": qrels}
     frames = {name: tables.run(run) for name, run in runs.items()}

@@ -9,9 +9,8 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.text.counting import Progress
 from evenrank.text.dictionaries import TREE, dictionary
-from evenrank.text.matcher import Source
+from evenrank.text.matcher import Progress, Source
 from evenrank.text.tally import tally
 
 COUNT = "_count"

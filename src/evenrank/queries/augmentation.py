@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from evenrank.queries.word_lists import census_names, clear_names, gendered_words
-from evenrank.vectors.wordsets import DEFINITION, MIRRORED
+from evenrank.vectors.words import DEFINITION, MIRRORED
 
 _WORD = re.compile(r"[^\W_]+")
 _OTHER = {"female": "male", "male": "female"}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from evenrank.queries import feature_kernel as kernel
 from evenrank.queries import feature_passes
 from evenrank.queries.word_lists import census_names, gendered_words, term_groups
-from evenrank.vectors.table import genderedness
+from evenrank.vectors.gendered import genderedness
 from evenrank.vectors.texts import stop_words
 
 Array = npt.NDArray[Any]

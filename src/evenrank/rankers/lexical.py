@@ -19,8 +19,7 @@ from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.index.storage import damaged
 from evenrank.rankers.index.tokenizing import words
-from evenrank.text.counting import in_order
-from evenrank.text.matcher import cores
+from evenrank.text.matcher import cores, in_order
 
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece

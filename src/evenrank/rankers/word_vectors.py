@@ -25,12 +25,11 @@ from evenrank.rankers.index import Index
 from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import nearest
-from evenrank.text.addresses import strings
-from evenrank.text.counting import in_order
-from evenrank.text.matcher import cores
-from evenrank.text.tokenizer import tokens
+from evenrank.text.layout import strings
+from evenrank.text.matcher import cores, in_order
+from evenrank.text.tokens import tokens
 from evenrank.vectors.debias import debiased
-from evenrank.vectors.loading import load
+from evenrank.vectors.files import load
 from evenrank.vectors.space import Vectors
 from evenrank.vectors.texts import GENDERED, packed
 from evenrank.vectors.texts import stop_words as glasgow
@@ -160,7 +159,7 @@ def w2v_add(
     index
         What to search; it must hold its text, since vectors are of words and not of stems.
     vectors
-        A file of word vectors, or anything :func:`evenrank.vectors.load` takes. With fastText vectors this
+        A file of word vectors, or anything :func:`evenrank.vectors.files` takes. With fastText vectors this
         is the ``ftt_add`` of Fabris et al.
     debias
         ``regular`` (as they are), ``hard``, ``strong`` or ``leace``: see :func:`evenrank.vectors.debiased`.
@@ -239,12 +238,12 @@ class Bags(NamedTuple):
 class Surface:
     """Reads texts as sequences of surface words.
 
-    Tokens are those of :func:`evenrank.text.tokenizer.tokens`: runs of letters and digits, folded to lower
+    Tokens are those of :func:`evenrank.text.tokens.tokens`: runs of letters and digits, folded to lower
     case. Words of the vocabulary that no text can yield (capitals, punctuation) are never found.
     """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        from evenrank.vectors.reading import slots
+        from evenrank.vectors.lookup import slots
 
         self._slots = slots(list(vocabulary))
         self._places = {word: place for place, word in enumerate(vocabulary)}
@@ -274,7 +273,7 @@ class Surface:
         return np.array(sorted(place << 32 | times for place, times in count.items()), np.int64), len(found)
 
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)  # as in evenrank.vectors.reading, whose table is searched
+_PRIME = np.uint64(0x9E3779B97F4A7C15)  # as in evenrank.vectors.lookup, whose table is searched
 _SHIFT = np.uint64(32)
 
 _SEPARATOR, _APOSTROPHE, _FOREIGN = 0, 1, 2

@@ -15,7 +15,7 @@ from typing import Any
 from evenrank.measures.evaluate import measure
 from evenrank.measures.stereotype import GSR
 from evenrank.vectors.texts import gendered_texts
-from evenrank.vectors.wordsets import STEREOTYPES
+from evenrank.vectors.words import STEREOTYPES
 
 SYSTEMS = ("S", "N", "CS")
 PUBLISHED = {

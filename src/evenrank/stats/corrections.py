@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evenrank.errors import InputError
-from evenrank.stats.samples import Floats
+from evenrank.stats.intervals import Floats
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:

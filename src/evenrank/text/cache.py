@@ -24,8 +24,7 @@ import xxhash
 from evenrank.data.files import reading, writing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.text.counting import Progress, count_documents
-from evenrank.text.matcher import Matcher
+from evenrank.text.matcher import Matcher, Progress, count_documents
 
 _LARGE = 64 << 20  # bytes; below, counting is quicker than looking
 _KEPT = 16  # finished tallies

@@ -14,7 +14,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.text.codepoints import compiled, next_piece, next_word
+from evenrank.text.codepoints import (
+    byte_at,
+    compiled,
+    high_mask,
+    load8,
+    lowest_bit,
+    next_piece,
+    next_word,
+    pieces_mask,
+    words_mask,
+)
 from evenrank.text.layout import (
     CARRY,
     ENTRY,
@@ -44,7 +54,6 @@ from evenrank.text.layout import (
     TOUCHED,
     UNKNOWN,
 )
-from evenrank.text.simd import byte_at, high_mask, load8, lowest_bit, pieces_mask, words_mask
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _CASE = np.uint64(0x2020202020202020)

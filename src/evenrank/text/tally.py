@@ -22,10 +22,9 @@ from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
 from evenrank.text import cache
-from evenrank.text.counting import Progress, count_documents, unique
 from evenrank.text.lexicon import Lexicon
-from evenrank.text.matcher import Matcher, Source
-from evenrank.text.tokenizer import Tokenizer
+from evenrank.text.matcher import Matcher, Progress, Source, count_documents, unique
+from evenrank.text.tokens import Tokenizer
 
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
 _ROW_GROUP = 1 << 18

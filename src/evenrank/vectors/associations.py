@@ -15,8 +15,8 @@ import numpy.typing as npt
 from evenrank.errors import InputError
 from evenrank.stats import permutation
 from evenrank.vectors.direction import Pairs
-from evenrank.vectors.table import Genderedness, genderedness
-from evenrank.vectors.wordsets import STEREOTYPES, Stereotype
+from evenrank.vectors.gendered import Genderedness, genderedness
+from evenrank.vectors.words import STEREOTYPES, Stereotype
 
 DRAWS = 100_000
 
@@ -79,7 +79,7 @@ def association_test(
     male, female
         The sets: the first is expected on the negative (male) side, the second on the positive.
     source
-        What :func:`~evenrank.vectors.genderedness` takes: nothing for the shipped table,
+        What :func:`~evenrank.vectors.gendered` takes: nothing for the shipped table,
         vectors, or a file.
     pairs
         Other pairs of words for another direction.

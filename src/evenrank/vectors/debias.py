@@ -1,14 +1,11 @@
-"""Taking a direction out of word vectors: from most words (hard), from all (strong), or more than it (LEACE).
-
-What is left is measured by :func:`evenrank.vectors.recoverability`: projection hides gender
-more than it removes it (Gonen & Goldberg, NAACL 2019; Fabris et al. 2020, §4.2.3).
-"""
+"""Debiasing: hard, strong, and by erasing what a linear model could find (LEACE)."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,11 +13,60 @@ import numpy.typing as npt
 
 from evenrank.errors import InputError
 from evenrank.vectors.direction import Direction, Pairs, find_direction
-from evenrank.vectors.erasure import fit_eraser
 from evenrank.vectors.space import Floats, Vectors, row_lengths
-from evenrank.vectors.specific import grow_specific, ordinary_places, specific_words
-from evenrank.vectors.wordfiles import check_pairs, read_pairs
-from evenrank.vectors.wordsets import MIRRORED, Pair
+from evenrank.vectors.words import (
+    MIRRORED,
+    Pair,
+    check_pairs,
+    grow_specific,
+    ordinary_places,
+    read_pairs,
+    specific_words,
+)
+
+Doubles = npt.NDArray[np.float64]
+
+_NOTHING = 1e-10  # eigenvalues and singular values below this share of the largest are rounding
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """The affine map x ↦ x − P (x − mean); ``rank`` is the number of dimensions it takes away."""
+
+    projection: Doubles
+    mean: Doubles
+    rank: int
+
+    def apply(self, x: Doubles) -> Doubles:
+        """The rows without the concept."""
+        return x - (x - self.mean) @ self.projection.T
+
+
+def fit_eraser(x: Doubles, concept: Doubles) -> Eraser:
+    """Learn from examples what to erase.
+
+    With Σ the covariance of x, W = Σ^(−1/2) and C the covariance of x and the concept, the projection is
+    P = W⁺ U Uᵀ W, where U spans the columns of W C. After it the covariance with the concept is 0.
+
+    Parameters
+    ----------
+    x
+        Examples as rows.
+    concept
+        What each example has of the concept, as a row of numbers; for classes, a 1 in the column of its
+        class and 0 elsewhere.
+    """
+    mean = x.mean(axis=0)
+    centred = x - mean
+    shared = centred.T @ (concept - concept.mean(axis=0)) / len(x)
+    values, axes = np.linalg.eigh(centred.T @ centred / len(x))
+    values, axes = values[values > _NOTHING * values[-1]], axes[:, values > _NOTHING * values[-1]]
+    whiten = (axes / np.sqrt(values)) @ axes.T
+    unwhiten = (axes * np.sqrt(values)) @ axes.T
+    span, singular, _ = np.linalg.svd(whiten @ shared, full_matrices=False)
+    span = span[:, singular > _NOTHING * max(1.0, singular[0])]
+    return Eraser(unwhiten @ span @ span.T @ whiten, mean, span.shape[1])
+
 
 Method = Literal["hard", "strong", "leace"]
 
@@ -56,7 +102,7 @@ def debiased(
         What to remove; the gender direction of these vectors if not given.
     specific
         Gender-specific words, or a file with one on each line; the default set of
-        :func:`~evenrank.vectors.specific.specific_words` if not given. ``hard`` keeps their gender,
+        :func:`~evenrank.vectors.words.specific_words` if not given. ``hard`` keeps their gender,
         ``leace`` does not learn from them.
     grow
         Let a linear SVM add words that look gender-specific.

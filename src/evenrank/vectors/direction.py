@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from evenrank.errors import InputError
 from evenrank.vectors.space import Floats, Vectors
-from evenrank.vectors.wordfiles import check_pairs, read_pairs
-from evenrank.vectors.wordsets import DEFINITION, Pair
+from evenrank.vectors.words import DEFINITION, Pair, check_pairs, read_pairs
 
 _FEWEST = 3
 _ROWS = 1 << 14

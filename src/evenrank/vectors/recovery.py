@@ -16,7 +16,7 @@ from evenrank.errors import InputError
 from evenrank.stats import Interval, mean_interval
 from evenrank.vectors.direction import Direction, find_direction
 from evenrank.vectors.space import Vectors
-from evenrank.vectors.specific import ordinary_places, specific_words
+from evenrank.vectors.words import ordinary_places, specific_words
 
 Doubles = npt.NDArray[np.float64]
 Correct = npt.NDArray[np.bool_]
@@ -78,7 +78,7 @@ def recoverability(
     words
         How many of each side to test: the most biased ones.
     specific
-        Words that are not ordinary; see :func:`~evenrank.vectors.specific.specific_words`.
+        Words that are not ordinary; see :func:`~evenrank.vectors.words.specific_words`.
 
     Notes
     -----

@@ -24,7 +24,7 @@ _ROWS = 1 << 14  # rows worked on at a time, so that no second matrix is ever ne
 class Vectors:
     """Words and their vectors, each of length 1, so that a product of two is the cosine.
 
-    Made by :func:`evenrank.vectors.load`, :func:`~evenrank.vectors.train` or
+    Made by :func:`evenrank.vectors.files`, :func:`~evenrank.vectors.train` or
     :func:`~evenrank.vectors.distil`. A word is looked up as written, then in lower case: ``Mary`` finds
     ``mary`` where the vectors have no case.
 
@@ -121,7 +121,7 @@ class Vectors:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the vectors; the ending decides the format: see :func:`evenrank.vectors.save`."""
-        from evenrank.vectors.saving import save
+        from evenrank.vectors.files import save
 
         save(self, path)
 

@@ -22,12 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evenrank.text import kernel, layout
-from evenrank.text.addresses import addresses, strings
-from evenrank.text.compiling import every_word_table
-from evenrank.text.matcher import cores
-from evenrank.text.tokenizer import tokens
+from evenrank.text.layout import addresses, strings
+from evenrank.text.matcher import cores, every_word_table
+from evenrank.text.tokens import tokens
 from evenrank.vectors.direction import Pairs
-from evenrank.vectors.table import Genderedness, genderedness
+from evenrank.vectors.gendered import Genderedness, genderedness
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -79,13 +78,13 @@ class GenderedTexts:
     Parameters
     ----------
     source
-        Anything :func:`evenrank.vectors.genderedness` takes; the shipped table if nothing is given.
+        Anything :func:`evenrank.vectors.gendered` takes; the shipped table if nothing is given.
     pairs
         Other pairs of words for another direction.
     """
 
     def __init__(self, source: Any = None, *, pairs: Pairs | None = None) -> None:
-        from evenrank.vectors.reading import slots
+        from evenrank.vectors.lookup import slots
 
         self.genderedness: Genderedness = genderedness(source, pairs=pairs)
         self.other_pairs = pairs is not None
@@ -126,7 +125,7 @@ class GenderedTexts:
 
     def _find(self, array: pa.Array) -> Found:
         """Plain ASCII texts the quick way, and others with all of Unicode; in the order of the texts."""
-        from evenrank.vectors import reading
+        from evenrank.vectors import lookup
 
         array, data, ends = packed(array)
         plain = np.zeros(len(array), bool)
@@ -135,7 +134,7 @@ class GenderedTexts:
         words, times = np.empty(room, np.int32), np.empty(room, np.int32)
         seen = np.zeros(len(self.vocabulary), np.int32)
         table = self._ascii
-        last = reading.collect_ascii(reading.KINDS, *table, data, ends, plain, seen, counts, words, times)
+        last = lookup.collect_ascii(lookup.KINDS, *table, data, ends, plain, seen, counts, words, times)
         quick = Found(_bounds(counts), words[:last].copy(), times[:last].copy())
         if plain.all():
             return quick
@@ -167,7 +166,7 @@ class GenderedTexts:
         A word of the document is one of the query's if their stems are equal. `found` is what
         :meth:`find` found in the documents; the pairs of one query must stand together.
         """
-        from evenrank.vectors.pairs import pair_means
+        from evenrank.vectors.lookup import pair_means
 
         means: Doubles = pair_means(*self._prepared(queries, found, query_rows, doc_rows))
         return means
@@ -182,7 +181,7 @@ class GenderedTexts:
         centre: float,
     ) -> Doubles:
         """What each word of the vocabulary adds to Σ scale · (g_q(d) − centre) over the pairs."""
-        from evenrank.vectors.pairs import pair_shares
+        from evenrank.vectors.lookup import pair_shares
 
         prepared = self._prepared(queries, found, query_rows, doc_rows)
         arguments = (*prepared, scale, centre, len(self.values))
@@ -228,7 +227,7 @@ def gendered_texts(source: Any = None, *, pairs: Pairs | None = None) -> Gendere
 
 def hashes(texts: pa.Array | Sequence[str], seed: int = 0) -> npt.NDArray[np.uint64]:
     """A number for each text that looks random; the same for the same text and seed, everywhere."""
-    from evenrank.vectors.reading import hashes_of
+    from evenrank.vectors.lookup import hashes_of
 
     _, data, ends = packed(strings(texts))
     found: npt.NDArray[np.uint64] = hashes_of(data, ends, np.uint64(seed))

@@ -23,7 +23,7 @@ from evenrank.mitigate.swap import context
 from evenrank.mitigate.swap import words as word_lists
 from evenrank.mitigate.swap.words import Mirrors, Names
 from evenrank.rankers.base import Progress
-from evenrank.text.addresses import strings
+from evenrank.text.layout import strings
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.lexicon import lexicon as as_lexicon
 from evenrank.text.matcher import Matcher, Source

@@ -19,7 +19,7 @@ import xxhash
 
 import evenrank
 from evenrank.data.blocks import Block
-from evenrank.data.duplicates import DuplicateCheck
+from evenrank.data.docs import DuplicateCheck
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
@@ -30,8 +30,7 @@ from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled, merge, w
 from evenrank.rankers.index.storage import ArrayFile
 from evenrank.rankers.index.texts import packed
 from evenrank.rankers.index.tokenizing import Words, words
-from evenrank.text.counting import in_order
-from evenrank.text.matcher import cores
+from evenrank.text.matcher import cores, in_order
 
 _LOCK = ".lock"
 _BUILDING = "building-"

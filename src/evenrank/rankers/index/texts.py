@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from evenrank.data.blocks import SCHEMA, Block
-from evenrank.data.collection import Docs
-from evenrank.text.addresses import strings
+from evenrank.data.docs import Docs
+from evenrank.text.layout import strings
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index

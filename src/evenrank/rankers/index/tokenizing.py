@@ -24,9 +24,8 @@ from evenrank.rankers.index.analysis import (
     UNDERSCORE,
     characters,
 )
-from evenrank.text.addresses import addresses, strings
-from evenrank.text.codepoints import _composed, _decode, _encode, compiled
-from evenrank.text.simd import byte_at
+from evenrank.text.codepoints import _composed, _decode, _encode, byte_at, compiled
+from evenrank.text.layout import addresses, strings
 
 FREE = -1
 """In a slot of a hash table that holds no word."""

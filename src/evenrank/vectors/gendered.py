@@ -1,4 +1,4 @@
-"""Genderedness: how far each word leans, as a table that replaces the vectors it comes from."""
+"""Genderedness of words: a table made from vectors, or the shipped one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from evenrank.data.files import magic, reading, writing
 from evenrank.errors import InputError
 from evenrank.vectors.direction import Direction, Pairs, find_direction
-from evenrank.vectors.loading import load
+from evenrank.vectors.files import load
 from evenrank.vectors.space import Floats, Vectors, numbers
-from evenrank.vectors.specific import ordinary_places, specific_words
+from evenrank.vectors.words import ordinary_places, specific_words
 
 Leaning = tuple[str, float]
 

@@ -1,0 +1,353 @@
+"""Docs: a collection that need not fit in memory, as a handle; out of files, frames, dicts, iterators."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from evenrank.data import files, jsonl, lines, parquet
+from evenrank.data.blocks import ROWS, SCHEMA, Block
+from evenrank.data.columns import BODY, DOC_ID, TITLE, id_array, pick, pick_fields, show
+from evenrank.data.frames import is_pandas, pandas_column, row_values, text_values
+from evenrank.data.parquet import as_documents
+from evenrank.errors import InputError
+
+
+class Docs:
+    """The documents of a collection: read as often as needed, never held whole.
+
+    Made by :func:`evenrank.data.tables.docs`, from a file, a frame, a dict, an iterator or ir_datasets.
+
+    Attributes
+    ----------
+    name
+        What to call the collection in messages and provenance.
+    path
+        The file it is read from, if it is one.
+    size
+        Bytes of input, for progress bars: the sizes of the blocks add up to it. None if unknown.
+    frozen
+        True for a table in memory that cannot change, so that its fingerprint may be taken later.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        blocks: Callable[[], Iterator[Block]],
+        *,
+        path: str | os.PathLike[str] | None = None,
+        size: int | None = None,
+        first_line: int | None = None,
+        columns: Sequence[str] = (),
+        frozen: bool = False,
+    ) -> None:
+        self.name = name
+        self.path = None if path is None else Path(path)
+        self.size = size
+        self._blocks = blocks
+        self._first_line = first_line
+        self._columns = tuple(columns)
+        self.frozen = frozen
+
+    def __repr__(self) -> str:
+        return f"Docs({self.name!r})"
+
+    def blocks(self) -> Iterator[Block]:
+        """Pieces of the collection, in order, to be parsed by whoever calls ``block.read()``.
+
+        Texts may come in any of Arrow's layouts for strings.
+        """
+        return self._blocks()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
+        for block in self._blocks():
+            batch = block.read()
+            yield batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
+
+    def texts(self, ids: Iterable[str]) -> dict[str, str]:
+        """The texts of these documents, in one pass that ends when all are found.
+
+        Ids that the collection does not have are left out.
+        """
+        wanted = set(ids)
+        found: dict[str, str] = {}
+        if not wanted:
+            return found
+        for batch in self.batches():
+            texts = batch.column("text")
+            for row, doc_id in enumerate(batch.column("doc_id").to_pylist()):
+                if doc_id in wanted and doc_id not in found:
+                    found[doc_id] = texts[row].as_py()
+            if len(found) == len(wanted):
+                break
+        return found
+
+    def frame(self) -> pl.DataFrame:
+        """All documents as a table, ``doc_id`` and ``text``: for collections that fit in memory."""
+        return pl.DataFrame(pl.from_arrow(pa.Table.from_batches(self.batches(), schema=SCHEMA)))
+
+    def fingerprint(self) -> str:
+        """XXH3-128 of the file as stored, or of all ids and texts where there is no file."""
+        if self.path is not None:
+            return files.fingerprint(self.path)
+        import xxhash
+
+        parts = [xxhash.xxh3_128() for _ in range(4)]
+        for batch in self.batches():
+            for column, (lengths, content) in zip(batch.columns, (parts[:2], parts[2:]), strict=True):
+                _, offsets, data = column.buffers()
+                ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+                lengths.update(np.diff(ends).tobytes())
+                if data is not None:
+                    content.update(memoryview(data)[ends[0] : ends[-1]])
+        return xxhash.xxh3_128(b"".join(part.digest() for part in parts)).hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """Name, fingerprint, and the columns that were read, for the provenance of what is made of it."""
+        described: dict[str, Any] = {"name": self.name, "fingerprint": self.fingerprint()}
+        return described | ({"columns": list(self._columns)} if self._columns else {})
+
+    def place(self, row: int) -> str:
+        """Where the row-th document (from 0) stands, in words: ``on line 7``."""
+        return f"in row {row + 1}" if self._first_line is None else f"on line {self._first_line + row}"
+
+    def error(self, message: str, *, row: int) -> InputError:
+        """An error about the row-th document (from 0), with file and line where there are any."""
+        if self._first_line is None:
+            return InputError(f"row {row + 1}: {message}", path=self.path or self.name)
+        return InputError(message, path=self.path, line=self._first_line + row)
+
+
+def _named(id_field: str | None, fields: Sequence[str]) -> tuple[str, ...]:
+    """The columns that the caller named."""
+    return (*([id_field] if id_field else []), *fields)
+
+
+def read_docs(
+    path: str | os.PathLike[str], *, fields: Sequence[str], id_field: str | None, name: str | None
+) -> Docs:
+    """A collection in a file: TSV, JSONL or Parquet; all but Parquet also as gzip or zstd."""
+    size = files.require_regular(path)
+    make = partial(Docs, name or Path(path).name, path=path, size=size)
+    ids = (id_field,) if id_field else DOC_ID
+    if files.magic(path) == parquet.MAGIC:
+        id_column, columns = parquet.columns(path, ids=ids, fields=fields)
+        return make(partial(parquet.blocks, path, id_column, columns), columns=(id_column, *columns))
+    first, more = _first_line(path)
+    if jsonl.is_json(path, first):
+        keys = jsonl.keys(first, ids=ids, fields=fields, path=path)
+        return make(partial(jsonl.blocks, path, keys), first_line=1, columns=_named(id_field, fields))
+    layout = lines.layout(first, ids=ids, fields=fields, path=path)
+    if layout.header and not more:
+        raise InputError("the file has a header and no documents", path=path)
+    if id_field and not layout.header:
+        raise InputError(f"no header names the field {id_field}", path=path, line=1)
+    columns = _named(id_field, fields) if layout.header else ()
+    return make(partial(lines.blocks, path, layout), first_line=2 if layout.header else 1, columns=columns)
+
+
+def _first_line(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
+    """The first line of a file, without its line end, and whether there are more."""
+    blocks = files.raw_blocks(path, block=1 << 16)
+    raw = next(blocks, None)
+    if raw is None:
+        raise InputError("the file is empty", path=path)
+    line, _, rest = raw.tobytes().partition(b"\n")
+    return line.removesuffix(b"\r"), bool(rest) or next(blocks, None) is not None
+
+
+Rows = list[Any]
+
+
+def docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+    """A Polars, pandas or Arrow table. Slices are converted one by one: a whole column costs more."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    found = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
+    id_column = pick(found, (id_field,) if id_field else DOC_ID)
+    columns = pick_fields(found, fields)
+    chosen = frame[[id_column, *columns]] if is_pandas(frame) else frame.select([id_column, *columns])
+
+    viewed = isinstance(chosen, pl.DataFrame) and chosen.dtypes == [pl.String, pl.String]
+
+    def read(start: int) -> pa.RecordBatch:
+        if viewed:
+            return _viewed(chosen.slice(start, ROWS), id_column, columns[0], start)
+        return as_documents(_arrow(chosen, start), id_column, columns, start)
+
+    def blocks() -> Iterator[Block]:
+        for start in range(0, len(chosen), ROWS):
+            yield Block(partial(read, start), 0)
+
+    return Docs(name, blocks, frozen=isinstance(frame, (pl.DataFrame, pa.Table)))
+
+
+def _viewed(part: pl.DataFrame, id_column: str, column: str, start: int) -> pa.RecordBatch:
+    """Ids, and texts as Polars has them: views, known to be UTF-8, which nobody needs to copy."""
+    ids = part[id_column].to_arrow(compat_level=pl.CompatLevel.oldest())
+    lengths = np.diff(np.frombuffer(ids.buffers()[1], np.int64)[ids.offset : ids.offset + len(ids) + 1])
+    if ids.null_count or not lengths.all():
+        id_array(ids, id_column, row=start)  # says which
+    ids = ids.cast(pa.string())
+    if part[column].null_count():
+        bad = start + part[column].is_null().arg_max() + 1  # type: ignore[operator]
+        raise InputError(f"row {bad}: {column} is missing")
+    texts = part[column].to_arrow(compat_level=pl.CompatLevel.newest())
+    return pa.RecordBatch.from_arrays([ids, texts], ["doc_id", "text"])
+
+
+def _arrow(frame: Any, start: int) -> pa.RecordBatch:
+    if is_pandas(frame):
+        part = frame.iloc[start : start + ROWS]
+        return pa.record_batch({name: pandas_column(part[name]) for name in part.columns})
+    table = frame.slice(start, ROWS)
+    if isinstance(table, pl.DataFrame):
+        table = table.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return pa.record_batch({name: _one_chunk(table.column(name)) for name in table.column_names})
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+    """A mapping from id to text, or rows: ``(id, text)``, dicts, named tuples.
+
+    What can be iterated only once is first copied into a temporary file, which lives as long as the
+    handle: memory stays flat, and a second pass is possible.
+    """
+    again: Callable[[], Iterator[Any]]
+    if isinstance(rows, Mapping):
+        again = partial(iter, rows.items())
+    elif iter(rows) is rows:
+        return _spooled(rows, fields=fields, id_field=id_field, name=name)
+    else:
+        again = partial(iter, rows)
+    return Docs(name, partial(_row_blocks, again, fields, id_field))
+
+
+def _row_blocks(
+    again: Callable[[], Iterator[Any]], fields: Sequence[str], id_field: str | None
+) -> Iterator[Block]:
+    rows, start = again(), 0
+    while part := list(islice(rows, ROWS)):
+        yield Block(partial(_documents, part, start, fields, id_field), 0)
+        start += len(part)
+
+
+def _documents(rows: Rows, start: int, fields: Sequence[str], id_field: str | None) -> pa.RecordBatch:
+    names = (id_field,) if id_field else DOC_ID
+    ids, texts = [], []
+    for row, item in enumerate(rows, start=start + 1):
+        try:
+            doc_id, text = _document(item, names, fields)
+        except InputError as error:
+            raise InputError(f"row {row}: {error.message}") from None
+        ids.append(doc_id)
+        texts.append(text)
+    columns = {"doc_id": text_values(ids, "doc_id"), "text": text_values(texts, "text")}
+    return as_documents(pa.record_batch(columns), "doc_id", ["text"], start)
+
+
+def _document(item: Any, names: Sequence[str], fields: Sequence[str]) -> tuple[Any, Any]:
+    if (isinstance(item, tuple) and not hasattr(item, "_fields")) or isinstance(item, list):
+        if len(item) != 2:
+            raise InputError(f"{len(item)} values instead of (doc_id, text)")
+        doc_id, item = item
+        if not isinstance(item, Mapping):
+            return doc_id, item
+        return doc_id, _joined(item, pick_fields(list(item), fields))
+    values = row_values(item)
+    doc_id = values[pick(list(values), names)]
+    if not {*BODY, *fields} - {TITLE} & set(values) and hasattr(item, "default_text"):
+        return doc_id, item.default_text()
+    return doc_id, _joined(values, pick_fields(list(values), fields))
+
+
+def _joined(values: Mapping[str, Any], fields: Sequence[str]) -> str:
+    parts = []
+    for field in fields:
+        value = values[field]
+        if not (isinstance(value, str) or (value is None and field == TITLE and len(fields) > 1)):
+            raise InputError(f"{field} is {show(value)}; it must be text")
+        parts.append(value)
+    return " ".join(filter(None, parts))
+
+
+def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+    with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
+        path = Path(file.name)
+        try:
+            with pa.ipc.new_stream(file, SCHEMA) as out:
+                for block in _row_blocks(lambda: rows, fields, id_field):
+                    out.write_batch(block.read())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+    def blocks() -> Iterator[Block]:
+        with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as stream:
+            for batch in stream:
+                yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
+
+    docs = Docs(name, blocks)
+    weakref.finalize(docs, path.unlink, missing_ok=True)
+    return docs
+
+
+Hashes = npt.NDArray[np.uint64]
+
+
+def hashes(ids: pa.StringArray) -> Hashes:
+    """A 64-bit hash of each id. Equal ids have equal hashes within one process; runs without the GIL."""
+    return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
+
+
+class DuplicateCheck:
+    """Sees all ids of a collection once, and refuses it at the end if one came twice.
+
+    Ids are kept as hashes. If a hash repeats the collection is read again to compare the ids
+    themselves, so a collision of hashes is never mistaken for a duplicate.
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[Hashes] = []
+
+    def add(self, ids: pa.StringArray) -> None:
+        """The ids of the next block, in any order of blocks."""
+        self._seen.append(hashes(ids))
+
+    def finish(self, docs: Docs) -> None:
+        """Raise InputError, naming both places, if two documents share an id."""
+        every = np.concatenate(self._seen) if self._seen else np.empty(0, np.uint64)
+        self._seen = []
+        every.sort()
+        repeated = np.unique(every[1:][every[1:] == every[:-1]])
+        if not len(repeated):
+            return
+        first: dict[str, int] = {}
+        row = 0
+        for batch in docs.batches():
+            ids = batch.column("doc_id")
+            for at in np.flatnonzero(np.isin(hashes(ids), repeated)):
+                doc_id, here = ids[int(at)].as_py(), row + int(at)
+                if doc_id in first:
+                    raise docs.error(
+                        f"doc_id {show(doc_id)} was already used {docs.place(first[doc_id])}", row=here
+                    )
+                first[doc_id] = here
+            row += len(batch)
