@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from os import PathLike
+
+LONGEST = 2000
+"""Characters of a message: who names a megabyte of id gets its beginning and its end."""
+
+# What a terminal would obey or cannot show: controls (but not tab and newline), marks that turn the
+# direction of writing, and halves of characters, which stand for bytes of file names that are not UTF-8.
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class InputError(ValueError):
@@ -15,8 +24,30 @@ class InputError(ValueError):
     def __init__(
         self, message: str, *, path: str | PathLike[str] | None = None, line: int | None = None
     ) -> None:
-        self.message = message
+        self.message = printable(message)
         self.path = None if path is None else str(path)
         self.line = line
-        place = "" if path is None else f"{path}:" if line is None else f"{path}:{line}:"
-        super().__init__(f"{place} {message}".strip())
+        place = (
+            ""
+            if self.path is None
+            else printable(f"{self.path}:" if line is None else f"{self.path}:{line}:")
+        )
+        super().__init__(f"{place} {self.message}".strip())
+
+
+def printable(text: str) -> str:
+    """A text that any terminal and any file can take: nothing to obey, nothing endless."""
+    if len(text) > LONGEST:
+        half = LONGEST // 2
+        text = f"{text[:half]} … ({len(text) - 2 * half:,} characters) … {text[-half:]}"
+    return _UNFIT.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Of the known names the one that was perhaps meant, in whatever case it was written."""
+    from difflib import get_close_matches
+
+    names = {name.lower(): name for name in reversed(list(known))}
+    longest = max(map(len, names), default=0)
+    near = get_close_matches(word.lower(), names, 1) if len(word) <= 3 * longest else []
+    return names[near[0]] if near else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,7 +14,7 @@ from ir_measures.measures import Measure, ParamInfo
 from numpy.typing import NDArray
 
 from evenrank import stats
-from evenrank.errors import InputError
+from evenrank.errors import InputError, nearest
 from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.summary import Bootstrap, Change, Summary
 
@@ -218,9 +217,8 @@ def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
 def choices(word: str, known: Iterable[str]) -> str:
     """A hint for a word that is not known: the nearest that is, or all of them."""
     names = [str(name) for name in known]
-    near = difflib.get_close_matches(word.lower(), [name.lower() for name in names], n=1, cutoff=0.6)
-    if near:
-        return f"did you mean {next(name for name in names if name.lower() == near[0])!r}?"
+    if near := nearest(word, names):
+        return f"did you mean {near!r}?"
     return f"one of {', '.join(names)}" if names else "it takes none"
 
 

@@ -6,7 +6,6 @@ Each family is imported when one of its names is asked for, not before.
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import os
 import types
@@ -19,7 +18,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.data.columns import listing, show
-from evenrank.errors import InputError
+from evenrank.errors import InputError, nearest
 from evenrank.rankers.base import Progress, Ranker
 
 if TYPE_CHECKING:
@@ -130,8 +129,8 @@ def _unknown_setting(name: str, key: str, known: Iterable[str]) -> InputError:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = nearest(name, known)
+    return f"; did you mean {close}?" if close else ""
 
 
 def _factory(entry: _Entry) -> Callable[..., Ranker]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import os
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from evenrank.errors import InputError
+from evenrank.errors import InputError, nearest
 from evenrank.text import wordlists
 from evenrank.text.wordlists import Entry
 
@@ -243,6 +242,6 @@ def _writable(text: str) -> bool:
 def _choice(name: str, known: Iterable[str]) -> str:
     """ "did you mean …? there are: …" for a name that is not known."""
     known = list(known)
-    close = difflib.get_close_matches(name.lower(), known, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
+    close = nearest(name, known)
+    meant = f"did you mean {close!r}? " if close else ""
     return f"{meant}there are: {', '.join(known)}"

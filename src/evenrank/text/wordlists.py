@@ -203,7 +203,7 @@ def _read_dic(text: str, path: Path) -> WordList:
     categories: dict[int, str] = {}
     for number, line in lines[1:close]:
         key, _, name = re.sub(r"\s+", "\t", line, count=1).partition("\t")
-        name = re.sub(r"\s+\(.*\)$", "", name).strip()  # LIWC 2015 adds "(Function Words)"
+        name = re.sub(r"(?<!\s)\s++\(.*\)$", "", name).strip()  # LIWC 2015 adds "(Function Words)"
         if not _is_number(key) or not name:
             raise InputError(f"expected 'number<tab>category', found {line!r}", path=path, line=number)
         if int(key) in categories or name in categories.values():

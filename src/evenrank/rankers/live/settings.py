@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from evenrank.data.columns import listing, show
-from evenrank.errors import InputError
+from evenrank.errors import InputError, nearest
 
 T = TypeVar("T")
 
@@ -60,8 +59,8 @@ def refuse_rest(given: Mapping[str, Any], kinds: Iterable[type]) -> None:
         for field in dataclasses.fields(kind)
     ]
     name = next(iter(given))
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    near = nearest(name, known)
+    hint = f"; did you mean {near}?" if near else ""
     raise InputError(f"unknown setting {name}{hint} There are: {listing(known, 40)}")
 
 
