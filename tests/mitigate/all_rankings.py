@@ -11,6 +11,9 @@ import evenrank as er
 from evenrank.measures.parse import parse_condition
 from evenrank.mitigate.solving import gains
 
+STRICTLY = 1e-11
+"""By how much a value exceeds a strict bound that it equals: more than rounding, less than any real excess."""
+
 
 def collection(counts: list[tuple[int, int]]) -> er.Tally:
     """A tally of documents d0, d1, … with so many female and male words."""
@@ -56,5 +59,7 @@ def every_ranking(
         values = np.array([found.get(str(i), np.nan) for i in range(len(orders))])
         values = np.abs(values) if condition.absolute else values
         sign = 1 if condition.op.startswith("<") else -1
-        over[:, k] = np.maximum(sign * (values - condition.bound), 0)
+        # A value that equals a strict bound exceeds it, by next to nothing.
+        beyond = 0.0 if "=" in condition.op else STRICTLY
+        over[:, k] = np.maximum(sign * (values - condition.bound) + beyond, 0)
     return utility, over

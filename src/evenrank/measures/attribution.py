@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank.arithmetic import log1p
 from evenrank.errors import InputError
 from evenrank.measures.lists import RankedLists
 from evenrank.measures.rank_bias import RankBias
@@ -163,8 +164,8 @@ def _share(magnitude: str, found: pl.DataFrame, tokens: NDArray[Any]) -> NDArray
     if magnitude == "length":
         return count / tokens
     if magnitude == "tf-words":
-        return np.log1p(count)
-    return count / total * (np.log1p(total) if magnitude == "tf" else 1.0)
+        return log1p(count)
+    return count / total * (log1p(total) if magnitude == "tf" else 1.0)
 
 
 def largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import polars as pl
 from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
+from evenrank.arithmetic import settled
 from evenrank.errors import InputError
 from evenrank.measures.lists import Floats
 from evenrank.measures.measurements import Measurement
@@ -96,7 +97,7 @@ def effectiveness(
         scores = _nested(ranked, "score")
         for together in _by_tool(values):
             for metric in ir_measures.iter_calc(together, relevance, scores):
-                values[metric.measure][int(metric.query_id)] = metric.value
+                values[metric.measure][int(metric.query_id)] = settled(metric.value)
     except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
         names = ", ".join(map(str, values))
         raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None

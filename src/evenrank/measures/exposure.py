@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
+from evenrank.arithmetic import dot, log, log2
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, Param, PerQuery, choices, register
 from evenrank.measures.groups import CUTOFF, GROUP, WHOLE, GroupMeasure, Shares, each_list, one_group
@@ -20,7 +21,7 @@ from evenrank.measures.lists import Floats, Ints
 def position_exposure(n: int, k: int | None = None) -> Floats:
     """Exposure of the ranks 1..n: 1/log2(1 + rank), 0 below rank k."""
     ranks = np.arange(1, n + 1)
-    return np.where(ranks <= (n if k is None else k), 1 / np.log2(1 + ranks), 0.0)
+    return np.where(ranks <= (n if k is None else k), 1 / log2(1 + ranks), 0.0)
 
 
 def group_exposure(shown: Ints, k: int | None = None) -> Floats:
@@ -30,7 +31,7 @@ def group_exposure(shown: Ints, k: int | None = None) -> Floats:
     rank k belong to their group and have no exposure.
     """
     sizes = shown.sum(axis=0)
-    total = position_exposure(len(shown), k) @ shown
+    total = dot(shown.T, position_exposure(len(shown), k))
     return np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
 
 
@@ -39,8 +40,8 @@ def attention_shares(shown: Ints) -> Floats:
 
     Attention falls as 1/log2(max(rank, 2)), as in the TREC Fair Ranking tracks.
     """
-    weights = 1 / np.log2(np.maximum(np.arange(1, len(shown) + 1), 2))
-    total = weights @ shown
+    weights = 1 / log2(np.maximum(np.arange(1, len(shown) + 1), 2))
+    total = dot(shown.T, weights)
     return total / total.sum() if total.sum() else np.full(shown.shape[1], np.nan)
 
 
@@ -48,7 +49,7 @@ def js_divergence(p: Floats, q: Floats) -> float:
     """Jensen–Shannon divergence of two distributions, natural logarithm: from 0 (equal) to ln 2."""
     middle = (p + q) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(p > 0, p * np.log(p / middle), 0.0) + np.where(q > 0, q * np.log(q / middle), 0.0)
+        terms = np.where(p > 0, p * log(p / middle), 0.0) + np.where(q > 0, q * log(q / middle), 0.0)
     return max(float(terms.sum()) / 2, 0.0)
 
 
@@ -172,7 +173,7 @@ class _DisparateTreatment(_DemographicParity):
 def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
     """Exposure of each group over its merit, the mean relevance of its documents; NaN without merit."""
     sizes = shown.sum(axis=0)
-    merit = np.divide(relevance @ shown, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+    merit = np.divide(dot(shown.T, relevance), sizes, out=np.zeros(len(sizes)), where=sizes > 0)
     exposure = group_exposure(shown, k)
     return np.divide(exposure, merit, out=np.full(len(sizes), np.nan), where=merit > 0)
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank.arithmetic import dot
 from evenrank.errors import InputError
 from evenrank.measures.lookup import find_rows
 from evenrank.measures.magnitude import magnitude
@@ -40,7 +41,9 @@ class Weighing:
     def total(self, values: Floats) -> Floats:
         """Σ weight · value over each list."""
         if self.same is not None:
-            return values.reshape(-1, self.width)[:, : len(self.same)] @ self.same
+            rows = values.reshape(-1, self.width)[:, : len(self.same)]
+            found: Floats = dot(rows, self.same)
+            return found
         return np.add.reduceat(values[self.entries] * self.weights, self.starts)
 
 

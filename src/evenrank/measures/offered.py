@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank.arithmetic import dot
 from evenrank.measures.lists import Floats, Ints, magnitude_of
 from evenrank.measures.lookup import find_rows
 from evenrank.measures.rank_bias import RankBias
@@ -55,9 +56,8 @@ class Offered:
         if magnitude in ("tf-words", "length"):
             return float(magnitude_of(magnitude, group, self._column).mean())
         often = self._histogram(group)  # a few hundred logarithms instead of one for each document
-        return (
-            float(often @ magnitude_of(magnitude, group, lambda _: np.arange(len(often)))) / self.tally.height
-        )
+        each = magnitude_of(magnitude, group, lambda _: np.arange(len(often)))
+        return float(dot(often, each)) / self.tally.height
 
     def relevant(self, magnitude: str, group: str) -> Floats:
         """Mean magnitude of a group over each query's relevant documents that the tally holds."""

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evenrank.arithmetic import exp
 from evenrank.errors import InputError
 from evenrank.measures.base import Context
 from evenrank.measures.groups import GroupMeasure, Shares, one_group
@@ -222,7 +223,7 @@ class Counted:
         if condition.absolute or not below:
             bounds.append((-1.0, -condition.bound if condition.absolute else condition.bound))
         for side, at in bounds:
-            row = Row(ones, side * (group - target * math.exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
+            row = Row(ones, side * (group - target * exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
             present.append(_strict(row, condition))
         # How many labelled documents there may be when none shows the group: these numbers are contiguous.
         absent = [x for x in range(1, t + 1) if self._holds(_absent(x, target))]

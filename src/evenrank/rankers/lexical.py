@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from evenrank.arithmetic import log, log1p
 from evenrank.data.columns import show
 from evenrank.errors import InputError
 from evenrank.rankers import scoring
@@ -146,7 +147,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
     df = index.document_frequency[terms].astype(np.float64)
     none = np.zeros(len(terms))
     if isinstance(model, BM25):
-        idf = np.log1p((total - df + 0.5) / (df + 0.5))
+        idf = log1p((total - df + 0.5) / (df + 0.5))
         rows, worth = index.derived(("worth", model), lambda: _bm25_worth(index, model))
         most = index.collection_frequency[terms] - df + 1  # no document has a term more often
         weights = bags.weights * idf
@@ -157,7 +158,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         )
     if isinstance(model, Dirichlet):
         share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
-        norms = index.derived(("norms", model), lambda: np.log(model.mu / (index.lengths + model.mu)))
+        norms = index.derived(("norms", model), lambda: _dirichlet_norms(index, model))
         return scoring.Asked(
             scoring.DIRICHLET,
             bags.offsets,
@@ -169,7 +170,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
             none + np.inf,
         )
     if isinstance(model, TfIdf):
-        idf = np.log1p(total / df)
+        idf = log1p(total / df)
         weights = bags.weights * idf
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
@@ -205,9 +206,14 @@ def _bm25_worth(index: Index, model: BM25) -> tuple[np.ndarray, np.ndarray]:
     return rows.astype(np.uint32), worth
 
 
+def _dirichlet_norms(index: Index, model: Dirichlet) -> np.ndarray:
+    by_length: np.ndarray = log(model.mu / (np.arange(int(index.lengths.max(initial=0)) + 1) + model.mu))
+    return by_length[index.lengths]
+
+
 def _tfidf_norms(index: Index) -> np.ndarray:
     arrays = index.arrays
-    idf = np.log1p(index.documents / index.document_frequency)
+    idf = log1p(index.documents / index.document_frequency)
     return scoring.norms_of_documents(
         arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf
     )

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenrank.arithmetic import dot, exp, log
+
 if TYPE_CHECKING:
     from evenrank.rankers.feedback import FeedbackSettings
     from evenrank.rankers.index import Index
@@ -129,14 +131,14 @@ def thesis_model(
         frequency[row, [place[term] for term in document.terms.tolist()]] = document.tf
     lengths = np.array([document.length for document in documents])[:, None]
     given = (frequency + mu * background) / (lengths + mu)
-    choice = (given * np.log(given / background)).sum(axis=0)
+    choice = (given * log(given / background)).sum(axis=0)
 
     likelihood = np.zeros(len(documents))
     for row, (document, tf) in enumerate(zip(documents, query_tf, strict=True)):
         for term, times in query.items():
             smooth = (tf.get(term, 0.0) + mu * collection[term]) / (document.length + mu)
-            likelihood[row] += times * np.log(smooth)
-    weight = np.exp(likelihood - likelihood.max()) @ given
+            likelihood[row] += times * log(smooth)
+    weight = dot(given.T, exp(likelihood - likelihood.max()))
     chosen = np.argsort(-choice, kind="stable")[:fb_terms]
     return normalised({candidates[at]: float(weight[at]) for at in chosen})
 

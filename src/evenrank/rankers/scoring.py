@@ -8,12 +8,12 @@ documents that have one of the others (MaxScore of Turtle & Flood 1995, by windo
 
 from __future__ import annotations
 
-from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from evenrank.arithmetic import log_of
 from evenrank.text.codepoints import compiled
 
 BM25, DIRICHLET, TFIDF = range(3)
@@ -25,6 +25,7 @@ all; both vanish in any sum."""
 
 TABLE = 32  # counts whose logarithm is looked up
 _SEARCHES = 24  # postings that are read in the time one is searched for
+_log = compiled(log_of)
 _ROUNDING = 1 + 1e-12  # bounds must not be below what they bound, whatever is rounded
 
 
@@ -90,7 +91,7 @@ def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
 def _tabulate(model: Any, parameter: Any, table: Any, row: Any) -> None:
     """The part of a score that depends on the count alone."""
     for count in range(1, TABLE):
-        table[row, count] = log(1.0 + count / parameter) if model == DIRICHLET else 1.0 + log(float(count))
+        table[row, count] = _log(1.0 + count / parameter) if model == DIRICHLET else 1.0 + _log(float(count))
 
 
 @compiled
@@ -102,9 +103,9 @@ def _gain(asked: Any, term: Any, table: Any, row: Any, count: Any, document: Any
         part = asked.worth[length, count] if count < TABLE else count / (count + asked.worth[length, 0])
         return max(weight * part, FOUND)
     if asked.model == DIRICHLET:
-        part = table[row, count] if count < TABLE else log(1.0 + count / asked.parameters[term])
+        part = table[row, count] if count < TABLE else _log(1.0 + count / asked.parameters[term])
         return max(weight * (part + asked.norms[document]), FOUND)
-    part = table[row, count] if count < TABLE else 1.0 + log(float(count))
+    part = table[row, count] if count < TABLE else 1.0 + _log(float(count))
     return max(weight * part * asked.norms[document], FOUND)
 
 
@@ -333,7 +334,7 @@ def norms_of_documents(offsets: Any, terms: Any, counts: Any, idf: Any) -> Any:
     for row in range(len(norms)):
         total = 0.0
         for i in range(offsets[row], offsets[row + 1]):
-            value = (1.0 + log(float(counts[i]))) * idf[terms[i]]
+            value = (1.0 + _log(float(counts[i]))) * idf[terms[i]]
             total += value * value
         if total > 0.0:
             norms[row] = 1.0 / np.sqrt(total)

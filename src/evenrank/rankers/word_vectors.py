@@ -19,6 +19,7 @@ import pyarrow as pa
 import xxhash
 from numba import njit
 
+from evenrank.arithmetic import log2
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
@@ -126,7 +127,7 @@ class WordVectorRanker:
         if self.settings["composition"] == "add":
             weights = np.ones(len(counts))
         else:
-            weights = np.log2(max(tokens, 1)) - np.log2(np.maximum(counts, 1))
+            weights = log2(max(tokens, 1)) - log2(np.maximum(counts, 1))
         return np.where(self._stopped, 0.0, weights)
 
     def _composed(self, bags: Bags, weights: Doubles, kind: Any) -> npt.NDArray[Any]:

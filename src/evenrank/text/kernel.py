@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenrank.arithmetic import log1p, log_of
 from evenrank.text.codepoints import (
     byte_at,
     compiled,
@@ -58,8 +59,10 @@ from evenrank.text.layout import (
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _CASE = np.uint64(0x2020202020202020)
 _FIVE = np.uint64(0xFFFFFFFFFF)
-_LOGARITHMS = np.log1p(np.arange(64))
+_LOGARITHMS = log1p(np.arange(64))
 _MIX_KEY, _MIX_LENGTH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
+
+_log = compiled(log_of)
 
 
 @compiled
@@ -383,7 +386,7 @@ def count(table, groups, group_starts, starts, ends, scratch, tokens, counts, lo
             entry = seen[i, 1]
             times = seen[entry, 0]
             seen[entry, 0] = 0
-            logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else np.log1p(times)
+            logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else _log(1.0 + times)
             for j in range(group_starts[entry], group_starts[entry + 1]):
                 counts[row, groups[j]] += times
                 logwords[row, groups[j]] += logarithm

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenrank.arithmetic import log1p
 from evenrank.errors import InputError
 
 MAGNITUDES = ("tf", "tf-words", "boolean", "count", "length")
@@ -48,7 +49,8 @@ def magnitude(
         Number of tokens of each document; only `length` looks at it.
     """
     if name == "tf":
-        return np.log1p(counts)
+        found: NDArray[np.float64] = log1p(counts)
+        return found
     if name == "boolean":
         return (np.asarray(counts) > 0).astype(np.float64)
     if name == "count":
