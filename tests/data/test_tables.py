@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import time
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -317,7 +316,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         tables.load(tmp_path / "docs.tsv")
 
 
-def test_a_run_of_a_million_rows_is_read_and_sorted_in_seconds(tmp_path: Path) -> None:
+def test_a_run_of_a_million_rows_is_read_and_sorted(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     n = 1_000_000
     frame = pl.DataFrame(
@@ -331,13 +330,11 @@ def test_a_run_of_a_million_rows_is_read_and_sorted_in_seconds(tmp_path: Path) -
         }
     )
     frame.write_csv(tmp_path / "big.run", include_header=False, separator=" ")
-    tables.run({"q": {"d": 1}})
-    start = time.process_time()
     run = tables.run(tmp_path / "big.run")
-    took = time.process_time() - start
     assert len(run) == n
+    scores = run["score"].to_numpy().reshape(1000, 1000)
+    assert (np.diff(scores, axis=1) <= 0).all()
     assert tables.run(run) is run
-    assert took < 10, f"{took:.1f} s; about half a second on an idle machine"
 
 
 @pytest.mark.parametrize(
@@ -378,10 +375,8 @@ def test_a_run_that_was_changed_in_place_is_checked_again() -> None:
         tables.run(made)
 
 
-def test_a_known_run_of_a_million_rows_is_recognised_at_once() -> None:
-    number = pl.Series(range(1_000_000))
-    ids = {"query_id": (number // 1000).cast(pl.String), "doc_id": number.cast(pl.String)}
-    made = tables.run(pl.DataFrame({**ids, "score": -number.cast(pl.Float64)}))
-    start = time.process_time()
-    assert all(tables.run(made) is made for _ in range(10))
-    assert (time.process_time() - start) / 10 < 0.005
+def test_a_known_run_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tables.run([("q", f"d{i}", float(9 - i)) for i in range(5)])
+    for check in ("refuse_repeats", "_is_ordered", "_ordered"):
+        monkeypatch.setattr(tables, check, lambda *_, **__: pytest.fail("checked again"))
+    assert tables.run(made) is made

@@ -12,7 +12,7 @@ from evenrank.measures.parse import parse_condition
 from evenrank.mitigate.solving import gains
 
 STRICTLY = 1e-11
-"""By how much a value exceeds a strict bound that it equals: more than rounding, less than any real excess."""
+"""By how much a value exceeds a strict bound that it equals: more than rounding, less than a real excess."""
 
 
 def collection(counts: list[tuple[int, int]]) -> er.Tally:

@@ -66,13 +66,11 @@ def test_retry_after_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply(RESULTS, delay=5), Reply(RESULTS, drip=0.05)], ids=["silent", "drip"]
+    "reply", [Reply(RESULTS, delay=600), Reply(RESULTS, drip=0.2)], ids=["silent", "drip"]
 )
 def test_time_outs_really_time_out(reply: Reply) -> None:
-    start = time.monotonic()
     with serving(lambda _: reply) as site, pytest.raises(InputError, match=r"no answer within 0\.3 seconds"):
         ids(f"{site.url}/?q={{query}}", timeout=0.3, retries=0)
-    assert time.monotonic() - start < 3
 
 
 def test_headers_in_drops_time_out_too() -> None:
@@ -82,15 +80,13 @@ def test_headers_in_drops_time_out_too() -> None:
             line, _ = server.accept()
             with line, contextlib.suppress(OSError):
                 line.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-                for _ in range(200):
+                while True:
                     line.sendall(b"z")
                     time.sleep(0.05)
 
         threading.Thread(target=serve, daemon=True).start()
-        start = time.monotonic()
         with pytest.raises(InputError, match=r"no answer within 0\.3 seconds"):
             ids(f"http://127.0.0.1:{server.getsockname()[1]}/?q={{query}}", timeout=0.3, retries=0)
-    assert time.monotonic() - start < 3
 
 
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +152,12 @@ def test_the_rate_holds_over_real_requests() -> None:
 
 
 def test_workers_ask_at_the_same_time() -> None:
-    with serving(lambda _: Reply(RESULTS, delay=0.3)) as site:
-        start = time.monotonic()
-        engine(f"{site.url}/?q={{query}}", workers=8).rank({str(at): "x" for at in range(8)})
-    assert time.monotonic() - start < 8 * 0.3
+    together = threading.Barrier(8)  # nobody is answered until all have asked
+
+    def answer(_: Asked) -> Reply:
+        together.wait()
+        return Reply(RESULTS)
+
+    with serving(answer) as site:
+        engine(f"{site.url}/?q={{query}}", workers=8, timeout=600).rank({str(at): "x" for at in range(8)})
+    assert len(site.asked) == 8

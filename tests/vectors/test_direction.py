@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from importlib import resources
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from evenrank.errors import InputError
 from evenrank.vectors import (
     DEFINITION,
-    Genderedness,
     Vectors,
     find_direction,
     genderedness,
@@ -139,17 +137,6 @@ def test_the_shipped_table_knows_what_everybody_knows() -> None:
     assert np.isnan(table.of(["nosuchword"]))[0]
     with pytest.raises(InputError, match="'nosuchword'"):
         table["nosuchword"]
-
-
-def test_the_shipped_table_opens_quickly() -> None:
-    path = Path(str(resources.files("evenrank.vectors"))) / "data" / "genderedness.parquet"
-    Genderedness.read(path)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        Genderedness.read(path)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.1
 
 
 def test_a_table_is_read_as_written_and_the_same_table_gives_the_same_bytes(

@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import pickle
-import time
 from pathlib import Path
 
 import numpy as np
@@ -52,16 +51,11 @@ def test_the_store_keeps_the_provenance_and_files_give_their_own(vectors: Vector
     assert load(tmp_path / "v.bin").provenance["input"]["name"] == "v.bin"
 
 
-def test_the_store_is_mapped_and_opens_in_milliseconds(tmp_path: Path) -> None:
+def test_the_store_is_mapped_and_not_read(tmp_path: Path) -> None:
     words = [f"w{i}" for i in range(100_000)]
     big = Vectors(words, np.random.default_rng(0).normal(size=(len(words), 50)))
     save(big, tmp_path / "v.arrow")
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        found = load(tmp_path / "v.arrow")
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05
+    found = load(tmp_path / "v.arrow")
     assert not found.matrix.flags.owndata and not found.matrix.flags.writeable
     assert found["w99999"].tolist() == big.matrix[-1].tolist()
 

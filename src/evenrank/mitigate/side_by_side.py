@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from evenrank.arithmetic import settled
+
 
 class WeightedTerm(NamedTuple):
     """A term of an expanded query; `group` is None for most."""
@@ -66,7 +68,7 @@ def side_by_side(
     was, now = _by_query(before, groups), _by_query(after, groups)
     pairs = [Pair(query, texts.get(query, ""), terms, now.get(query, ())) for query, terms in was.items()]
     marked = [pair for pair in pairs if any(term.group for term in (*pair.before, *pair.after))]
-    marked.sort(key=lambda pair: -pair.removed)
+    marked.sort(key=lambda pair: -settled(pair.removed))
     return marked[:top]
 
 
@@ -79,4 +81,6 @@ def _by_query(expanded: pl.DataFrame, groups: Mapping[str, str]) -> dict[str, tu
     found: dict[str, list[WeightedTerm]] = {}
     for query, term, weight in expanded.select("query_id", "term", "weight").iter_rows():
         found.setdefault(query, []).append(WeightedTerm(term, weight, groups.get(term)))
-    return {query: tuple(sorted(terms, key=lambda term: -term.weight)) for query, terms in found.items()}
+    return {
+        query: tuple(sorted(terms, key=lambda term: -settled(term.weight))) for query, terms in found.items()
+    }

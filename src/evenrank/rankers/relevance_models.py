@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import dot, exp, log
+from evenrank.arithmetic import DIGITS, dot, exp, log, settled
 
 if TYPE_CHECKING:
     from evenrank.rankers.feedback import FeedbackSettings
@@ -64,13 +64,13 @@ def debiased_relevance(relevance: Floats, bias: Floats, lambda_: float) -> Float
 
 
 def feedback_order(relevance: Floats, bias: Floats | None, lambda_: float) -> Ints:
-    """The candidates of a query, given best first, by Rel'; equals keep the order they came in.
+    """The candidates of a query, given best first, by Rel'; equals (to twelve digits) stay in order.
 
     λ = 0 is the given order, whatever the bias; λ = 1 is from least to most biased.
     """
     if bias is None or lambda_ == 0:
         return np.arange(len(relevance))
-    return np.argsort(-debiased_relevance(relevance, bias, lambda_), kind="stable")
+    return np.argsort(-np.round(debiased_relevance(relevance, bias, lambda_), DIGITS), kind="stable")
 
 
 def anserini_model(documents: Sequence[DocumentTerms], scores: Floats, *, fb_terms: int) -> dict[int, float]:
@@ -139,13 +139,13 @@ def thesis_model(
             smooth = (tf.get(term, 0.0) + mu * collection[term]) / (document.length + mu)
             likelihood[row] += times * log(smooth)
     weight = dot(given.T, exp(likelihood - likelihood.max()))
-    chosen = np.argsort(-choice, kind="stable")[:fb_terms]
+    chosen = np.argsort(-settled(choice), kind="stable")[:fb_terms]
     return normalised({candidates[at]: float(weight[at]) for at in chosen})
 
 
 def heaviest(weights: Mapping[int, float], count: int) -> dict[int, float]:
-    """The entries with the largest weights, largest first; among equals the smaller key."""
-    ordered = sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))
+    """The entries with the largest weights, largest first; among equals (to twelve digits) the smaller key."""
+    ordered = sorted(weights.items(), key=lambda entry: (-settled(entry[1]), entry[0]))
     return dict(ordered[:count])
 
 
