@@ -144,7 +144,7 @@ def thesis_model(
 
 
 def heaviest(weights: Mapping[int, float], count: int) -> dict[int, float]:
-    """The entries with the largest weights, largest first; among equals (to twelve digits) the smaller key."""
+    """The entries with the largest weights, largest first; of equals (to twelve digits) the smaller key."""
     ordered = sorted(weights.items(), key=lambda entry: (-settled(entry[1]), entry[0]))
     return dict(ordered[:count])
 
