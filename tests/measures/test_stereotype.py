@@ -19,6 +19,7 @@ from scipy.stats import linregress
 
 import evenrank as er
 from evenrank import GSR, InputError, nDCG
+from evenrank.data import tables
 from evenrank.measures import compare_reinforcement
 from evenrank.measures.reinforcement import Reinforcement
 from evenrank.text.tokens import tokens
@@ -134,7 +135,7 @@ def test_it_is_the_slope_of_plain_python_for_any_texts(queries: list[str], docs:
 @pytest.mark.parametrize("collection", ["time", "squad"])
 def test_it_is_the_slope_of_plain_python_on_real_collections(shared: Path, collection: str) -> None:
     data = er.load(shared / "data" / collection, split="test" if collection == "squad" else None)
-    run = er.tables.run(next((shared / "runs").glob(f"{collection}.bm25.run*")))
+    run = tables.run(next((shared / "runs").glob(f"{collection}.bm25.run*")))
     run = run.filter(pl.col("query_id").is_in(run["query_id"].unique(maintain_order=True).head(60).implode()))
     queries = data.queries.filter(pl.col("query_id").is_in(run["query_id"].unique().implode()))
     texts, asked = data.docs.texts(run["doc_id"]), dict(queries.iter_rows())

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-import evenrank as er
 from evenrank.cli import main
 from evenrank.cli.app import app
+from evenrank.data import tables
 
 _TRAINING = "".join(
     f"{label}{i}\t{text} {i}\t{label}\n"
@@ -48,7 +48,7 @@ def test_jsonl_with_tabs_and_quotes_stays_one_line_each(tmp_path: Path) -> None:
 def test_its_output_is_what_genders_takes(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text("1\twho is marie curie\n")
     main(["classify", str(tmp_path / "q.tsv"), "-o", str(tmp_path / "out.tsv")])
-    assert er.tables.genders(tmp_path / "out.tsv").rows() == [("1", "female")]
+    assert tables.genders(tmp_path / "out.tsv").rows() == [("1", "female")]
 
 
 def test_the_same_queries_give_the_same_bytes(tmp_path: Path) -> None:
