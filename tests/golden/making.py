@@ -84,8 +84,8 @@ def run(*arguments: Any) -> None:
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """Every file below a folder, by its name from there."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    """Every file below a folder, by its name from there; but for the report, whose look may change."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "report.html")
     return {path.relative_to(folder).as_posix(): path for path in found}
 
 
