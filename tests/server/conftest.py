@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 import evenrank as er
 from evenrank import demo
 from evenrank.server.app import make_app
+from evenrank.server.connections import make_server
 from evenrank.server.searching import Service
 
 
@@ -34,12 +35,10 @@ def client(service: Service) -> Iterator[TestClient]:
 @pytest.fixture(scope="session")
 def address(service: Service) -> Iterator[str]:
     """The server on a port of its own."""
-    import uvicorn
-
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
-        server = uvicorn.Server(uvicorn.Config(make_app(service), log_level="error"))
+        server = make_server(make_app(service), log_level="error")
         thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, daemon=True)
         thread.start()
         deadline = time.monotonic() + 60

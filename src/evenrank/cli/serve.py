@@ -46,9 +46,8 @@ def serve_command(
         evenrank serve --index IDX
     """
     try:
-        import uvicorn
-
         from evenrank.server.app import LOCAL, make_app
+        from evenrank.server.connections import make_server
     except ImportError as error:
         raise InputError("the server needs more packages: pip install 'evenrank[serve]'") from error
     from evenrank.server.searching import RANKERS, Service
@@ -69,9 +68,7 @@ def serve_command(
         service.warm_up()
         local = host in ("127.0.0.1", "localhost", "::1")
         app = make_app(service, hosts=LOCAL if local else None)
-        server = uvicorn.Server(
-            uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False)
-        )
+        server = make_server(app, host=host, port=port)
         shown = f"[{host}]" if ":" in host else host
         note(f"serving {opened.documents:,} documents at http://{shown}:{port}/ (end with Ctrl-C)")
         server.run()

@@ -99,7 +99,8 @@ def magic(path: str | os.PathLike[str], length: int = 4) -> bytes:
         return file.read(length)
 
 
-def _uncompressed(file: BufferedReader, path: str | os.PathLike[str]) -> _Stream:
+def unpacking(file: BufferedReader, path: str | os.PathLike[str]) -> _Stream:
+    """The text of an open file, whether it is packed or not."""
     head = file.peek(10)
     if head.startswith(_GZIP):
         return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "gzip")
@@ -154,7 +155,7 @@ def raw_blocks(path: str | os.PathLike[str], *, block: int = BLOCK) -> Iterator[
     blank lines elsewhere stay, so that whoever parses the block can name them.
     """
     with reading(path), open(path, "rb") as file:  # noqa: PTH123
-        stream = _uncompressed(file, path)
+        stream = unpacking(file, path)
         mark = np.empty(3, np.uint8)
         carry: Bytes = mark[: _fill(stream, mark)]
         if carry.tobytes() == _BOM:

@@ -19,7 +19,7 @@ from evenrank.server.rendering import render
 from evenrank.server.searching import Service
 from evenrank.server.uploads import Auditor
 
-LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", "testserver"})
+LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def make_app(

@@ -31,24 +31,38 @@ class Limits:
     ----------
     body, upload
         Bytes of a JSON request, and of the files of an audit.
-    arrival
-        Seconds in which a request has to arrive.
+    connections
+        Connections at the same time. Beyond, those go first that do not ask for anything.
+    headers, arrival, upload_arrival
+        Seconds in which the headers of a request, all of its body, and all files of an audit have to arrive.
+    reading
+        Seconds in which a client has to go on reading its answer.
     seconds, audit_seconds
         Time for an answer, and for an audit.
     waiting, threads
         Requests worked on or waiting at the same time, and threads that work.
     audits
         Audits at the same time.
+    unpacked, rows, memory
+        Bytes that the files of an audit may unpack to, and lines they may have, each; bytes of memory that an
+        audit may take.
     """
 
     body: int = 1 << 20
     upload: int = 32 << 20
+    connections: int = 256
+    headers: float = 10.0
     arrival: float = 15.0
+    upload_arrival: float = 120.0
+    reading: float = 30.0
     seconds: float = 10.0
     audit_seconds: float = 180.0
     waiting: int = 32
     threads: int = 2
     audits: int = 1
+    unpacked: int = 256 << 20
+    rows: int = 5_000_000
+    memory: int = 4 << 30
 
 
 class Turnstile:
@@ -115,7 +129,7 @@ class Gate:
             response = JSONResponse({"detail": message}, status, headers={"Connection": "close"})
             await response(scope, receive, reply)
             return
-        await self.app(scope, self._counted(receive, self._most(scope)), reply)
+        await self.app(scope, self._counted(receive, scope), reply)
 
     def _most(self, scope: Scope) -> int:
         return self.limits.upload if scope["path"] == "/audit" else self.limits.body
@@ -124,29 +138,41 @@ class Gate:
         if self.hosts is not None and _host(headers.get("host", "")) not in self.hosts:
             # Another site's name that leads here (DNS rebinding) must not open this server to that site.
             return 403, "this server does not answer to that host name"
-        if scope["method"] == "POST" and headers.get("sec-fetch-site") == "cross-site":
+        if scope["method"] not in ("GET", "HEAD") and _from_elsewhere(headers):
             return 403, "requests from other sites are refused"
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._most(scope):
             return 413, too_large(self._most(scope))
         return None
 
-    def _counted(self, receive: Receive, most: int) -> Receive:
-        """The request's parts, as long as they come in time and are not too many."""
-        taken = 0
+    def _counted(self, receive: Receive, scope: Scope) -> Receive:
+        """The request's parts, as long as all of them come in time and are not too many."""
+        limits, most = self.limits, self._most(scope)
+        seconds = limits.upload_arrival if scope["path"] == "/audit" else limits.arrival
+        end = asyncio.get_running_loop().time() + seconds
+        taken, complete = 0, False
 
         async def counted() -> Message:
-            nonlocal taken
+            nonlocal taken, complete
+            if complete:  # what comes now is that the client has gone
+                return await receive()
             try:
-                message = await asyncio.wait_for(receive(), self.limits.arrival)
+                async with asyncio.timeout_at(end):
+                    message = await receive()
             except TimeoutError:
-                raise HTTPException(408, "the request did not arrive in time") from None
+                problem = "the request did not arrive in time"
+                raise HTTPException(408, problem, headers={"Connection": "close"}) from None
+            complete = not message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > most:
                 raise HTTPException(413, too_large(most), headers={"Connection": "close"})
             return message
 
         return counted
+
+
+def too_many() -> str:
+    return "the server has too many connections; try again in a moment"
 
 
 def too_large(most: int) -> str:
@@ -156,7 +182,15 @@ def too_large(most: int) -> str:
 
 def _host(given: str) -> str:
     """The name in a Host header, without the port."""
-    return given.rpartition(":")[0] if given.rpartition(":")[2].isdecimal() else given
+    return (given.rpartition(":")[0] if given.rpartition(":")[2].isdecimal() else given).lower()
+
+
+def _from_elsewhere(headers: Headers) -> bool:
+    """Whether a page of another site sends this; a browser says so, in one of two ways."""
+    if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return True
+    origin = headers.get("origin")
+    return origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower()
 
 
 def _with_headers(send: Send) -> Send:

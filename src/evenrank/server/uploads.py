@@ -92,6 +92,9 @@ class Auditor:
             "index": str(self._service.index.path),
             "lexicon": str(self._service.lexicon),
             "report": str(folder / "report.html"),
+            "unpacked": self._limits.unpacked,
+            "rows": self._limits.rows,
+            "memory": self._limits.memory,
         }
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
