@@ -111,7 +111,8 @@ def constrain_command(
     write_run(fair, output, name=name or run_name(output))
     if report is not None:
         deliver(json.dumps(fair.to_report(), indent=2, ensure_ascii=False, allow_nan=False), report)
-    note(summary(fair))
+    for line in summary(fair).splitlines():
+        note(line)
 
 
 def summary(fair: Constrained) -> str:
