@@ -200,6 +200,13 @@ def server_load(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def reliability(data: Path) -> dict[str, Any]:
+    """Broken files, killed commands, flipped bits, full disks, rude clients: what happens then."""
+    from benchmarks.reliability import reliability
+
+    return reliability(data)
+
+
 _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "authors-code": authors_code,
     "human-labels": human_labels,
@@ -221,6 +228,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "matching": matching,
     "constrain": constrain,
     "server-load": server_load,
+    "reliability": reliability,
     "query-gender-transformer": query_gender_transformer,
 }
 

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import evenrank as er
+from benchmarks import reliability
+
+
+def main(given: list[str]) -> int:
+    if given[:1] == ["--here"]:
+        print(json.dumps(reliability.here(given[1])))
+        return 0
+    for name in given or reliability.SECTIONS:
+        chosen = [each for each in reliability.SECTIONS if each == name or each.startswith(f"{name}:")]
+        if not chosen:
+            print(f"there is no section {name}; there are {', '.join(reliability.SECTIONS)}", file=sys.stderr)
+            return 2
+        for each in chosen:
+            if given or not reliability._kept(each).exists():
+                reliability.run(each)
+            print(f"{each}: {json.dumps(json.loads(reliability._kept(each).read_text()))[:300]}", flush=True)
+    content = {"command": "python -m benchmarks.reliability", "evenrank": er.__version__}
+    path = reliability.FOLDER.parents[1] / "docs" / "evidence" / "reliability.json"
+    whole = {**content, "results": reliability.gathered()}
+    path.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))
