@@ -90,8 +90,7 @@ def model(path: Path) -> Path:
 
 
 def monitor(path: Path) -> Path:
-    from evenrank.server.monitor import Watch, observe
-    from evenrank.server.store import Store
+    from evenrank.server.monitor import Store, Watch, observe
 
     folder = index(path.with_suffix(".index"))
     with Store(path) as store:
@@ -134,7 +133,7 @@ def vectors(path: Path) -> Any:
 
 
 def history(path: Path) -> Any:
-    from evenrank.server.store import Store
+    from evenrank.server.monitor import Store
 
     with Store(path, create=False) as store:
         return [seen.to_dict() for seen in store.history()]

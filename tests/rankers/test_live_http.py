@@ -14,7 +14,7 @@ from live_server import RESULTS, Asked, Reply, ids, serving
 
 from evenrank.errors import InputError
 from evenrank.rankers.live import engine
-from evenrank.rankers.live.json_paths import MISSING, at, fill
+from evenrank.rankers.live.web import MISSING, at, fill
 
 
 @pytest.fixture(autouse=True)

@@ -17,10 +17,10 @@ from fastapi.testclient import TestClient
 
 from evenrank.errors import InputError
 from evenrank.server.app import make_app
-from evenrank.server.audit_worker import check_size
 from evenrank.server.connections import make_server
 from evenrank.server.limits import Limits
 from evenrank.server.searching import Service
+from evenrank.server.uploads import check_size
 
 GOOD = json.dumps({"results": [{"text": "she"}]}).encode()
 

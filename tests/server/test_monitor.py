@@ -17,9 +17,8 @@ from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.measures.parse import parse_condition
 from evenrank.rankers.live.answers import Answers, Hit, listed
-from evenrank.server.monitor import Watch, alerts, observe, seconds
+from evenrank.server.monitor import Observation, Store, Value, Watch, alerts, observe, seconds
 from evenrank.server.searching import Service
-from evenrank.server.store import Observation, Store, Value
 from evenrank.server.trend import trend_page
 
 QUERIES = str(demo.folder() / "queries.tsv")
@@ -262,7 +261,7 @@ def test_one_odd_row_does_not_stop_the_monitor(tmp_path: Path) -> None:
 
 _OPEN = """
 import sys, pathlib
-from evenrank.server.store import Observation, Store
+from evenrank.server.monitor import Observation, Store
 for number in range(int(sys.argv[2])):
     with Store(pathlib.Path(sys.argv[1]) / f"{number}.db") as store:
         store.add(Observation("t", "s", 1, 1))

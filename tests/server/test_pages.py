@@ -39,13 +39,19 @@ def test_the_switch_keeps_the_lists_within_the_limit(client: TestClient) -> None
     assert "Re-ranked to within ±0.10" in page and "before re-ranking" in page
 
 
-def test_a_guess_at_the_gender_of_a_query_gives_its_reasons_and_excuses_nothing(client: TestClient) -> None:
-    page = client.get("/", params={"q": "nurse"}).text
-    assert "A guess from words" not in page or "because of nurse" in page
-    assert "to be expected" not in page
-    named = client.get("/", params={"q": "woman nurse"}).text
-    assert "A guess from words" in named and "because of woman" in named
-    assert "A guess from words" not in client.get("/", params={"q": "weather in the alps"}).text
+def test_a_guess_at_the_gender_of_a_query_gives_its_reasons_and_excuses_nothing(
+    client: TestClient, service: Service
+) -> None:
+    for query in ("nurse", "woman nurse", "weather in the alps"):
+        guess = service.guess(query)
+        page = client.get("/", params={"q": query}).text
+        assert ("A guess from words" in page) == (guess is not None), query
+        assert guess is None or f"because of {guess['words'][0]}" in page
+    named = service.guess("woman nurse")
+    assert named is not None and named["label"] == "female" and named["words"][0] == "woman"
+    assert service.guess("weather in the alps") is None
+    # A guess excuses no lean; only a word of a group in the query itself does.
+    assert "to be expected" not in client.get("/", params={"q": "nurse"}).text
 
 
 def test_a_part_is_the_list_without_the_page(client: TestClient) -> None:
@@ -55,8 +61,14 @@ def test_a_part_is_the_list_without_the_page(client: TestClient) -> None:
 
 @pytest.mark.parametrize("query", ["", "   ", "zzzzqqq", "\x00", "nurse\x00", "🙂", '"', "a" * 1000, "%s{}"])
 def test_odd_queries_are_answered(client: TestClient, query: str) -> None:
-    assert client.get("/", params={"q": query}).status_code == 200
-    assert client.post("/v1/search", json={"query": query}).status_code == 200
+    """With what the words in them find, which may be nothing."""
+    page = client.get("/", params={"q": query})
+    answer = client.post("/v1/search", json={"query": query})
+    assert page.status_code == answer.status_code == 200
+    found = [result["id"] for result in answer.json()["results"]]
+    assert bool(found) == ("nurse" in query)
+    assert page.text.count('<span class="mono">') == (2 * len(found) if query.strip() else 0)
+    assert answer.json()["query"]["text"] == query
 
 
 def test_odd_parameters_are_refused_or_mended(client: TestClient) -> None:

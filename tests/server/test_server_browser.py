@@ -9,7 +9,7 @@ import pytest
 
 from browser_fixtures import hindrances, watched
 from evenrank import demo
-from evenrank.server.store import Observation, Value
+from evenrank.server.monitor import Observation, Value
 from evenrank.server.trend import trend_page
 
 

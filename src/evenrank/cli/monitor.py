@@ -14,8 +14,7 @@ from evenrank.cli.common import Format, deliver, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.server.monitor import Watch
-    from evenrank.server.store import Observation, Store
+    from evenrank.server.monitor import Observation, Store, Watch
 
 
 def monitor_command(
@@ -65,8 +64,7 @@ def monitor_command(
         evenrank monitor --engine 'sqlite:///shop.db?table=docs' --queries queries.tsv --db shop-bias.db \\
             --once --fail-if 'abs(ARaB@10)>0.2' --page trend.html
     """
-    from evenrank.server.monitor import seconds
-    from evenrank.server.store import Store
+    from evenrank.server.monitor import Store, seconds
 
     observing = once or every is not None
     if not observing and not history and page is None:

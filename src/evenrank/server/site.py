@@ -13,9 +13,9 @@ import evenrank
 from evenrank.auditing.passages import segments
 from evenrank.errors import InputError
 from evenrank.server import wording
+from evenrank.server.api import described
 from evenrank.server.limits import Limits, Turnstile
 from evenrank.server.models import QUERY
-from evenrank.server.reference import described
 from evenrank.server.rendering import STATIC, render, static
 from evenrank.server.searching import Listed, Service
 from evenrank.server.uploads import Auditor

@@ -12,8 +12,8 @@ import polars as pl
 import evenrank
 from evenrank.measures.base import direction, meaning
 from evenrank.measures.parse import Condition, parse
+from evenrank.server.monitor import Observation
 from evenrank.server.rendering import render, report_style
-from evenrank.server.store import Observation
 
 GROUPS = ("female", "male")
 _SCHEMA = {"time": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64}

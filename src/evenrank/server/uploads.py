@@ -1,9 +1,14 @@
-"""Audits of uploaded runs: each in a process of its own, which can be stopped, and a few reports kept."""
+"""Audits of uploaded runs: each in a process of its own, which can be stopped, and a few reports kept.
+
+Run as a program this is that process: what to do comes as JSON on stdin, what is wrong goes to stdout in one
+line.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import secrets
 import shutil
 import sys
@@ -11,13 +16,16 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import UploadFile
 
+from evenrank.data.files import reading, unpacking
 from evenrank.errors import InputError
 from evenrank.server.limits import Limits, busy
-from evenrank.server.searching import Service
+
+if TYPE_CHECKING:
+    from evenrank.server.searching import Service
 
 KEPT = 20
 """Reports that are kept; then the oldest goes."""
@@ -99,7 +107,7 @@ class Auditor:
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "evenrank.server.audit_worker",
+            "evenrank.server.uploads",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -133,3 +141,68 @@ def _shown(name: str) -> str:
     """A file's name as the name of a run: its last part, printable, and not endless."""
     last = name.replace("\\", "/").rpartition("/")[2]
     return "".join(c for c in last if c.isprintable())[:60] or "run"
+
+
+_BLOCK = 1 << 20
+
+
+def work(asked: dict[str, Any]) -> None:
+    """Audit the files against the index and write the report."""
+    from evenrank.auditing import audit
+    from evenrank.measures.evaluate import run_name
+    from evenrank.rankers.index import Index
+
+    names = {which: run_name(name) or which for which, name in asked["names"].items()}
+    if names.get("baseline") == names["run"]:
+        names["baseline"] += " (baseline)"
+    runs = {names[which]: asked[which] for which in ("baseline", "run") if which in asked}
+    found = audit(
+        runs,
+        docs=Index.open(asked["index"]).docs,
+        lexicon=asked["lexicon"],
+        qrels=asked.get("qrels"),
+        queries=asked.get("queries"),
+        missing="zero",
+    )
+    found.report(asked["report"], title=f"Audit of {names['run']}")
+
+
+def main() -> int:
+    asked = json.load(sys.stdin)
+    # Memory that is written to, not addresses: compilers and Arrow reserve many more of these.
+    resource.setrlimit(resource.RLIMIT_DATA, (asked["memory"], asked["memory"]))
+    try:
+        for which in asked["names"]:
+            check_size(Path(asked[which]), asked["unpacked"], asked["rows"])
+        work(asked)
+    except InputError as error:
+        print(_readable(error, asked))
+        return 2
+    return 0
+
+
+def check_size(path: Path, most: int, rows: int) -> None:
+    """Refuse a file that unpacks to too much, before anything holds it."""
+    size = lines = 0
+    with reading(path), path.open("rb") as file:
+        stream = unpacking(file, path)
+        buffer = bytearray(_BLOCK)
+        while count := stream.readinto(buffer):
+            size += count
+            lines += buffer.count(b"\n", 0, count)
+            if size > most:
+                raise InputError(f"more than {most >> 20:,} MB of text", path=path)
+            if lines > rows:
+                raise InputError(f"more than {rows:,} lines", path=path)
+
+
+def _readable(error: InputError, asked: dict[str, Any]) -> str:
+    """The message, with the sender's names of the files instead of ours."""
+    message = " ".join(str(error).split())
+    for which, name in asked["names"].items():
+        message = message.replace(asked[which], name)
+    return message
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""How an engine is asked politely: time-outs, retries with back-off, a rate limit.
+"""How an engine is asked politely: time-outs, retries with back-off, a rate limit, connections in turn.
 
 An engine tells three kinds of trouble apart by what it raises:
 
@@ -12,11 +12,13 @@ An engine tells three kinds of trouble apart by what it raises:
 from __future__ import annotations
 
 import random
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 from evenrank.errors import InputError
 
@@ -164,3 +166,65 @@ class Calls:
             self._stopped.wait(seconds)
         if self._stopped.is_set():
             raise Stopped
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closable)
+
+
+class Pool(Generic[C]):
+    """As many connections as there are threads at work at the same time, opened when first needed."""
+
+    def __init__(self, connect: Callable[[], C]) -> None:
+        self._connect = connect
+        self._idle: list[C] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def connection(self) -> Iterator[C]:
+        """One connection for one thread; after an exception it is closed rather than used again."""
+        with self._lock:
+            idle = self._idle.pop() if self._idle else None
+        connection = self._connect() if idle is None else idle
+        try:
+            yield connection
+        except BaseException:
+            with suppress(Exception):
+                connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        """Close what is idle; the pool can be used again and then opens new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            with suppress(Exception):
+                connection.close()
+
+
+@contextmanager
+def cut_after(seconds: float, lines: Callable[[], Iterable[socket.socket | int]]) -> Iterator[None]:
+    """Shut these sockets, given as such or by file number, if the block takes longer: it reads an end."""
+
+    def cut() -> None:
+        for line in lines():
+            with suppress(OSError):
+                if isinstance(line, int):
+                    with socket.socket(fileno=socket.dup(line)) as copy:
+                        copy.shutdown(socket.SHUT_RDWR)
+                else:
+                    # Not the method of an encrypted one, which would change it under the reader's hands.
+                    socket.socket.shutdown(line, socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

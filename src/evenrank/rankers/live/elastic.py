@@ -14,9 +14,19 @@ from evenrank.data.columns import listing, show
 from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Hit
 from evenrank.rankers.live.calls import Busy, QueryFailed
-from evenrank.rankers.live.json_paths import MISSING, asks, at, fill, shape, template
 from evenrank.rankers.live.secrets import Secrets, hidden
-from evenrank.rankers.live.web import Refusal, Site, fetch, separated
+from evenrank.rankers.live.web import (
+    MISSING,
+    Refusal,
+    Site,
+    asks,
+    at,
+    fetch,
+    fill,
+    separated,
+    shape,
+    template,
+)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,21 @@ from evenrank.data.columns import BODY, DOC_ID, TITLE, show
 from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Hit
 from evenrank.rankers.live.calls import QueryFailed
-from evenrank.rankers.live.json_paths import MISSING, asks, at, fill, filled, shape, template
 from evenrank.rankers.live.secrets import Secrets, encoded, hidden
-from evenrank.rankers.live.web import NEVER, Refusal, Site, fetch, separated
+from evenrank.rankers.live.web import (
+    MISSING,
+    NEVER,
+    Refusal,
+    Site,
+    asks,
+    at,
+    fetch,
+    fill,
+    filled,
+    separated,
+    shape,
+    template,
+)
 
 
 @dataclass(frozen=True)

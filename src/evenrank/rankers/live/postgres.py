@@ -12,10 +12,8 @@ from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
 from evenrank.data.files import one_line
 from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Hit, encodable
-from evenrank.rankers.live.calls import Busy, QueryFailed
-from evenrank.rankers.live.pool import Pool
+from evenrank.rankers.live.calls import Busy, Pool, QueryFailed, cut_after
 from evenrank.rankers.live.secrets import Secrets, hidden
-from evenrank.rankers.live.watch import cut_after
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,9 +15,7 @@ from urllib.parse import quote
 from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
 from evenrank.errors import InputError
 from evenrank.rankers.live.answers import Hit, encodable
-from evenrank.rankers.live.calls import Busy, QueryFailed
-from evenrank.rankers.live.pool import Pool
-from evenrank.rankers.live.words import words
+from evenrank.rankers.live.calls import Busy, Pool, QueryFailed
 
 _STEPS = 10_000
 """Instructions of SQLite's machine between two looks at the clock: well under a millisecond."""
@@ -218,3 +217,11 @@ def _pick(
     if required:
         raise InputError(f"{setting}= says which column is the {setting}; there are {listing(there)}")
     return None
+
+
+def words(text: str) -> list[str]:
+    """Letters, marks and digits that stand together; quotes, operators and control characters part them.
+
+    Marks belong to the words: without them Hindi or Thai words would fall to pieces.
+    """
+    return "".join(each if unicodedata.category(each)[0] in "LMN" else " " for each in text).split()

@@ -1,4 +1,5 @@
-"""One HTTP request for JSON: within a time, within a size, and no secrets to other hosts.
+"""One HTTP request for JSON: within a time, within a size, and no secrets to other hosts; and what stands
+where in JSON.
 
 The standard library is all it takes, so that asking an engine needs no extra package. Connections are
 not kept open: a search takes longer than opening one.
@@ -10,6 +11,7 @@ import base64
 import email.utils
 import http.client
 import json
+import re
 import socket
 import ssl
 import time
@@ -20,10 +22,11 @@ from functools import cache
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from evenrank.data import door
+from evenrank.data.columns import listing, show
 from evenrank.errors import InputError
-from evenrank.rankers.live.calls import Busy, QueryFailed
+from evenrank.rankers.live.calls import Busy, QueryFailed, cut_after
 from evenrank.rankers.live.secrets import Secrets, hidden
-from evenrank.rankers.live.watch import cut_after
 
 LATER = frozenset({408, 429, 502, 503, 504})
 """Answers that say: try again."""
@@ -226,3 +229,74 @@ def parsed(content: bytes, place: str, secrets: Secrets) -> Any:
         start = secrets.clean(content[:_MORE].decode("utf-8", "replace"))[:60].strip()
         found = f"that begins {start!r}" if start else "that is empty"
         raise QueryFailed(f"{place}: expected JSON, found an answer {found}") from None
+
+
+MISSING = object()
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at `hits.items` or `hits.0._id`; MISSING if nothing does.
+
+    A name that itself holds a dot is found too, as Elasticsearch returns such fields either way.
+    """
+    if not path:
+        return value
+    if isinstance(value, dict):
+        if path in value:
+            return value[path]
+        names = path.split(".")
+        for end in range(len(names) - 1, 0, -1):
+            if (name := ".".join(names[:end])) in value:
+                return at(value[name], ".".join(names[end:]))
+    if isinstance(value, list):
+        place, _, rest = path.partition(".")
+        if place.isdecimal() and int(place) < len(value):
+            return at(value[int(place)], rest)
+    return MISSING
+
+
+def shape(value: Any) -> str:
+    """What a value is, in a few words: for messages about an unexpected one."""
+    if isinstance(value, dict):
+        return f"an object with {listing(value, 8)}"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return show(value)
+
+
+def template(setting: str, text: str) -> Any:
+    """JSON with `{query}` and `{depth}` in it, from a text or, as `@path`, from a file."""
+    path = text[1:] if text.startswith("@") else None
+    if path is not None:
+        text = door.text(path)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{setting} is not JSON: {error}", path=path) from error
+
+
+def fill(part: Any, values: Mapping[str, str | int]) -> Any:
+    """The template with `{query}`, `{depth}` and the like replaced by their values.
+
+    It is filled in after parsing: whatever the query holds, it stays inside its string, and is not looked at
+    for further places. `"{depth}"` alone becomes a number.
+    """
+    if isinstance(part, dict):
+        return {filled(name, values): fill(value, values) for name, value in part.items()}
+    if isinstance(part, list):
+        return [fill(value, values) for value in part]
+    if isinstance(part, str):
+        whole = values.get(part[1:-1]) if part.startswith("{") and part.endswith("}") else None
+        return filled(part, values) if whole is None else whole
+    return part
+
+
+def filled(text: str, values: Mapping[str, str | int]) -> str:
+    """A text with the values in their places."""
+    return _PLACE.sub(lambda found: str(values.get(found[1], found[0])), text)
+
+
+def asks(part: Any, place: str = "query") -> bool:
+    """Whether a template has a place for the query, or for something else."""
+    return f"{{{place}}}" in json.dumps(part, ensure_ascii=False)
