@@ -1,4 +1,4 @@
-"""A set of queries, asked again and again: is an engine still as even as it was? And the file that keeps it."""
+"""A set of queries, asked again and again: is an engine still as even as it was? With the file it keeps."""
 
 from __future__ import annotations
 
