@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evenrank.data import splitting
+from evenrank.data import lines, splitting
 from evenrank.data.files import PADDING, Bytes
 
 NOISE = b"\t\n \xff\n\t"  # what may stand behind the end of a block, and must not matter
@@ -67,6 +67,8 @@ def test_pairs_are_split_as_slow_code_splits_them(parts: list[bytes]) -> None:
     data = b"".join(part.replace(b"\n", b"") + b"\n" for part in parts)
     code, ids, texts = splitting.split_pairs(*padded(data))
     expected = slow_pairs(data)
+    if data.decode(errors="ignore").encode() == data:
+        assert lines.plain_pairs(data.decode()) == (code, ids, texts)
     assert (
         code,
         *([value.as_buffer().to_pybytes() for value in column] for column in (ids, texts)),
@@ -82,6 +84,7 @@ def test_columns_are_split_as_slow_code_splits_them(
     data = b"".join(part + b"\n" for part in parts)
     wanted = tuple(range(columns))
     code, good, found, arrays = splitting.split_columns(*padded(data), columns, wanted, spaces=spaces)
+    assert lines.plain_columns(data.decode(), columns, wanted, spaces=spaces) == (code, good, found, arrays)
     rows = [list(row) for row in zip(*(column.to_pylist() for column in arrays), strict=True)]
     expected_code, expected_found, expected_rows = slow_columns(data, columns, spaces=spaces)
     assert (code, good) == (expected_code, len(expected_rows))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 
 from evenrank.data import tables
 from evenrank.errors import InputError
+
+zstd = partial(pa.Codec("zstd").compress, asbytes=True)
 
 RUN = "q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\n001 Q0 007 1 -3e-1 bm25\n"
 ROWS = [("q1", "d1", 2.5, 1), ("q1", "d2", 1.5, 2), ("001", "007", -0.3, 1)]
@@ -41,7 +43,7 @@ def write(tmp_path: Path, content: str | bytes, name: str = "bm25.run") -> Path:
         "qid Q0 docno rank score tag\n" + RUN,
         "query_id\tdoc_id\tscore\nq1\td1\t2.5\nq1\td2\t1.5\n001\t007\t-0.3\n",
         gzip.compress(RUN.encode(), mtime=0),
-        zstandard.compress(RUN.encode()),
+        zstd(RUN.encode()),
     ],
 )
 def test_a_legal_run_is_read(content: str | bytes, tmp_path: Path) -> None:

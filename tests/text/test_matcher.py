@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import math
 import multiprocessing
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
+from evenrank.text import kernel  # noqa: F401 (once it is loaded, all counting goes to it)
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher
 from evenrank.text.tokens import Tokenizer, tokens
@@ -65,6 +68,10 @@ def _matches(rest: list[str], parts: tuple[str, ...], is_open: bool) -> bool:
 
 def agree(matcher: Matcher, texts: list[str]) -> None:
     found = matcher.count(texts)
+    slow = type(found)(*(np.zeros_like(each) for each in found))
+    matcher._plain.count(texts, *slow)
+    for one, other in zip(found, slow, strict=True):  # to the last bit
+        assert one.tobytes() == other.tobytes(), texts
     for row, text in enumerate(texts):
         size, counts, logwords = reference(text, matcher.lexicon, matcher.tokenizer)
         assert found.tokens[row] == size, text
@@ -217,3 +224,20 @@ def test_of_two_phrases_with_the_same_first_word_the_longer_one_wins(turn: int) 
     assert Matcher(together, "words").find(["prime minister elect"])["word"].to_list() == [
         "prime minister elect"
     ]
+
+
+_LITTLE = """
+import sys
+from evenrank.text import plain
+from evenrank.text.matcher import Matcher
+matcher = Matcher({"female": ["she"], "male": ["he"]})
+assert matcher.count(["She and he", None, "SHE é"]).counts.tolist() == [[1, 1], [0, 0], [1, 0]]
+assert "numba" not in sys.modules and "pandas" not in sys.modules
+many = ["she " * 1000] * (plain.ENOUGH // 4000 + 1)
+assert matcher.count(many).counts[-1].tolist() == [1000, 0]
+assert "numba" in sys.modules
+"""
+
+
+def test_a_few_texts_are_counted_before_the_kernel_is_loaded_and_many_by_it() -> None:
+    subprocess.run([sys.executable, "-c", _LITTLE], check=True)

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import runpy
+import unicodedata
+from pathlib import Path
+
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evenrank.errors import InputError
 from evenrank.text.tokens import check_tokenizer, tokens
+from evenrank.text.unicode import unicode_tables
 
 
 @pytest.mark.parametrize(
@@ -52,3 +60,20 @@ def test_every_apostrophe_ends_a_word(apostrophe: str) -> None:
         "dell",
         "uomo",
     ]
+
+
+@settings(deadline=None)
+@given(text=st.text("abZ09_'- .,\t\n\x00\x7f", max_size=40))
+def test_a_text_in_ascii_has_the_tokens_that_any_text_has(text: str) -> None:
+    assert tokens(text) == tokens(text + "\u2003")
+    assert tokens(text, "whitespace") == tokens(text + " \u2003", "whitespace")[:-1]
+
+
+def test_the_shipped_tables_are_what_the_tool_makes() -> None:
+    shipped = unicode_tables()
+    if unicodedata.unidata_version != shipped.version:
+        pytest.skip(f"this Python has Unicode {unicodedata.unidata_version}, shipped is {shipped.version}")
+    made = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "unicode_tables.py"))["build"]()
+    for name, one, other in zip(shipped._fields, shipped, made, strict=True):
+        assert np.array_equal(one, other), name
+        assert name == "version" or one.dtype == other.dtype

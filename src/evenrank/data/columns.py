@@ -23,6 +23,8 @@ BODY = ("text", "contents", "body")
 """Where a document's text is looked for: the first of these that is there."""
 TITLE = "title"
 
+_LONGEST = 1 << 30  # bytes that offsets of 32 bits can surely point to
+
 Place = str | os.PathLike[str] | None
 
 
@@ -91,6 +93,12 @@ def header(
     short = all(name.isprintable() and len(name) <= 60 for name in names)
     enough = len(names) > 2 and short and needs and all(set(names) & set(need) for need in needs)
     return names if enough else None
+
+
+def strings(values: Sequence[str | None]) -> pa.StringArray:
+    """Texts as an Arrow array; `pa.array` would load pandas to ask whether they are its."""
+    whole = pl.Series(values, dtype=pl.String).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return whole if whole.nbytes > _LONGEST else whole.cast(pa.string())
 
 
 def text_array(column: pa.Array, what: str, *, row: int = 0, path: Place = None) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import secrets
 from collections.abc import Iterator
@@ -256,6 +257,12 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
+def settle(file: IO[bytes]) -> None:
+    """On the disk, not on its way there: a name must never come to stand for a file that is half written."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that appears under its name only when it is complete.
@@ -270,13 +277,37 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             return
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         try:
-            with temporary.open("xb") as file, _compressing(file, path) as out:
-                yield out
+            with temporary.open("xb") as file:
+                with _compressing(file, path) as out:
+                    yield out
+                settle(file)
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
+
+
+class _ZstdFrames(io.RawIOBase):
+    """Each piece that is written becomes a frame; frames one behind the other are a zstd file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._codec = pa.Codec("zstd", 6)
+        self._empty = True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write(self._codec.compress(pa.py_buffer(bytes(data)), asbytes=True))
+        self._empty = False
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed and self._empty:
+            self.write(b"")
+        super().close()
 
 
 @contextmanager
@@ -286,9 +317,7 @@ def _compressing(file: IO[bytes], path: str | os.PathLike[str]) -> Iterator[IO[b
         with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
             yield out  # type: ignore[misc]
     elif kind == "zstd":
-        import zstandard
-
-        with zstandard.ZstdCompressor(level=6).stream_writer(file, closefd=False) as out:
-            yield out
+        with io.BufferedWriter(_ZstdFrames(file), buffer_size=BLOCK) as buffered:
+            yield buffered
     else:
         yield file

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.files import reading
+from evenrank.data.files import reading, settle
 from evenrank.errors import InputError
 
 HEADER = "model.json"
@@ -70,19 +70,25 @@ def write_model(
     }
     header["checksum"] = _checksum(header)
     text = json.dumps(header, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    mark = secrets.token_hex(4)
+    temporary, before = (target.with_name(f".{target.name}.{mark}.{end}") for end in ("tmp", "old"))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         try:
             for name, content in {**files, HEADER: text.encode()}.items():
                 (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-                (temporary / name).write_bytes(content)
-            if target.exists():
-                shutil.rmtree(target)
+                with (temporary / name).open("xb") as file:
+                    file.write(content)
+                    settle(file)
+            if target.exists():  # never without a model under its name, but for a moment between two names
+                target.replace(before)
             temporary.replace(target)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if before.exists() and not target.exists():
+                before.replace(target)
+            for folder in (temporary, before):
+                shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 

@@ -15,8 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from evenrank.data.files import PADDING, Bytes, allocate
-
-GOOD, BLANK, NO_TAB, NO_ID, MORE_TABS, COLUMNS = range(6)
+from evenrank.data.lines import BLANK, COLUMNS, GOOD, MORE_TABS, NO_ID, NO_TAB
 
 _TAB, _NEWLINE, _RETURN, _SPACE = 9, 10, 13, 32
 _TABS = np.uint64(0x0909090909090909)

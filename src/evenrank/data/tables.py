@@ -228,7 +228,7 @@ def _ordered(frame: pl.DataFrame) -> pl.DataFrame:
     """Rows sorted by query (as they first appear), then score and doc_id, or rank if there is one."""
     stretch = frame["query_id"].rle_id()
     heads = frame["query_id"].filter(_starts(stretch))
-    codes = pl.Series("query", pc.dictionary_encode(heads.to_arrow()).indices.to_numpy())
+    codes = pl.Series("query", pl.from_arrow(pc.dictionary_encode(heads.to_arrow()).indices))
     frame = frame.with_columns(codes.gather(stretch))
     if "rank" in frame.columns:
         frame = frame.sort("query", "rank")

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evenrank.data import files, parquet
+from evenrank.data import files, lines, parquet
 from evenrank.data.columns import DOC_ID, QUERY_ID, RANK, RELEVANCE, SCORE, header, pick, show
 from evenrank.errors import InputError
 
@@ -110,13 +110,11 @@ def _split(
     raw: files.RawBlock, line: int, columns: int, wanted: tuple[int, ...], kind: Kind, path: Path
 ) -> tuple[list[pa.Array], int]:
     """The wanted columns; and the line, if the block ends in lines that hold only spaces and tabs."""
-    from evenrank.data import splitting
-
     files.check_utf8(raw, path, line=line)
-    code, good, found, arrays = splitting.split_columns(raw.data, raw.size, columns, wanted, spaces=True)
-    if code == splitting.GOOD:
+    code, good, found, arrays = lines.split_columns(raw, columns, wanted, spaces=True)
+    if code == lines.GOOD:
         return arrays, 0
-    if code == splitting.BLANK:
+    if code == lines.BLANK:
         if raw.tobytes().split(b"\n", good)[good].strip(b" \t\r\n"):
             raise InputError("blank line", path=path, line=line + good)
         return arrays, line + good

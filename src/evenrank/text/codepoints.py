@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from evenrank.text.tokens import APOSTROPHE, LETTER, MARK
+from evenrank.text.unicode import APOSTROPHE, LETTER, MARK
 
 _I64 = ir.IntType(64)
 _WIDTH = 64

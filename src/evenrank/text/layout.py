@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from evenrank.data.columns import strings as as_strings
+
 PADDING = 64  # bytes that may be read beyond the end of a text
 TOKEN_END = 0xFF  # never a byte of UTF-8
 LONG = 31  # prefixes of this length and more share a bit
@@ -86,7 +88,7 @@ def strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Arra
     """An Arrow array of strings, of whichever of the three layouts."""
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
-    array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
+    array = texts if isinstance(texts, pa.Array) else as_strings(texts)
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return array if any(kind(array.type) for kind in kinds) else array.cast(pa.large_string())
 
@@ -144,3 +146,10 @@ def _of_views(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     own = views.address + 16 * np.arange(array.offset, array.offset + len(array)) + 4
     starts = np.where(short, own, bases[which] + places)
     return starts, starts + sizes, np.where(short, views.address + views.size, tops[which])
+
+
+def arrow_numbers(values: np.ndarray) -> pa.Array:
+    """Numbers as an Arrow array, without a copy; `pa.array` would load pandas to ask whether they are its."""
+    values = np.ascontiguousarray(values)
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])

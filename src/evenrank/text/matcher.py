@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenrank.data.blocks import Block
 from evenrank.data.docs import DuplicateCheck
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.text import kernel, layout
-from evenrank.text.layout import addresses, strings
+from evenrank.text import layout
+from evenrank.text.layout import addresses, arrow_numbers, strings
 from evenrank.text.lexicon import Lexicon, lexicon
-from evenrank.text.tokens import Tokenizer, check_tokenizer, tokens, unicode_tables
+from evenrank.text.plain import ENOUGH, SLOW, PlainMatcher
+from evenrank.text.tokens import Tokenizer, check_tokenizer, tokens
+from evenrank.text.unicode import unicode_tables
 
 _STEM = 5  # prefixes of so many bytes are told by a hash of them, shorter ones by their letters
 
@@ -115,7 +119,7 @@ def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> layout.Table:
     return layout.Table(
         words=words,
         bits=_bits(_hash(form) for token in slots for form in (token, _loosened(token))),
-        stems=_bits(int(kernel.stem_hash(_packed(_loosened(stem)))) for stem in stems),
+        stems=_bits(_stem_hash(stem) for stem in stems),
         corners=_corners(short),
         slots=_hash_table(slots, pool),
         phrases=np.array(phrases, np.int64).reshape(-1, 5),
@@ -163,7 +167,15 @@ def _packed(token: bytes) -> int:
 
 
 def _hash(token: bytes) -> int:
+    from evenrank.text import kernel  # loads numba
+
     return int(kernel.hash_key(_packed(token), len(token)))
+
+
+def _stem_hash(stem: bytes) -> int:
+    from evenrank.text import kernel
+
+    return int(kernel.stem_hash(_packed(_loosened(stem))))
 
 
 def _loosened(token: bytes) -> bytes:
@@ -248,19 +260,31 @@ class Matcher:
         self.lexicon = lexicon(source)
         self.tokenizer: Tokenizer = check_tokenizer(tokenizer)
         self.groups = tuple(self.lexicon.groups)
-        self.unicode_version = unicodedata.unidata_version
+        self.unicode_version = unicode_tables().version
         self._entries = entries_of(self.lexicon, self.tokenizer)
-        self._table = compile_entries(self._entries, self.tokenizer)
-        memberships = memberships_of(self._entries, self.lexicon.overlapping)
-        self._groups = np.array([g for groups in memberships for g in groups], np.int64)
-        self._group_starts = np.cumsum([0, *map(len, memberships)]).astype(np.int64)
+        self._memberships = memberships_of(self._entries, self.lexicon.overlapping)
+        self._groups = np.array([g for groups in self._memberships for g in groups], np.int64)
+        self._group_starts = np.cumsum([0, *map(len, self._memberships)]).astype(np.int64)
+        self._counted = 0  # bytes, in plain Python
         self._longest = max(len(token) for entry in self._entries for token in entry.tokens)
+
+    @cached_property
+    def _table(self) -> layout.Table:
+        return compile_entries(self._entries, self.tokenizer)
+
+    @cached_property
+    def _plain(self) -> PlainMatcher:
+        entries = [(entry.tokens, entry.open) for entry in self._entries]
+        return PlainMatcher(entries, self._memberships, self.tokenizer)
 
     def count(self, texts: pa.Array | Sequence[str], *, threads: int = 1) -> Counts:
         """Count tokens and the words of each group in every text; a null text is an empty one."""
         array = strings(texts)
         size = len(array)
         found = self._outputs(size)
+        if self._is_little(array):
+            self._plain.count(array.to_pylist(), *found)
+            return found
         own = threading.local()  # working memory, which also remembers the tokens met before
 
         def work(first: int) -> None:
@@ -278,6 +302,17 @@ class Matcher:
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(work, range(0, size, _SLICE)))
         return found
+
+    def _is_little(self, array: pa.Array) -> bool:
+        """Is the kernel not loaded yet, and this so little, with all before, that it need not be?"""
+        if "evenrank.text.kernel" in sys.modules or self._counted > ENOUGH:
+            return False
+        size = pc.sum(pc.binary_length(array)).as_py() or 0
+        if size <= ENOUGH:
+            letters = pc.sum(pc.utf8_length(array)).as_py() or 0
+            size += SLOW * (size - letters)
+        self._counted += size
+        return self._counted <= ENOUGH
 
     def find(self, texts: pa.Array | Sequence[str]) -> pl.DataFrame:
         """Every hit: row, group, the word as the lexicon spells it, start and end in bytes."""
@@ -330,6 +365,8 @@ class Matcher:
         scratch: layout.Scratch,
     ) -> int:
         """Run the kernel over a string array; returns the number of hits."""
+        from evenrank.text import kernel
+
         texts = addresses(array, layout.PADDING)
         kernel.count(
             self._table,
@@ -389,9 +426,9 @@ def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatc
 def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
     """The rows of the tally for one batch of documents."""
     found = matcher.count(batch.column("text"))
-    columns = [batch.column("doc_id"), pa.array(found.tokens)]
-    columns += [pa.array(np.ascontiguousarray(found.counts[:, g])) for g in range(len(matcher.groups))]
-    columns += [pa.array(np.ascontiguousarray(found.logwords[:, g])) for g in range(len(matcher.groups))]
+    columns = [batch.column("doc_id"), arrow_numbers(found.tokens)]
+    columns += [arrow_numbers(found.counts[:, g]) for g in range(len(matcher.groups))]
+    columns += [arrow_numbers(found.logwords[:, g]) for g in range(len(matcher.groups))]
     names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
     return pa.RecordBatch.from_arrays(columns, names)
 

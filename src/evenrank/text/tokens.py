@@ -1,4 +1,4 @@
-"""What a token is: the two tokenizers, in plain Python, and the Unicode tables they share with the kernel.
+"""What a token is: the two tokenizers, in plain Python.
 
 This module is the definition; :mod:`evenrank.text.matcher` does the same on bytes, hundreds of times
 faster, and is tested against it.
@@ -6,69 +6,18 @@ faster, and is tested against it.
 
 from __future__ import annotations
 
-import unicodedata
-from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+import re
+from typing import Literal, get_args
 
 import numpy as np
 
 from evenrank.errors import InputError
+from evenrank.text.unicode import APOSTROPHE, IDEOGRAPHS, LETTER, MARK, PLANES, SEPARATOR, unicode_tables
 
 Tokenizer = Literal["words", "whitespace"]
 
-SEPARATOR, LETTER, MARK, APOSTROPHE = 0, 1, 2, 3
-
-_APOSTROPHES = "'‘’ʼ＇"
-_PLANES = 0x20000  # the planes that have case; above them only ideographs are letters
-_IDEOGRAPHS = range(0x20000, 0x323B0)
-
-
-class Unicode(NamedTuple):
-    """Tables by code point, as far as code point 0x20000."""
-
-    kind: np.ndarray  # uint8: SEPARATOR, LETTER (letters and digits), MARK, APOSTROPHE
-    fold: np.ndarray  # uint32: one-to-one case folding, É → é, ς → σ
-    lower: np.ndarray  # uint32: str.lower where it gives one character
-    pairs: np.ndarray  # int64, sorted: folded letter << 21 | combining mark …
-    composed: np.ndarray  # uint32: … and the letter they make together
-
-
-@lru_cache(maxsize=1)
-def unicode_tables() -> Unicode:
-    """The tables, built from Python's own Unicode data (some 50 ms, once)."""
-    characters = [chr(code) for code in range(_PLANES)]
-    category = unicodedata.category
-    kinds = {"L": LETTER, "N": LETTER, "M": MARK}
-    kind = np.array([kinds.get(category(c)[0], SEPARATOR) for c in characters], np.uint8)
-    kind[[ord(c) for c in _APOSTROPHES]] = APOSTROPHE
-    fold = np.array([ord(_fold(c)) for c in characters], np.uint32)
-    lower = np.array([ord(c.lower()) if len(c.lower()) == 1 else ord(c) for c in characters], np.uint32)
-    compositions = sorted(_compositions(characters))
-    pairs = np.array([pair for pair, _ in compositions], np.int64)
-    composed = np.array([code for _, code in compositions], np.uint32)
-    return Unicode(kind, fold, lower, pairs, composed)
-
-
-def _fold(character: str) -> str:
-    """Simple case folding: ß stays ß, because a fold that changes the length is no longer one-to-one."""
-    folded = character.casefold()
-    if len(folded) != 1:
-        folded = character.lower()
-    return folded if len(folded) == 1 else character
-
-
-def _compositions(characters: list[str]) -> list[tuple[int, int]]:
-    """Canonical pairs letter + mark → letter, so that a decomposed é equals a composed one."""
-    found = {}
-    for character in characters:
-        parts = unicodedata.decomposition(character).split()
-        if len(parts) != 2 or parts[0].startswith("<"):
-            continue
-        first, second = (chr(int(part, 16)) for part in parts)
-        if unicodedata.normalize("NFC", first + second) != character or not unicodedata.combining(second):
-            continue
-        found[ord(_fold(first)) << 21 | ord(second)] = ord(_fold(character))
-    return list(found.items())
+# The same of texts in ASCII, in one search: a single letter beside an apostrophe is no token.
+_ASCII_WORDS = re.compile(r"[a-z0-9]{2,}|(?<!')[a-z0-9](?!')")
 
 
 def check_tokenizer(name: str) -> Tokenizer:
@@ -98,6 +47,9 @@ def tokens(text: str, tokenizer: Tokenizer = "words") -> list[str]:
     >>> tokens("she said: (her) son.", "whitespace")
     ['she', 'said:', '(her)', 'son.']
     """
+    if text.isascii():
+        text = text.lower()
+        return _ASCII_WORDS.findall(text) if tokenizer == "words" else [p for p in text.split(" ") if p]
     if tokenizer == "whitespace":
         return [piece for piece in "".join(map(_lowered, text)).split(" ") if piece]
     found: list[str] = []
@@ -121,19 +73,19 @@ def tokens(text: str, tokenizer: Tokenizer = "words") -> list[str]:
 
 def _kind(character: str) -> int:
     code = ord(character)
-    if code < _PLANES:
+    if code < PLANES:
         return int(unicode_tables().kind[code])
-    return LETTER if code in _IDEOGRAPHS else SEPARATOR
+    return LETTER if code in IDEOGRAPHS else SEPARATOR
 
 
 def _folded(character: str) -> int:
     code = ord(character)
-    return int(unicode_tables().fold[code]) if code < _PLANES else code
+    return int(unicode_tables().fold[code]) if code < PLANES else code
 
 
 def _lowered(character: str) -> str:
     code = ord(character)
-    return chr(unicode_tables().lower[code]) if code < _PLANES else character
+    return chr(unicode_tables().lower[code]) if code < PLANES else character
 
 
 def _append_mark(token: list[int], mark: int) -> None:

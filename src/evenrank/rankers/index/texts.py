@@ -23,21 +23,19 @@ _LEVEL = -1  # zstd: as fast as the rest of the build, and still half the size
 
 def packed(texts: pa.Array) -> tuple[list[bytes], np.ndarray, np.ndarray]:
     """Texts as compressed frames, the documents in each, and the bytes of each text."""
-    import zstandard
-
     array = strings(texts)
     array = array if pa.types.is_large_string(array.type) else array.cast(pa.large_string())
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     content = memoryview(data) if data is not None else memoryview(b"")
-    compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    compressor = pa.Codec("zstd", _LEVEL)
     frames: list[bytes] = []
     counts: list[int] = []
     first = 0
     while first < len(array):
         last = int(np.searchsorted(bounds, bounds[first] + _FRAME, side="right")) - 1
         last = min(max(last, first + 1), len(array))
-        frames.append(compressor.compress(content[int(bounds[first]) : int(bounds[last])]))
+        frames.append(compressor.compress(content[int(bounds[first]) : int(bounds[last])], asbytes=True))
         counts.append(last - first)
         first = last
     return frames, np.array(counts, np.int64), np.diff(bounds)
@@ -81,15 +79,14 @@ class StoredDocs(Docs):
 
     def _frame(self, number: int) -> tuple[bytes, np.ndarray]:
         """One frame, and where its texts begin."""
-        import zstandard
-
         sizes = self._sizes[self._firsts[number] : self._firsts[number + 1]]
         bounds = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
         stored = self._content[self._ends[number] : self._ends[number + 1]]
         try:
-            content = zstandard.ZstdDecompressor().decompress(stored.data, max_output_size=int(bounds[-1]))
-        except zstandard.ZstdError:
+            size = int(bounds[-1])
+            content = pa.Codec("zstd").decompress(stored.data, size, asbytes=True) if size else b""
+        except OSError:
             content = b""
         if len(content) != bounds[-1]:
             from evenrank.rankers.index.storage import damaged
