@@ -65,12 +65,15 @@ class Condition(pytest.Item):
     parent: AuditFile
 
     def runtest(self) -> None:
-        from evenrank.auditing.gate import exceeded
         from evenrank.measures import parse_condition
 
-        lines = exceeded(self.parent.audit.measured, [parse_condition(self.name)])
-        if lines:
-            raise BoundExceededError("\n".join(lines))
+        failed = [
+            one.text
+            for one in self.parent.audit.checks
+            if not one.passed and one.condition == parse_condition(self.name, relative=True)
+        ]
+        if failed:
+            raise BoundExceededError("\n".join(failed))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, BoundExceededError):

@@ -46,7 +46,8 @@ def names(audit: Audit) -> set[str]:
 
 
 def test_all_measures_that_the_inputs_allow_are_there(audit: Audit) -> None:
-    assert {"nDCG", "RR", "AP", "RaB", "ARaB", "NFaiRR", "GSR", "LIWC"} == names(audit)
+    expected = {"nDCG", "RR", "AP", "RaB", "ARaB", "abs(ARaB@10)", "NFaiRR", "GSR", "LIWC"}
+    assert expected == names(audit)
 
 
 def test_without_judgments_there_is_no_effectiveness(runs: dict[str, Path], inputs: dict[str, Any]) -> None:
@@ -57,7 +58,7 @@ def test_without_judgments_there_is_no_effectiveness(runs: dict[str, Path], inpu
 
 def test_a_tally_alone_gives_what_needs_no_text(runs: dict[str, Path], inputs: dict[str, Any]) -> None:
     found = er.audit(runs["bm25"], tally=er.tally(inputs["docs"]), confidence=None)
-    assert names(found) == {"RaB", "ARaB", "NFaiRR"}
+    assert names(found) == {"RaB", "ARaB", "abs(ARaB@10)", "NFaiRR"}
     assert found.baseline is None and not found.comparisons
     assert all(not query.passages for query in found.leaning)
 
@@ -144,13 +145,21 @@ def test_the_verdict_claims_a_lean_only_where_the_interval_excludes_zero(audit: 
 
 def test_without_an_interval_nothing_is_said_about_one() -> None:
     docs = {"a": "he he", "b": "she said", "c": "nothing"}
-    found = er.audit({"q": {"a": 2.0, "b": 1.0}}, ["ARaB@2"], docs=docs)
-    assert "no interval, so no side is established" in found.verdict()
-    assert "interval includes 0" not in found.verdict() and "leans more than" not in found.verdict()
+    one = er.audit({"q": {"a": 2.0, "b": 1.0}}, ["ARaB@2"], docs=docs).verdict()
+    assert one.startswith("Not judged: whether the top 2 results of run lean (fewer than two queries).")
+    assert "run is not judged (fewer than two queries)" in one
+    two = {"q": {"a": 2.0, "b": 1.0}, "r": {"a": 2.0}}
+    other = er.audit(two, ["ARaB@2"], docs=docs, confidence=None).verdict()
+    assert other.startswith("Not judged: whether the top 2 results of run lean (no interval was computed).")
+    for said in (one, other):
+        assert "No clear lean" not in said and "interval includes 0" not in said
 
 
 def test_a_change_is_told_with_interval_effect_and_corrected_p(audit: Audit) -> None:
-    assert "nDCG@10 +0.242 (95% interval +0.193 to +0.292, d_z +1.27, corrected p < 0.001)" in audit.verdict()
+    assert (
+        "nDCG@10 +0.242 (95% interval +0.193 to +0.292, d_z +1.27, corrected p < 0.001, 60 queries)"
+        in audit.verdict()
+    )
 
 
 def test_a_mean_that_changes_sides_is_not_called_less_biased() -> None:
@@ -185,7 +194,7 @@ def test_ties_that_decide_are_said(inputs: dict[str, Any]) -> None:
 
 
 def test_a_bound_that_is_exceeded_names_run_and_value(audit: Audit) -> None:
-    assert audit.failures == ("abs(ARaB@10)>0.1 for bm25, where ARaB@10 is +0.2026",)
+    assert audit.failures == ("abs(ARaB@10)>0.1: abs(ARaB@10) of dense is 0.4646",)
     assert not audit.passed
 
 
@@ -271,7 +280,7 @@ def test_the_command_writes_report_json_and_tables(tmp_path: Path, capfd: pytest
     out, err = capfd.readouterr()
     assert code == 1
     assert "new" in out and "bm25 (baseline)" in out
-    assert "failed: abs(ARaB@10)>0.1 for bm25" in err
+    assert "failed: abs(ARaB@10)>0.1: abs(ARaB@10) of new is" in err
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"report.html", "audit.json", "values.csv", "values.tex"}
     assert main([*command, *given_files, "--fail-if", "abs(ARaB@10)>0.9", "--format", "json"]) == 0

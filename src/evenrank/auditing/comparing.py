@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,42 @@ def _compare(mine: Measurement, theirs: Measurement, confidence: float, seed: in
     return Compared(
         mine.run, theirs.run, mine.measure, *compare(mine, theirs, confidence=confidence, seed=seed)
     )
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What the same queries were offered: a yardstick for the lean of a run.
+
+    Attributes
+    ----------
+    kind
+        `relevant documents`: those judged relevant for the same queries, the mean of each query's.
+        `candidates`: all documents that the run ranks for them, where that are more than it is measured on.
+    value, queries
+        Their lean, over the queries that have any.
+    difference, low, high
+        Run − yardstick over these queries, query by query, with Student's interval; not corrected.
+    """
+
+    kind: str
+    value: float
+    queries: int
+    difference: float
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, kind: str, values: np.ndarray, theirs: np.ndarray, confidence: float) -> Offered | None:
+        """Values of a run against those of the yardstick, for the same queries in the same order."""
+        if not len(values):
+            return None
+        found = stats.paired(values, theirs, confidence=confidence)
+        assert found.difference is not None
+        low, high = (found.low, found.high) if len(values) > 1 else (None, None)
+        return cls(kind, float(theirs.mean()), len(values), found.difference, low, high)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def between(found: Sequence[Compared], run: str, measure: Measure) -> Compared | None:

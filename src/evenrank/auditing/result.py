@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank.auditing import verdict
-from evenrank.auditing.comparing import Compared, between
+from evenrank.auditing import gate, verdict
+from evenrank.auditing.comparing import Compared, Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
 from evenrank.measures.attribution import Attribution
 from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.parse import Condition
-from evenrank.show.grid import Grid, Small
+from evenrank.show.grid import Grid, Small, plain_markdown
 from evenrank.show.numbers import form_of, interval, number
 
 if TYPE_CHECKING:
@@ -61,8 +61,11 @@ class Audit:
     psychology, disparity, representation
         Where the inputs allow: how texts for female and male queries differ, who is served better, and
         how groups are represented (by run).
-    failures
-        One line for each run that exceeds a bound of `fail_if`.
+    offered
+        By run: the lean of what the same queries were offered, their relevant documents or all candidates,
+        and how far the run is from it.
+    checks
+        Each bound of `fail_if` and each run but the baseline: what was found, and whether it passed.
     """
 
     measured: Measurements
@@ -72,12 +75,13 @@ class Audit:
     curves: pl.DataFrame = field(default_factory=pl.DataFrame)
     attributions: Mapping[str, Attribution] = field(default_factory=dict)
     leaning: tuple[LeaningQuery, ...] = ()
+    offered: Mapping[str, Offered] = field(default_factory=dict)
     gendered: tuple[Sequence[GenderedQuery], Sequence[GenderedQuery]] = ((), ())
     psychology: JudgmentsAudit | RankingsAudit | None = None
     disparity: Disparities | None = None
     representation: Mapping[str, Representation] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
-    failures: tuple[str, ...] = ()
+    checks: tuple[gate.Check, ...] = ()
     cautions: tuple[str, ...] = ()
     confidence: float | None = 0.95
     queries: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +105,11 @@ class Audit:
         return verdict.findings(self)
 
     @property
+    def failures(self) -> tuple[str, ...]:
+        """One line for each bound that a run exceeds."""
+        return gate.failures(self.checks)
+
+    @property
     def passed(self) -> bool:
         """Whether no run exceeds a bound."""
         return not self.failures
@@ -108,6 +117,8 @@ class Audit:
     def verdict(self) -> str:
         """What the audit found, in plain words."""
         lines = [verdict.headline(self), *(finding.text for finding in self.findings)]
+        once = verdict.correction(self)
+        lines += [] if once is None else [once]
         return "\n".join([*lines, *(f"Caution: {caution}" for caution in self.cautions)])
 
     def __str__(self) -> str:
@@ -139,6 +150,21 @@ class Audit:
         """A table for a paper (package booktabs)."""
         return latex_values(self.measured, self.mark)
 
+    def markdown(self) -> str:
+        """The verdict, the gate and the table in Markdown, for the summary of a build."""
+        parts = [f"## {plain_markdown(verdict.headline(self))}\n"]
+        if self.checks:
+            parts.append(f"**Gate {'passed' if self.passed else 'failed'}**\n")
+            parts.append(gate.grid(self.checks).markdown())
+        parts += [table.markdown() for table in _grids(self)]
+        parts += [f"{plain_markdown(line)}\n" for line in _remarks(self)]
+        parts += [f"Caution: {plain_markdown(caution)}\n" for caution in self.cautions]
+        return "\n".join(parts)
+
+    def junit(self) -> str:
+        """The gate as JUnit XML: a test for each bound and run."""
+        return gate.junit(self.checks)
+
     def mark(self, m: Measurement) -> str:
         """A dagger where the run differs from the baseline."""
         one = between(self.comparisons, m.run, m.measure)
@@ -159,17 +185,19 @@ class Audit:
                 "passed": self.passed,
                 "failures": list(self.failures),
                 "conditions": [str(condition) for condition in self.conditions],
+                "corrected": verdict.correction(self),
             },
             "baseline": self.baseline,
             "headline_measure": None if self.headline is None else str(self.headline),
             "groups": list(self.groups),
             "runs": measured["runs"],
             "comparisons": [one.to_dict() for one in self.comparisons],
+            "offered": {run: found.to_dict() for run, found in self.offered.items()},
             "curves": self.curves.to_dicts(),
             "attribution": {run: found.to_dict() for run, found in self.attributions.items()},
             "leaning_queries": [one.to_dict() for one in self.leaning],
             "gendered_queries": {
-                name: [query._asdict() for query in side]
+                name: [query._asdict() | {"positive": "female"} for query in side]
                 for name, side in zip(("female", "male"), self.gendered, strict=True)
             },
             "cautions": list(self.cautions),
@@ -222,19 +250,31 @@ class Audit:
 
 def _table(audit: Audit) -> str:
     """Measures down, runs across, intervals beneath, marks where a run differs from the baseline."""
-    blocks = []
+    return "\n".join(["\n\n".join(grid.text() for grid in _grids(audit)), *_remarks(audit)])
+
+
+def _grids(audit: Audit) -> list[Grid]:
+    """The table, in as many parts as it takes for the runs to fit beside one another."""
+    found = []
     for i in range(0, len(audit.runs), ACROSS):
         runs = audit.runs[i : i + ACROSS]
         rows = []
         for measure in audit.measures:
             cells = [audit.measured[run, measure] for run in runs]
-            rows.append([str(measure), *(printed_value(m) + audit.mark(m) for m in cells)])
+            each = [f"{m.queries:,}" for m in cells]
+            counts = each[0] if len(set(each)) == 1 else " / ".join(each)
+            rows.append([str(measure), *(printed_value(m) + audit.mark(m) for m in cells), counts])
             if any(m.low is not None for m in cells):
-                rows.append(["", *(printed_bounds(m) for m in cells)])
+                rows.append(["", *(printed_bounds(m) for m in cells), ""])
         heads = [f"{run} (baseline)" if run == audit.baseline else run for run in runs]
-        blocks.append(Grid(["", *heads], rows).text())
-    said = [f"{MARK} differs from {audit.baseline}: paired test, p < 0.05 after Holm's correction."]
-    return "\n".join(["\n\n".join(blocks), *(said if any(c.significant for c in audit.comparisons) else [])])
+        found.append(Grid(["", *heads, "queries"], rows))
+    return found
+
+
+def _remarks(audit: Audit) -> list[str]:
+    if not any(one.significant for one in audit.comparisons):
+        return []
+    return [f"{MARK} differs from {audit.baseline}: paired test, p < 0.05 after Holm's correction."]
 
 
 def latex_values(measured: Measurements, mark: Callable[[Measurement], str] = lambda _: "") -> str:

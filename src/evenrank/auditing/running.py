@@ -14,13 +14,14 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.auditing import gate
-from evenrank.auditing.comparing import compare_runs
+from evenrank.auditing.comparing import Offered, compare_runs
 from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.measures.base import is_bias, leans
+from evenrank.measures.absolute import Absolute
+from evenrank.measures.base import BiasMeasure, is_bias, leans
 from evenrank.measures.document_groups import given_groups
 from evenrank.measures.evaluate import listed_measures, measure, named_runs, run_name
 from evenrank.measures.exposure import AWRF
@@ -45,7 +46,6 @@ _SCHEMA = {
     "low": pl.Float64,
     "high": pl.Float64,
 }
-FEWEST = 5  # queries of each gender below which the two are not compared
 
 
 def audit(
@@ -68,6 +68,7 @@ def audit(
     targets: Any = None,
     dictionary: Any = None,
     fail_if: str | Condition | Iterable[str | Condition] = (),
+    judging: Literal["point", "interval"] | None = None,
     missing: Literal["error", "zero", "skip"] = "error",
     ties: Literal["order", "expected"] = "order",
     order: Literal["score", "rank"] = "score",
@@ -92,8 +93,11 @@ def audit(
     background
         Run whose documents NFaiRR compares with; the baseline unless given.
     fail_if
-        Conditions that must not hold: `"abs(ARaB@10)>0.1"`. Their measures are added; see
-        :attr:`Audit.failures`.
+        Conditions that must not hold for any run but the baseline: `"abs(ARaB@10)>0.1"`, or relative to the
+        baseline, `"abs(ARaB@10) > baseline + 0.02"`. Their measures are added; see :attr:`Audit.failures`.
+    judging
+        Whether values and changes are held against these by the `point` or by their one-sided 95% bound
+        (`interval`). Unless given, changes from the baseline by the interval, values by the point.
     docs, tally, lexicon, tokenizer, queries, qrels
         As for :func:`evenrank.measure`.
     vectors, pairs, genders, only, labels, targets, dictionary
@@ -115,7 +119,8 @@ def audit(
     """
     frames = {name: tables.run(run, order=order) for name, run in _named(runs).items()}
     baseline = _baseline(baseline, frames)
-    conditions = tuple(parse_condition(one) for one in _several(fail_if))
+    conditions = tuple(parse_condition(one, relative=True) for one in _several(fail_if))
+    gate.check_conditions(conditions, baseline=baseline if len(frames) > 1 else None)
     docs = None if docs is None else tables.docs(docs)
     queries = None if queries is None else tables.queries(queries)
     qrels = None if qrels is None else tables.qrels(qrels)
@@ -145,7 +150,7 @@ def audit(
             targets=targets is not None,
         )
     )
-    wanted = list(dict.fromkeys([*asked, *(condition.measure for condition in conditions)]))
+    wanted = list(dict.fromkeys([*asked, *(condition.subject for condition in conditions)]))
     if not wanted:
         raise InputError("nothing to measure: give docs or a tally for bias, qrels for effectiveness")
     needs = {"docs": docs, "vectors": vectors, "pairs": pairs, "labels": labels, "targets": targets}
@@ -159,7 +164,13 @@ def audit(
         groups=groups,
         comparisons=compare_runs(measured, baseline, confidence=confidence or 0.95, seed=seed),
         conditions=conditions,
-        failures=gate.exceeded(measured, conditions),
+        checks=gate.check(
+            measured,
+            conditions,
+            baseline=baseline if len(frames) > 1 else None,
+            judging=judging,
+            seed=seed,
+        ),
         cautions=(*measured.cautions, *dropped, *_about_background(kept, frames, baseline, chosen)),
         confidence=confidence,
         queries={} if queries is None else dict(queries.iter_rows()),
@@ -174,6 +185,7 @@ def audit(
         found = replace(
             found,
             curves=cutoff_curves(frames, kept, confidence=confidence, **given),
+            offered=_offered(measured, headline, frames, coloured, qrels, confidence or 0.95, given),
             attributions={m.run: m.attribution for m in rows if m.attribution is not None},
             leaning=leaning_queries(
                 rows, frames, coloured, docs=docs, queries=queries, matcher=matcher, missing=missing
@@ -184,6 +196,45 @@ def audit(
 
         found = replace(found, gendered=most_gendered(queries, vectors, count=8, pairs=pairs))
     return _by_gender(found, frames, docs, qrels, genders, labels, targets, dictionary, tokenizer, seed)
+
+
+def _offered(
+    measured: Measurements,
+    headline: BiasMeasure,
+    frames: Mapping[str, pl.DataFrame],
+    tally: Any,
+    qrels: pl.DataFrame | None,
+    confidence: float,
+    given: Mapping[str, Any],
+) -> dict[str, Offered]:
+    """For each run, the lean of what its queries were offered: relevant documents, else all candidates."""
+    found: dict[str, Offered] = {}
+    plain = RaB(
+        **{key: headline.params[key] for key in ("of", "against", "magnitude") if key in headline.params}
+    )
+    judged = None if qrels is None else _relevant_run(qrels, tally.frame["doc_id"])
+    for name, frame in frames.items():
+        mine = measured[name, headline]
+        offers = [] if judged is None or judged.is_empty() else [("relevant documents", judged)]
+        lengths = frame.group_by("query_id").len()["len"]
+        if (lengths > headline.depth()).mean() > 0.5:  # type: ignore[operator]
+            offers.append(("candidates", frame))
+        for kind, documents in offers:
+            depth = int(documents.group_by("query_id").len()["len"].max())  # type: ignore[arg-type]
+            more = dict(given) | {"confidence": None, "background": None, "ties": "order"}
+            theirs = measure({name: documents}, plain @ depth, **more | {"missing": "skip"})[plain @ depth]
+            _, a, b = mine.beside(theirs)
+            offered = Offered.of(kind, a, b, confidence)
+            if offered is not None:
+                found[name] = offered
+                break
+    return found
+
+
+def _relevant_run(qrels: pl.DataFrame, held: pl.Series) -> pl.DataFrame:
+    """The relevant documents that the collection holds, as a run; their order does not matter."""
+    relevant = qrels.filter((pl.col("relevance") > 0) & pl.col("doc_id").is_in(held.implode()))
+    return tables.run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
 
 
 def _measured(
@@ -237,6 +288,8 @@ def _by_gender(
         where: Counter(gender for query, gender in genders.iter_rows() if query in asked & among)
         for where, among in (("judged", judged), ("listed", listed))
     }
+    from evenrank.measures.disparities import FEWEST, disparity
+
     enough = {where: min(count["female"], count["male"]) >= FEWEST for where, count in many.items()}
     if docs is not None and any(enough.values()):
         from evenrank.psychology import audit_judgments, audit_rankings
@@ -249,8 +302,6 @@ def _by_gender(
             else audit_rankings(frames, genders=genders, docs=docs, baseline=found.baseline, **more),
         )
     if qrels is not None and enough["judged"]:
-        from evenrank.measures.disparities import disparity
-
         found = replace(
             found, disparity=disparity(frames, qrels, genders, baseline=found.baseline, seed=seed)
         )
@@ -311,9 +362,10 @@ def default_measures(
     gendered = {"female", "male"} <= set(words) or not words
     found: list[Measure] = [nDCG @ DEPTH, RR @ DEPTH, AP] if qrels else []
     if len(words) == 2:
-        found += [RaB @ DEPTH, ARaB @ DEPTH, ARaB(magnitude="boolean") @ DEPTH]
+        found += [RaB @ DEPTH, ARaB @ DEPTH, Absolute(ARaB @ DEPTH), ARaB(magnitude="boolean") @ DEPTH]
     elif len(words) > 2:  # every group against the first: no pair is the natural one
-        found += [ARaB(of=group, against=words[0]) @ DEPTH for group in words[1:]]
+        pairs = [ARaB(of=group, against=words[0]) @ DEPTH for group in words[1:]]
+        found += [*pairs, *(Absolute(pair) for pair in pairs)]
     if len(words) >= 2:
         found.append(NFaiRR @ DEPTH)
     if docs and queries and gendered:

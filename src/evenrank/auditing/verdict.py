@@ -17,7 +17,7 @@ from evenrank.show import numbers
 if TYPE_CHECKING:
     from evenrank.auditing.result import Audit
 
-Kind = Literal["lean", "ties", "collection", "spread", "change", "stereotype", "gate"]
+Kind = Literal["lean", "ties", "offered", "collection", "spread", "change", "stereotype", "gate"]
 
 TIED = 0.1
 """Share of queries with ties from which on a verdict says so."""
@@ -57,6 +57,15 @@ def side(m: Measurement, groups: tuple[str, ...]) -> str | None:
     return against if m.high < 0 else None
 
 
+def unjudged(m: Measurement) -> str | None:
+    """Why nothing can be said about the side of a run; None where something can."""
+    if m.value is None:
+        return "undefined"
+    if m.low is None or m.high is None:
+        return "fewer than two queries" if m.queries < 2 else "no interval was computed"
+    return None
+
+
 def headline(audit: Audit) -> str:
     """The verdict in one sentence."""
     measure = audit.headline
@@ -66,10 +75,15 @@ def headline(audit: Audit) -> str:
     if not leans(measure):
         values = ", ".join(f"{m.run} {number(m)}" for m in rows)
         return f"{measure}: {values}."
-    sides = {m.run: side(m, audit.groups) for m in rows}
     where = f"top {measure['cutoff']} results"
+    open_ = {m.run: why for m in rows if (why := unjudged(m)) is not None}
+    reasons = " or ".join(dict.fromkeys(open_.values()))
+    if len(open_) == len(rows):
+        who = rows[0].run if len(rows) == 1 else "any run"
+        return f"Not judged: whether the {where} of {who} lean ({reasons})."
+    sides = {m.run: side(m, audit.groups) for m in rows if m.run not in open_}
     leaning = [one for one in sides.values() if one is not None]
-    if not leaning:
+    if not leaning and not open_:
         of, against = measure.pair(audit.groups)
         who = "this run" if len(rows) == 1 else "any run"
         return f"No clear lean toward {against} or {of} words in the {where} of {who}."
@@ -87,6 +101,9 @@ def headline(audit: Audit) -> str:
     rest = [run for run, one in sides.items() if one is None]
     if rest:
         parts.append(f"{_counted(rest, len(rows))} {'shows' if len(rest) == 1 else 'show'} no clear lean")
+    if open_:
+        verb = "is" if len(open_) == 1 else "are"
+        parts.append(f"{_counted(list(open_), len(rows))} {verb} not judged ({reasons})")
     return f"{'; '.join(parts)}."
 
 
@@ -103,7 +120,8 @@ def findings(audit: Audit) -> tuple[Finding, ...]:
     found += [Finding("gate", "", f"Bound exceeded: {line}.") for line in audit.failures]
     if audit.conditions and not audit.failures:
         kept = ", ".join(map(str, audit.conditions))
-        found.append(Finding("gate", "", f"No run exceeds a bound ({kept}).", established=False))
+        exempt = "" if audit.baseline is None else f"; {audit.baseline} is the baseline and exempt"
+        found.append(Finding("gate", "", f"No run exceeds a bound ({kept}){exempt}.", established=False))
     return tuple(found)
 
 
@@ -112,33 +130,22 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is undefined.", established=False)]
     if not leans(m.measure):
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}.")]
-    to = side(m, audit.groups)
-    unsure = (
-        "its lean has no interval, so no side is established"
-        if m.low is None
-        else "shows no clear lean; the interval includes 0, which does not prove balance"
+    to, why = side(m, audit.groups), unjudged(m)
+    says = (
+        f"leans {to}" if to else "shows no clear lean; the interval includes 0, which does not prove balance"
     )
-    says = f"leans {to}" if to else unsure
+    if why is not None:
+        says = f"is not judged ({why})"
     found = [
         Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
     ]
-    if "collection" in m.background:
-        offered = m.background["collection"]["value"]
-        text = f"The collection itself is at {offered:+.3f}"
-        if m.low is None or m.high is None:
-            text += "."
-        elif m.low <= offered <= m.high:
-            text += ": within the interval, so the ranking may just pass on what is there."
-        elif m.value * offered > 0:
-            more = "more" if abs(m.value) > abs(offered) else "less"
-            text += f": the ranking leans {more} than what it searches."
-        else:
-            text += ": the ranking leans elsewhere than what it searches."
-        found.append(Finding("collection", m.run, text, established=False))
+    found += _offered(m, audit)
     beyond = m.beyond(0.1)
     if beyond and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
+        size = size_of(audit, m.run)
+        sure = "" if size is None else _said(size, audit)
         text = (
-            f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average, "
+            f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average{sure}, "
             f"{beyond:.0%} of them by more than 0.1; opposite ones cancel."
         )
         found.append(Finding("spread", m.run, text))
@@ -151,12 +158,77 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     return found
 
 
+def _offered(m: Measurement, audit: Audit) -> list[Finding]:
+    """Whether the ranking leans more than what the same queries were offered; the collection as context."""
+    found = []
+    offered = audit.offered.get(m.run)
+    if offered is not None and leans(m.measure):
+        of, against = m.measure.pair(audit.groups)
+        what = f"The {offered.kind} of {_those(offered.queries)} are at {offered.value:+.3f}"
+        if offered.low is None or offered.high is None:
+            text, clear = (
+                f"{what}; whether the ranking leans more is not judged (fewer than two queries).",
+                False,
+            )
+        else:
+            between = numbers.said_interval(offered.low, offered.high, audit.confidence)
+            change = f"by {offered.difference:+.3f} ({between})"
+            clear = offered.low > 0 or offered.high < 0
+            more = of if offered.difference > 0 else against
+            text = (
+                f"{what}; the ranking leans more {more} than they do, {change}."
+                if clear
+                else f"{what}; the ranking differs from them {change}, which may be chance."
+            )
+        found.append(Finding("offered", m.run, text, established=clear))
+    if "collection" in m.background:
+        text = (
+            f"For context: all documents of the collection are at {m.background['collection']['value']:+.3f}."
+        )
+        found.append(Finding("collection", m.run, text, established=False))
+    return found
+
+
+def _said(m: Measurement, audit: Audit) -> str:
+    said = numbers.said_interval(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
+    return f" ({said})" if said else ""
+
+
+def _those(count: int) -> str:
+    return "the same query" if count == 1 else f"the same {count:,} queries"
+
+
+def size_of(audit: Audit, run: str) -> Measurement | None:
+    """The mean of absolute values of the headline measure, where it was measured."""
+    wanted = f"abs({audit.headline})"
+    return next((m for m in audit.measured.runs[run] if str(m.measure) == wanted), None)
+
+
+def correction(audit: Audit) -> str | None:
+    """What is corrected and what is not, said once, where some comparison needs it."""
+    torn = [
+        one
+        for one in audit.comparisons
+        if not one.significant
+        and one.comparison.low is not None
+        and one.comparison.high is not None
+        and (one.comparison.low > 0 or one.comparison.high < 0)
+    ]
+    if not torn:
+        return None
+    return (
+        f"Intervals stand for one comparison each; p is corrected (Holm) over all {len(audit.comparisons)}. "
+        "So an interval can exclude 0 where a difference is not established."
+    )
+
+
 def _told(audit: Audit) -> list[Compared]:
     """What a verdict tells: the headline, the first where higher is fairer, one of effectiveness."""
     measures = audit.measures
     useful = next((m for m in measures if not is_bias(m)), None)
     fair = next((m for m in measures if is_bias(m) and good(m) == "high" and not m.YARDSTICK), None)
-    wanted = [m for m in dict.fromkeys((audit.headline, fair, useful)) if m is not None]
+    sizes = [m.measure for run in audit.runs[:1] if (m := size_of(audit, run)) is not None]
+    wanted = [m for m in dict.fromkeys((audit.headline, *sizes, fair, useful)) if m is not None]
     pairs = ((run, m) for run in audit.runs if run != audit.baseline for m in wanted)
     found = (between(audit.comparisons, run, m) for run, m in pairs)
     return [one for one in found if one is not None and one.comparison.difference is not None]
@@ -169,6 +241,8 @@ def _change(compared: Compared, audit: Audit) -> Finding:
         text = f"{compared.run} {_changed(compared, audit)} {compared.baseline}: {change}."
     else:
         text = f"{compared.run} and {compared.baseline} do not differ clearly: {change}."
+        if compared.comparison.p is None:
+            text = f"Whether {compared.run} and {compared.baseline} differ is not judged: {change}."
     return Finding("change", compared.run, text, established=compared.significant)
 
 
@@ -216,6 +290,7 @@ def _evidence(compared: Compared, audit: Audit) -> str:
         numbers.said_interval(c.low, c.high, audit.confidence),
         "" if c.effect is None else f"{c.effect_name} {c.effect:+.2f}",
         "" if compared.p_holm is None else f"corrected {numbers.p_said(compared.p_holm)}",
+        numbers.counted(c.n, "query", "queries"),
     ]
     shown = ", ".join(text for text in said if text)
     return f" ({shown})" if shown else ""
@@ -243,7 +318,7 @@ def number(m: Measurement) -> str:
 
 def _interval(m: Measurement, audit: Audit) -> str:
     said = numbers.said_interval(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
-    return f" ({said})" if said else ""
+    return f" ({said}{', ' if said else ''}{numbers.counted(m.queries, 'query', 'queries')})"
 
 
 def _counted(names: Sequence[str], total: int) -> str:

@@ -47,6 +47,7 @@ def audit_command(
         ),
     ] = None,
     fail_if: options.FailIf = None,
+    judging: options.Gate = None,
     genders: options.Genders = None,
     only: options.OnlyQueries = None,
     labels: options.Labels = None,
@@ -68,6 +69,15 @@ def audit_command(
     charts: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write every chart there too: SVG, PNG, PDF and CSV."),
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write verdict, gate and table there as Markdown, for a build page."
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the gate there as JUnit XML, a test a bound.")
     ] = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Keep the value of every query in audit.json.")
@@ -113,6 +123,7 @@ def audit_command(
             targets=targets,
             dictionary=dictionary,
             fail_if=fail_if or (),
+            judging=None if judging is None else judging.value,
             missing=missing.value,
             ties=ties.value,
             order=order.value,
@@ -133,6 +144,10 @@ def audit_command(
         deliver(found.latex(), output / "values.tex")
     if charts is not None:
         found.charts(charts)
+    if markdown is not None:
+        deliver(found.markdown(), markdown)
+    if junit is not None:
+        deliver(found.junit(), junit)
     printed = {
         Format.table: lambda: visible(f"{found}\n"),
         Format.json: lambda: found.to_json(per_query=per_query),

@@ -75,7 +75,7 @@ def disparity_command(
     for name, given in (("--run", run), ("--qrels", qrels), ("--genders", genders)):
         if not given:
             raise InputError(f"disparity needs {name}")
-    from evenrank.measures.disparities import disparity
+    from evenrank.measures.disparities import disparity, refuse_few
 
     found = disparity(
         parse_runs(run or []),
@@ -88,6 +88,7 @@ def disparity_command(
         draws=draws,
         seed=seed,
     )
+    refuse_few(found.found[0].queries)
     deliver(_compared(found, form, confidence, output), output)
 
 

@@ -61,6 +61,7 @@ def measure_command(
         bool, typer.Option("--explain", help="Show the words, documents and queries behind RaB, ARaB, GSR.")
     ] = False,
     fail_if: options.FailIf = None,
+    judging: options.Gate = None,
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
@@ -76,7 +77,7 @@ def measure_command(
 
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
     """
-    from evenrank.auditing.gate import exceeded
+    from evenrank.auditing import gate
     from evenrank.cli.rendering import render
     from evenrank.data.tables import docs as open_docs
     from evenrank.measures.evaluate import measure
@@ -89,7 +90,7 @@ def measure_command(
     with progress_bar("counting") as progress:
         measured = measure(
             runs,
-            [*wanted, *(condition.measure for condition in conditions)],
+            [*wanted, *(condition.subject for condition in conditions)],
             tally=tally,
             docs=None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field),
             lexicon=lexicon,
@@ -113,11 +114,13 @@ def measure_command(
             explain=explain,
             progress=progress,
         )
+    failures = gate.failures(
+        gate.check(measured, conditions, judging=None if judging is None else judging.value)
+    )
     deliver(render(measured, form, per_query=per_query, confidence=confidence, output=output), output)
     if form is not Format.json:
         for caution in measured.cautions:
             note(f"caution: {caution}")
-    failures = exceeded(measured, conditions)
     for line in failures:
         note(f"failed: {line}")
     return int(bool(failures))

@@ -24,6 +24,11 @@ class Only(StrEnum):
     all = "all"
 
 
+class Judging(StrEnum):
+    point = "point"
+    interval = "interval"
+
+
 Runs = Annotated[
     list[str] | None,
     typer.Option("--run", metavar="[NAME=]PATH", help="A run, TREC format. Repeat it for several."),
@@ -92,7 +97,16 @@ FailIf = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
-        help="Exit with 1 if it holds for a run: 'abs(ARaB@10)>0.1'. May be repeated.",
+        help="Exit with 1 if it holds for a run that is not the baseline: 'abs(ARaB@10)>0.1', or "
+        "'abs(ARaB@10) > baseline + 0.02'. Repeat it for several.",
+    ),
+]
+Gate = Annotated[
+    Judging | None,
+    typer.Option(
+        "--gate",
+        help="What --fail-if judges: the value itself, or its one-sided 95% bound.",
+        show_default="interval for changes from the baseline, else point",
     ),
 ]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]

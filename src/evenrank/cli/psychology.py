@@ -60,12 +60,14 @@ def psychology_command(
     """Compare psychological characteristics of the text for female and for male queries.
 
     Percent of the words that belong to each category, mean over queries; positive differences mean more of
-    it for female queries. p by Welch's t-test, corrected (Holm) over all characteristics.
+    it for male queries; in JSON and CSV, as in the papers, more for female ones.
+    p by Welch's t-test, corrected (Holm) over all characteristics.
 
         evenrank psychology --qrels qrels.txt --genders genders.tsv --docs docs.tsv
         evenrank psychology --scores female.csv --scores male.csv --scores neutral.csv
         evenrank psychology --run bm25.run --run fair.run --genders genders.tsv --docs docs.tsv
     """
+    from evenrank.measures.disparities import refuse_few
     from evenrank.psychology import audit_judgments, audit_rankings
 
     ready = None if not scores else scores[0] if len(scores) == 1 else list(scores)
@@ -103,6 +105,7 @@ def psychology_command(
             confidence=confidence,
             seed=seed,
         )
+    refuse_few(found.queries)
     if chart is not None:
         from evenrank.show.charts.psychology import psychology_figures
         from evenrank.show.exporting import write_sheet
@@ -133,7 +136,7 @@ def _rendered(
     ]
     remarks = [", ".join(f"{count:,} {gender}" for gender, count in found.queries.items()) + " queries"]
     remarks += [f"{count:,} queries left out: {reason}" for reason, count in found.left_out.items()]
-    remarks.append("difference: percentage points, female − male; † only before the correction over all")
+    remarks.append("difference: percentage points, male − female; † only before the correction over all")
     if isinstance(found, JudgmentsAudit):
         if found.affiliation is False:
             remarks.append("caution: gender words do not follow the queries' labels; check the labels")
@@ -150,14 +153,15 @@ def _rendered(
 
 
 def _rows(characteristics: tuple[Characteristic, ...], genders: list[str]) -> list[list[str]]:
-    from evenrank.show.numbers import interval, number, p_value
+    from evenrank.show.numbers import interval, mirrored, number, p_value
 
     rows = []
     for one in characteristics:
         indent = "" if one.name == one.process else "  "
         holm = p_value(one.p_holm) + ("†" if one.verdict.endswith("only)") else "")
-        bounds = interval(one.welch.low, one.welch.high)
+        turned = mirrored(one.welch)  # what is shown has one sign: positive is male
+        bounds = interval(turned.low, turned.high)
         means = [number(one.means.get(gender), ".2f") for gender in genders]
-        tests = [number(one.welch.effect, "+.2f"), p_value(one.welch.p), holm]
-        rows.append([indent + one.name, *means, number(one.difference), bounds, *tests])
+        tests = [number(turned.effect, "+.2f"), p_value(one.welch.p), holm]
+        rows.append([indent + one.name, *means, number(turned.difference), bounds, *tests])
     return rows

@@ -145,6 +145,12 @@ class BiasMeasure(Measure):
         """One run against another, over the queries that both have: a paired test of their values."""
         return paired_change(mine, theirs, confidence=confidence, seed=seed)
 
+    def __abs__(self) -> BiasMeasure:
+        """The same measure without its sign, query by query: see `absolute.py`."""
+        from evenrank.measures.absolute import Absolute
+
+        return Absolute(self)
+
     def _param_repr(self, v: Any) -> str:
         return repr(dict(sorted(v.items())) if isinstance(v, dict) else v)
 

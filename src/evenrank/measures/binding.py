@@ -23,6 +23,7 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.measures.absolute import core
 from evenrank.measures.base import BiasMeasure, Context, check_choice
 from evenrank.measures.document_groups import DocumentGroups
 from evenrank.measures.evaluate import MISSING, listed_measures
@@ -139,9 +140,9 @@ def bind(
     check_choice("missing", missing, MISSING)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if isinstance(measure, BiasMeasure)]
-    slopes = [measure for measure in biases if isinstance(measure, StereotypeReinforcement)]
-    grouped = [measure for measure in biases if isinstance(measure, GroupMeasure)]
-    worded = [measure for measure in biases if isinstance(measure, DictionaryBias)]
+    slopes = [measure for measure in biases if isinstance(core(measure), StereotypeReinforcement)]
+    grouped = [measure for measure in biases if isinstance(core(measure), GroupMeasure)]
+    worded = [measure for measure in biases if isinstance(core(measure), DictionaryBias)]
     if worded and docs is None:
         raise InputError(f"{worded[0]} needs the text of the documents; give docs")
     apart = [*slopes, *worded]

@@ -6,7 +6,7 @@ Disparities in Neural Rankers, SIGIR 2022; there U is MRR@10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -128,6 +128,20 @@ class Change:
         }
 
 
+FEWEST = 5
+"""Queries of each gender below which the two are not compared by a command or an audit."""
+
+
+def refuse_few(queries: Mapping[str, int]) -> None:
+    """Refuse to compare genders of which there are hardly any queries."""
+    for gender in ("female", "male"):
+        if queries.get(gender, 0) < FEWEST:
+            raise InputError(
+                f"only {queries.get(gender, 0)} {gender} queries can be compared; at least {FEWEST} of each "
+                "gender are needed, so give more labelled queries"
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class Disparities:
     """Disparity of runs, in the order asked for, and how each run differs from the baseline."""
@@ -160,6 +174,7 @@ class Disparities:
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            "positive": "male",
             "runs": [one.to_dict() for one in self.found],
             "changes": [one.to_dict() for one in self.changes],
             "left_out": self.left_out,

@@ -17,6 +17,7 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.measures.absolute import Absolute, core
 from evenrank.measures.base import BiasMeasure, check_choice
 from evenrank.measures.bias import measure_bias
 from evenrank.measures.effectiveness import measure_effectiveness
@@ -131,7 +132,8 @@ def measure(
     _check_bootstrap(confidence, resamples, seed)
     if ties == "expected" and order == "rank":
         raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
-    wanted = listed_measures(measures)
+    asked = listed_measures(measures)
+    wanted = list(dict.fromkeys(core(one) for one in asked))
     frames = {name: tables.run(run, order=order) for name, run in named_runs(runs).items()}
     sources = gather_sources(
         wanted,
@@ -157,7 +159,10 @@ def measure(
     options = Options(missing, ties, order, only, explain, Bootstrap(confidence, resamples, seed))
     study = _study(wanted, frames, sources, options)
     return Measurements(
-        runs={name: _measure_run(name, run, wanted, sources, options, study) for name, run in frames.items()},
+        runs={
+            name: _as_asked(asked, _measure_run(name, run, wanted, sources, options, study), options)
+            for name, run in frames.items()
+        },
         cautions=sources.cautions(),
         describe=partial(_provenance, frames, sources, options),
     )
@@ -208,6 +213,19 @@ def _measure_run(
     if others:
         found |= {m.measure: m for m in measure_effectiveness(name, run, others, sources, options)}
     return tuple(found[m] for m in measures)
+
+
+def _as_asked(
+    asked: list[Measure], found: tuple[Measurement, ...], options: Options
+) -> tuple[Measurement, ...]:
+    """What was asked for, in its order: abs(m) out of m."""
+    by_measure = {m.measure: m for m in found}
+    return tuple(
+        measure.of(by_measure[measure.inner], options.bootstrap)
+        if isinstance(measure, Absolute)
+        else by_measure[measure]
+        for measure in asked
+    )
 
 
 def _study(

@@ -12,6 +12,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
+from evenrank.measures.base import leans
 from evenrank.measures.lists import Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.summary import Summary
@@ -108,6 +109,8 @@ class Measurement:
             **self.summary.to_dict(),
             "left_out": self.left_out,
         }
+        if leans(self.measure) and len(self.parts) == 2:
+            row["positive"] = self.measure.pair(tuple(self.parts))[0]
         if signed:
             row |= {"abs": self.summary.abs, "beyond": {"0.1": self.beyond(0.1)}}
         row |= {"spread": self.summary.spread, "quantiles": self.summary.quantiles}

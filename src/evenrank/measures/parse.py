@@ -18,6 +18,7 @@ import ir_measures
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
+from evenrank.measures.absolute import Absolute
 from evenrank.measures.base import check_params, choices, require_params
 
 _OPERATORS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -31,28 +32,42 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A bound on a measure's value; `absolute` bounds its size whatever its sign."""
+    """A bound on a measure's value; `absolute` bounds its size whatever its sign.
+
+    A `relative` bound is a margin: the value may be beyond the baseline's by so much.
+    """
 
     measure: Measure
     op: str
     bound: float
     absolute: bool = False
+    relative: bool = False
+
+    @property
+    def subject(self) -> Measure:
+        """The measure whose value over all queries is bounded: abs(m), the mean of absolute values."""
+        signed = getattr(self.measure, "SIGNED", False) and not getattr(self.measure, "YARDSTICK", "")
+        return Absolute(self.measure) if self.absolute and signed else self.measure
 
     def holds(self, value: float | None) -> bool:
-        """Whether a value keeps to the condition; an undefined value (None, NaN) keeps to none."""
+        """Whether a value (of a relative bound: a change) keeps to it; an undefined one keeps to none."""
         if value is None or math.isnan(value):
             return False
-        return _HOLDS[self.op](abs(value) if self.absolute else value, self.bound)
+        return _HOLDS[self.op](abs(value) if self.absolute and not self.relative else value, self.bound)
 
     def __str__(self) -> str:
         left = f"abs({self.measure})" if self.absolute else str(self.measure)
-        return f"{left}{self.op}{self.bound!r}"
+        if not self.relative:
+            return f"{left}{self.op}{self.bound!r}"
+        margin = "" if self.bound == 0 else f"{'+' if self.bound > 0 else '-'}{abs(self.bound)!r}"
+        return f"{left}{self.op}baseline{margin}"
 
 
 def parse(text: str | Measure) -> Measure:
     """The measure that a text names: `nDCG@10`, `AP(rel=2)`, `NFaiRR(threshold=2)@20`.
 
-    Ours and those of ir_measures; `parse(str(m)) == m`. A measure is returned as it is, once checked.
+    Ours, those of ir_measures, and `abs()` of one with a sign; `parse(str(m)) == m`. A measure is returned as
+    it is, once checked.
     """
     if isinstance(text, Measure):
         require_params(text)
@@ -61,9 +76,15 @@ def parse(text: str | Measure) -> Measure:
     return source.measure(source.tree())
 
 
-def parse_condition(text: str | Condition) -> Condition:
-    """The condition that a text states: a measure, or `abs(measure)`, then < <= > or >=, then a number."""
+def parse_condition(text: str | Condition, *, relative: bool = False) -> Condition:
+    """The condition that a text states: a measure, or `abs(measure)`, then < <= > or >=, then a number.
+
+    Where there is a baseline to compare with (`relative`), `baseline`, `baseline + 0.02` or `baseline - 0.02`
+    may take the number's place.
+    """
     if isinstance(text, Condition):
+        if text.relative and not relative:
+            raise InputError(f"condition {str(text)!r}: there is no baseline here; compare with a number")
         return text
     source = _Source(text, "condition")
     tree = source.tree()
@@ -75,7 +96,13 @@ def parse_condition(text: str | Condition) -> Condition:
     if op is None:
         source.refuse("the comparison must be one of < <= > >=", tree.left)
     right = tree.comparators[0]
-    if isinstance(right, ast.Name) and right.id == "inf":  # as Python writes an infinite bound
+    margin = _margin(right)
+    if margin is not None and not relative:
+        source.refuse("there is no baseline here; compare with a number", right)
+    sign, right = (1.0, right) if margin is None else margin
+    if (
+        isinstance(right, ast.Name) and right.id == "inf" and margin is None
+    ):  # as Python writes an infinite bound
         bound: Any = math.inf
     else:
         bound = source.literal(right, "a measure stands on the left, a number on the right")
@@ -88,7 +115,19 @@ def parse_condition(text: str | Condition) -> Condition:
         if len(left.args) != 1 or left.keywords:
             source.refuse("abs() takes one measure, as in abs(ARaB@10)<=0.1", left)
         left, absolute = left.args[0], True
-    return Condition(source.measure(left), op, float(bound), absolute)
+    return Condition(source.measure(left), op, sign * float(bound), absolute, margin is not None)
+
+
+def _margin(right: ast.expr) -> tuple[float, ast.expr] | None:
+    """Sign and size of the margin in `baseline + size`; None where no baseline is named."""
+    if isinstance(right, ast.Name) and right.id == "baseline":
+        return 1.0, ast.Constant(0.0)
+    if isinstance(right, ast.BinOp) and isinstance(right.left, ast.Name) and right.left.id == "baseline":
+        if isinstance(right.op, ast.Add):
+            return 1.0, right.right
+        if isinstance(right.op, ast.Sub):
+            return -1.0, right.right
+    return None
 
 
 @dataclass(frozen=True)
@@ -105,6 +144,8 @@ class _Source:
             self.refuse("it cannot be read; write Name@cut-off or Name(parameter=value)@cut-off")
 
     def measure(self, node: ast.expr) -> Measure:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs":
+            return self._absolute(node)
         at = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             at, node = node.right, node.left
@@ -132,6 +173,16 @@ class _Source:
         except InputError as error:
             self.refuse(error.message)
         return measure
+
+    def _absolute(self, node: ast.Call) -> Measure:
+        if len(node.args) != 1 or node.keywords:
+            self.refuse("abs() takes one measure, as in abs(ARaB@10)", node)
+        try:
+            return Absolute(self.measure(node.args[0]))
+        except InputError as error:
+            if error.message.startswith(self.kind):  # said already, with its place
+                raise
+            self.refuse(error.message, node)
 
     def _add(self, params: dict[str, Any], plain: Measure, key: str, node: ast.expr, otherwise: str) -> None:
         if key in params:

@@ -67,6 +67,7 @@ class JudgmentsAudit:
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            "positive": "female",
             "queries": self.queries,
             "left_out": self.left_out,
             "affiliation": self.affiliation,

@@ -111,6 +111,7 @@ class RankingsAudit:
         return {
             "at": self.at,
             "baseline": self.baseline,
+            "positive": "female",
             "queries": self.queries,
             "left_out": self.left_out,
             "runs": [

@@ -69,7 +69,7 @@ class Watch:
     ) -> Watch:
         """A watch out of texts; a mistake in them is found before the engine is asked."""
         conditions = tuple(parse_condition(one) for one in fail_if)
-        wanted: list[str | Measure] = [*(measures or MEASURES), *(one.measure for one in conditions)]
+        wanted: list[str | Measure] = [*(measures or MEASURES), *(one.subject for one in conditions)]
         asked = tables.queries(queries)
         if more.get("qrels") is not None:
             more["qrels"] = tables.qrels(more["qrels"])
@@ -157,11 +157,11 @@ def alerts(watch: Watch, seen: Observation) -> list[str]:
     values = {value.measure: value.value for value in seen.values}
     found = []
     for condition in watch.conditions:
-        value = values.get(str(condition.measure))
+        value = values.get(str(condition.subject))
         if value is None:
             found.append(f"{condition} cannot be checked: the value is undefined")
         elif condition.holds(value):
-            found.append(f"{condition}: {condition.measure} is {value:+.4f}")
+            found.append(f"{condition}: {condition.subject} is {value:+.4f}")
     return found
 
 

@@ -72,7 +72,7 @@ def _trend(
     rows = [(s.time, v.value, v.low, v.high) for s in measured for v in s.values if v.measure == name]
     frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
     known = frame.drop_nulls("value")["value"].to_list()
-    bounds = [condition for condition in conditions if str(condition.measure) == name]
+    bounds = [condition for condition in conditions if str(condition.subject) == name]
     latest = rows[-1][1]
     return Trend(
         name,
@@ -104,7 +104,8 @@ def _drawn(frame: pl.DataFrame, bounds: Sequence[Condition]) -> Any:
         band = alt.Chart(first).mark_rect(color=named("muted"), opacity=0.13)
         layers.append(band.encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
     for condition in bounds:
-        for bound in (condition.bound, -condition.bound) if condition.absolute else (condition.bound,):
+        both = condition.absolute and condition.subject == condition.measure
+        for bound in (condition.bound, -condition.bound) if both else (condition.bound,):
             rule = alt.Chart(alt.Data(values=[{}])).mark_rule(color=named("bad"), strokeDash=[6, 4])
             layers.append(rule.encode(y=alt.datum(bound)))
     layers += [

@@ -94,7 +94,7 @@ class Grid:
         """A table for a page that reads Markdown, such as the summary of a build."""
         lines = [self.headings, ["---"] * self.left + ["--:"] * (len(self.headings) - self.left)]
         rows = [*lines[:1], *(row for row in self.rows if row)]
-        shown = [" | ".join(map(_markdown, row)) for row in rows]
+        shown = [" | ".join(map(plain_markdown, row)) for row in rows]
         shown.insert(1, " | ".join(lines[1]))
         return "\n".join(f"| {row} |" for row in shown) + "\n"
 
@@ -117,5 +117,6 @@ def _latex_number(cell: str) -> str:
     return rf"{{\scriptsize ${marked}$}}" if isinstance(cell, Small) else f"${marked}$"
 
 
-def _markdown(text: str) -> str:
+def plain_markdown(text: str) -> str:
+    """Text on one line that Markdown takes as it is."""
     return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", " ".join(text.split()))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 DASH = "–"
@@ -83,6 +84,24 @@ def p_said(p: float | None) -> str:
 def effect(found: Any) -> str:
     """The effect size of a comparison, and what it is: `+0.420 d_z`."""
     return DASH if found.effect is None else f"{signed(found.effect)} {found.effect_name}"
+
+
+def mirrored(found: Any) -> Any:
+    """A comparison seen from the other side: b − a instead of a − b.
+
+    Results keep the sign of their papers; what is shown has one sign, positive for the second group.
+    """
+
+    def turned(value: float | None) -> float | None:
+        return None if value is None else 0.0 - value
+
+    return replace(
+        found,
+        difference=turned(found.difference),
+        low=turned(found.high),
+        high=turned(found.low),
+        effect=turned(found.effect),
+    )
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -77,13 +77,15 @@ def render(audit: Audit, **more: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Callable[..., str]] = {
+    filters: dict[str, Callable[..., Any]] = {
         "signed": numbers.typeset,
         "plain": numbers.plain,
         "p": numbers.p_value,
         "effect": _effect,
         "few": numbers.few,
         "minus": minus,
+        "level": _level,
+        "mirrored": numbers.mirrored,
         "upper_first": numbers.upper_first,
     }
     environment.filters |= filters
@@ -102,6 +104,10 @@ def render(audit: Audit, **more: Any) -> str:
         "policy": _policy(bundle, script),
     }
     return environment.get_template("report.html").render(**content)
+
+
+def _level(confidence: float | None) -> str:
+    return numbers.level(confidence or 0.95)
 
 
 def _effect(found: Any) -> str:

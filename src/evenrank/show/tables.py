@@ -26,6 +26,7 @@ class Cell:
 
     value: str
     bounds: str
+    queries: str
     mark: str
     standing: str
     title: str
@@ -51,7 +52,7 @@ def _cell(audit: Audit, m: Measurement) -> Cell:
         between_ends = interval(c.low, c.high, "+.4f")
         title = f"{c.difference:+.4f} against {one.baseline}"
         title += f"{' ' if between_ends else ''}{between_ends}, corrected {p_said(one.p_holm)}"
-    return Cell(printed_value(m), printed_bounds(m), audit.mark(m), stands, title)
+    return Cell(printed_value(m), printed_bounds(m), f"{m.queries:,}", audit.mark(m), stands, title)
 
 
 def _comparisons(audit: Audit) -> list[tuple[Compared, str]]:
@@ -87,7 +88,7 @@ def gendered(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     return Section("gendered", "Most gendered queries", template="gendered.html", content=content)
 
 
-def _gendered(audit: Audit) -> list[tuple[str, list[tuple[Any, list[tuple[str, str, int]]]]]]:
+def _gendered(audit: Audit) -> list[tuple[str, str, list[tuple[Any, list[tuple[str, str, int]]]]]]:
     """The most gendered queries of each side, their words with a group and a strength from 0 to 3."""
     found = []
     for name, side in zip(("female", "male"), audit.gendered, strict=True):
@@ -98,7 +99,10 @@ def _gendered(audit: Audit) -> list[tuple[str, list[tuple[Any, list[tuple[str, s
                 strength = 0 if g is None else min(3, int(abs(g) / 0.1))
                 words.append((word, "" if not g or not strength else "female" if g > 0 else "male", strength))
             rows.append((query, words))
-        found.append((name, rows))
+        # Where all queries lean one way, the others are not the most of anything.
+        other = "male" if name == "female" else "female"
+        leaning_here = any((query.g > 0) == (name == "female") and query.g for query in side)
+        found.append((name, f"most {name}" if leaning_here else f"least {other}", rows))
     return found
 
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from evenrank.auditing.comparing import LEVEL
 from evenrank.auditing.result import Audit
+from evenrank.measures.disparities import FEWEST
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.theme import finished, group_colour
 from evenrank.show.figure import Figure, Section, slug
@@ -51,6 +52,10 @@ def psychology_figures(given: Any) -> list[Figure]:
         bars = given.bars().filter(pl.col("run") == given.baseline).drop("run")
     else:
         bars = given.bars()
+    counts = ", ".join(f"{count:,} {gender}" for gender, count in given.queries.items())
+    caption = f"Share of words, mean over the queries of each gender: {counts}."
+    if min(given.queries.get(gender, 0) for gender in ("female", "male")) < FEWEST:
+        caption += f" Fewer than {FEWEST} on one side: do not compare them."
     found: list[Figure] = []
     for (process,), frame in bars.group_by(["process"], maintain_order=True):
         name = str(process) or "other"
@@ -60,7 +65,7 @@ def psychology_figures(given: Any) -> list[Figure]:
             Figure(
                 f"psychology-{slug(name)}",
                 name.capitalize(),
-                "Share of words, mean over queries of each gender.",
+                caption,
                 f"Percent of words of each characteristic of {name}, by the gender of the query.",
                 process_bars(frame),
                 frame,

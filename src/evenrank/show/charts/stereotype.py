@@ -35,20 +35,20 @@ def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
     Parameters
     ----------
     points
-        query, x (g of the query), y (g of its list), contribution.
+        query, x (genderedness of the query, positive is male), y (that of its list), contribution.
     lines
         engine (`this run`, `perfect engine`), x, y: two rows for each line.
     """
     engines = lines["engine"].unique(maintain_order=True).to_list()
     x = alt.X(
         "x:Q",
-        title="query: male ←  genderedness  → female",
+        title="query: female ←  genderedness  → male",
         axis=alt.Axis(grid=False, tickCount=6),
         scale=alt.Scale(nice=True),
     )
     y = alt.Y(
         "y:Q",
-        title="results: male ← genderedness → female",
+        title="results: female ← genderedness → male",
         scale=alt.Scale(zero=False, nice=True),
         axis=alt.Axis(tickCount=6),
     )
@@ -58,7 +58,7 @@ def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
         .encode(
             x=x,
             y=y,
-            color=alt.condition("datum.x > 0", alt.value(named("female")), alt.value(named("male"))),
+            color=alt.condition("datum.x > 0", alt.value(named("male")), alt.value(named("female"))),
             tooltip=[
                 alt.Tooltip("query:N", title="query"),
                 alt.Tooltip("x:Q", title="query", format="+.3f"),
@@ -112,20 +112,22 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
     for m in audit.measured:
         if not isinstance(m, Reinforcement) or m.line is None or len(found) >= RUNS:
             continue
-        drawn = scatter(m)
+        drawn = scatter(m)  # where positive is female; a report has one sign: positive is male
         points = drawn.points.with_columns(
             query=drawn.points["query_id"].replace_strict(
                 dict(audit.queries), default=drawn.points["query_id"]
             )
             if audit.queries
             else drawn.points["query_id"]
-        ).select(pl.col("query").str.slice(0, 90), "x", "y", "contribution")
+        ).select(
+            pl.col("query").str.slice(0, 90), x=-pl.col("x"), y=-pl.col("y"), contribution="contribution"
+        )
         shown = sampled(points)
         low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
         lines = [("this run", drawn.line), ("perfect engine", drawn.perfect)]
         ends = pl.DataFrame(
             [
-                (engine, x, line.intercept + line.slope * x)
+                (engine, x, line.slope * x - line.intercept)
                 for engine, line in lines
                 if line is not None
                 for x in (low, high)
@@ -142,7 +144,7 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
         found.append(
             Figure(
                 f"stereotype-{slug(m.run)}-{len(found)}",
-                f"{short(m.measure)} of {m.run}: {m.value:+.3f}",
+                f"{short(m.measure)} of {m.run}: {m.value:+.3f}, {m.queries:,} queries",
                 f"Each point is a query: purple sounds female, orange male. The steeper the line, the more "
                 f"results follow.{perfect}{few}",
                 f"Genderedness of results against queries for {m.run}; the slope is {m.value:+.3f}.{perfect}",
