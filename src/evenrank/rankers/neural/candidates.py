@@ -1,0 +1,120 @@
+"""What a re-ranker is given: queries, documents, and which pairs of them a first stage has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evenrank.data import tables
+from evenrank.errors import InputError
+
+Ints = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Pairs of a query and a document. Each text is held once, and pairs refer to it by its row.
+
+    Attributes
+    ----------
+    query_ids, queries
+        The queries that have candidates, and their texts.
+    doc_ids, documents
+        The distinct documents, and their texts.
+    query, document
+        For each pair, the rows of its query and its document. The pairs of a query follow one another.
+    first
+        The score of each pair in the first stage.
+    """
+
+    query_ids: list[str]
+    queries: list[str]
+    doc_ids: list[str]
+    documents: list[str]
+    query: Ints
+    document: Ints
+    first: Doubles
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def rows(self, chosen: Ints) -> Candidates:
+        """Only these pairs, with all texts."""
+        return Candidates(
+            self.query_ids,
+            self.queries,
+            self.doc_ids,
+            self.documents,
+            self.query[chosen],
+            self.document[chosen],
+            self.first[chosen],
+        )
+
+    def run(self, scores: Doubles) -> pl.DataFrame:
+        """A run table of the pairs with these scores."""
+        return tables.run(
+            pl.DataFrame(
+                {
+                    "query_id": pl.Series(self.query_ids, dtype=pl.String).gather(self.query),
+                    "doc_id": pl.Series(self.doc_ids, dtype=pl.String).gather(self.document),
+                    "score": np.asarray(scores, np.float64),
+                }
+            )
+        )
+
+
+def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -> Candidates:
+    """The pairs of a run with their texts.
+
+    Parameters
+    ----------
+    run
+        The first stage; anything :func:`evenrank.data.tables.run` takes.
+    docs
+        The collection; one pass over it collects the texts.
+    queries
+        The queries' texts. A query of the run that is not among them is an error; one without candidates
+        is left out.
+    depth
+        Documents of each query that are looked at, from the top; all if not given.
+    """
+    table = tables.run(run)
+    if depth is not None:
+        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+            raise InputError(f"depth is {depth!r}; it must be a whole number from 1 on")
+        table = table.filter(pl.col("rank") <= depth)
+    asked = tables.queries(queries)
+    texts = dict(asked.iter_rows())
+    query_ids = table["query_id"].unique(maintain_order=True).to_list()
+    doc_ids = table["doc_id"].unique(maintain_order=True).to_list()
+    if missing := [each for each in query_ids if each not in texts]:
+        raise InputError(f"the run has {len(missing):,} queries without a text, such as {missing[0]!r}")
+    found = tables.docs(docs).texts(doc_ids)
+    if lacking := [each for each in doc_ids if each not in found]:
+        raise InputError(
+            f"the collection lacks {len(lacking):,} of the {len(doc_ids):,} documents of the run, such as "
+            f"{lacking[0]!r}"
+        )
+    return Candidates(
+        query_ids,
+        [texts[each] for each in query_ids],
+        doc_ids,
+        [found[each] for each in doc_ids],
+        _places(table["query_id"], query_ids),
+        _places(table["doc_id"], doc_ids),
+        table["score"].to_numpy(),
+    )
+
+
+def _places(column: pl.Series, known: list[str]) -> Ints:
+    """Where each id stands among the known ones."""
+    places = pl.DataFrame({"id": known, "place": np.arange(len(known))})
+    found: Ints = column.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")[
+        "place"
+    ].to_numpy()
+    return found

@@ -1,0 +1,178 @@
+"""What the word-interaction models share: words as vectors, and how alike each word of a query is to each of
+a document.
+
+A model is a plain PyTorch module that maps a :class:`Match` to a score. Word vectors are random or given,
+frozen or trained. Two features are switches of every model: ``idf`` lets rare words of a query count more,
+``exact_match`` tells the same word from a similar one. ``with_first_stage`` adds the score of the first stage
+with a weight that is learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from evenrank.errors import InputError
+from evenrank.rankers.neural.candidates import Candidates
+from evenrank.rankers.neural.scoring import FirstStage
+from evenrank.rankers.neural.vocabulary import PADDING, Vocabulary, padded
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InteractionSettings:
+    """Settings of all word-interaction models.
+
+    Attributes
+    ----------
+    dimension
+        Of random word vectors; given ones have their own.
+    train_embeddings
+        Train the word vectors too.
+    idf, exact_match
+        The two features, as each model uses them.
+    with_first_stage
+        Add the first-stage score, weighted by a learned number.
+    query_words, document_words
+        Words looked at, from the beginning of a text.
+    """
+
+    dimension: int = 100
+    train_embeddings: bool = True
+    idf: bool = True
+    exact_match: bool = True
+    with_first_stage: bool = False
+    query_words: int = 24
+    document_words: int = 150
+
+    def __post_init__(self) -> None:
+        for name in ("dimension", "query_words", "document_words"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
+
+
+class Match(NamedTuple):
+    """A batch of pairs, word against word.
+
+    ``cosine`` and ``exact`` are batch × query words × document words; ``exact`` is 1 where the words are the
+    same. Masks are 1 where there is a word. ``idf`` is that of the query's words. ``query`` and ``document``
+    hold the vectors of the words themselves.
+    """
+
+    cosine: Tensor
+    exact: Tensor
+    query_mask: Tensor
+    document_mask: Tensor
+    idf: Tensor
+    query: Tensor
+    document: Tensor
+
+
+class Interaction(nn.Module):
+    """The word vectors, and the sum with the first stage; the model itself is in a subclass's `relevance`."""
+
+    def __init__(self, vocabulary: Vocabulary, settings: Any, vectors: npt.NDArray[np.float32]) -> None:
+        super().__init__()
+        self.settings = settings
+        size = len(vocabulary)
+        unknown = np.zeros((1, vectors.shape[1]), np.float32)
+        table = np.concatenate([unknown, vectors.astype(np.float32), unknown])  # padding, words, unknown
+        self.embedding = nn.Embedding.from_pretrained(
+            torch.from_numpy(table), freeze=not self.trains_embeddings, padding_idx=PADDING
+        )
+        idf = np.concatenate([[0.0], vocabulary.idf, [vocabulary.unknown_idf]]) / vocabulary.unknown_idf
+        self.register_buffer("word_idf", torch.from_numpy(idf.astype(np.float32)))
+        self.unknown = size + 1
+        if settings.with_first_stage:
+            self.first_stage = nn.Parameter(torch.ones(1))
+
+    @property
+    def trains_embeddings(self) -> bool:
+        """Whether training changes the word vectors."""
+        return bool(self.settings.train_embeddings)
+
+    def forward(self, query: Tensor, document: Tensor, first: Tensor) -> Tensor:
+        """Scores of pairs: word numbers of query and document, and scaled first-stage scores."""
+        score = self.relevance(self.match(query, document))
+        return score + self.first_stage * first if self.settings.with_first_stage else score
+
+    def relevance(self, match: Match) -> Tensor:
+        """The model of the paper."""
+        raise NotImplementedError
+
+    def match(self, query: Tensor, document: Tensor) -> Match:
+        """Word against word. A word without a vector is like itself, and like no other."""
+        q_mask, d_mask = (query != PADDING).float(), (document != PADDING).float()
+        exact = (query.unsqueeze(2) == document.unsqueeze(1)).float()
+        exact = exact * q_mask.unsqueeze(2) * d_mask.unsqueeze(1)
+        q_place, d_place = query.clamp(max=self.unknown), document.clamp(max=self.unknown)
+        q, d = self.embedding(q_place), self.embedding(d_place)
+        cosine = torch.bmm(_unit(q), _unit(d).transpose(1, 2))
+        strange = (q_place == self.unknown).unsqueeze(2) | (d_place == self.unknown).unsqueeze(1)
+        cosine = torch.where(strange, exact, cosine)
+        idf = self.word_idf[q_place]  # type: ignore[index]
+        return Match(cosine, exact, q_mask, d_mask, idf, q, d)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    return vectors / vectors.norm(dim=-1, keepdim=True).clamp(min=1e-9)
+
+
+class WordPairs:
+    """Candidates as word numbers, ready to be cut into batches."""
+
+    def __init__(self, pairs: Candidates, vocabulary: Vocabulary, settings: Any, scale: FirstStage) -> None:
+        unknown: dict[str, int] = {}
+        queries = [vocabulary.numbers(text, settings.query_words, unknown) for text in pairs.queries]
+        documents = [vocabulary.numbers(text, settings.document_words, unknown) for text in pairs.documents]
+        self.query, self.document = pairs.query, pairs.document
+        self.first = scale.of(pairs.first)
+        self.lengths = np.array([len(each) for each in documents], np.int64)
+        self._widths = np.array([len(each) for each in queries], np.int64)
+        self._queries = padded(queries, max(1, int(self._widths.max(initial=1))))
+        self._documents = padded(documents, max(1, int(self.lengths.max(initial=1))))
+
+    def size(self, rows: Ints) -> Ints:
+        """How long the document of each pair is: pairs of like length make good batches."""
+        found: Ints = self.lengths[self.document[rows]]
+        return found
+
+    def batch(self, rows: Ints) -> tuple[Tensor, Tensor, Tensor]:
+        """These pairs as the arguments of a model."""
+        q, d = self.query[rows], self.document[rows]
+        wide, long = max(1, int(self._widths[q].max())), max(3, int(self.lengths[d].max()))
+        return (
+            torch.from_numpy(self._queries[q, :wide]),
+            torch.from_numpy(self._documents[d, :long]),
+            torch.from_numpy(self.first[rows]),
+        )
+
+
+def random_vectors(words: int, dimension: int, seed: int) -> npt.NDArray[np.float32]:
+    """Vectors at random, of length around 1."""
+    drawn = np.random.default_rng([seed, 1]).standard_normal((words, dimension))
+    return (drawn / np.sqrt(dimension)).astype(np.float32)
+
+
+def given_vectors(
+    vocabulary: Vocabulary, vectors: Any, seed: int
+) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
+    """The vector of each word out of given ones, at random where they have none; and what to say of them."""
+    from evenrank.vectors import load
+
+    opened = load(vectors)
+    made = random_vectors(len(vocabulary), opened.dimension, seed)
+    found = 0
+    for place, word in enumerate(vocabulary.words):
+        if word in opened:
+            made[place] = opened[word]
+            found += 1
+    facts = {"words with a vector": found, "words": len(vocabulary), **dict(opened.provenance)}
+    return made, facts

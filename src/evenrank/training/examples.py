@@ -1,0 +1,215 @@
+"""What a ranker learns from: relevant documents, and those a first stage has put beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.rankers.neural.candidates import Candidates, candidates
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Scores = Callable[[pl.DataFrame], pl.DataFrame]
+"""First-stage scores of pairs ``query_id, doc_id``, as a third column; null where they are not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Candidates of the training and the dev queries, and which of them are relevant.
+
+    Attributes
+    ----------
+    pairs
+        All pairs; those of a query follow one another.
+    relevant
+        Whether each pair is judged relevant.
+    listed
+        Whether each is among the first-stage candidates. A relevant document that is not was added, with
+        the score that the first stage gives it.
+    dev
+        Whether the query of each row is held out, for early stopping.
+    left_out
+        Why queries or documents are not used, and how many.
+    """
+
+    pairs: Candidates
+    relevant: Flags
+    listed: Flags
+    dev: Flags
+    left_out: dict[str, int]
+
+    def groups(self) -> tuple[list[int], list[Ints]]:
+        """The relevant pairs of training queries, and for each the rows of what can stand against it."""
+        positives: list[int] = []
+        negatives: list[Ints] = []
+        for rows in self._by_query():
+            if self.dev[self.pairs.query[rows[0]]]:
+                continue
+            good = rows[self.relevant[rows]]
+            against = rows[~self.relevant[rows]]
+            if len(against):
+                positives += good.tolist()
+                negatives += [against] * len(good)
+        return positives, negatives
+
+    def dev_rows(self, depth: int | None = None) -> Ints:
+        """The candidates of the dev queries, as a re-ranker would get them; the first so many of each."""
+        rows: Ints = np.flatnonzero(self.dev[self.pairs.query] & self.listed)
+        if depth is None or not len(rows):
+            return rows
+        order = rows[np.lexsort((-self.pairs.first[rows], self.pairs.query[rows]))]
+        queries = self.pairs.query[order]
+        starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
+        places = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+        kept: Ints = np.sort(order[places < depth])
+        return kept
+
+    def rr(self, rows: Ints, scores: npt.NDArray[Any]) -> float:
+        """RR@10 of these pairs in the order of their scores; a dev query without a relevant one counts 0."""
+        order = np.lexsort((-self._id_ranks()[self.pairs.document[rows]], -scores, self.pairs.query[rows]))
+        ranked = rows[order]
+        queries = self.pairs.query[ranked]
+        starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
+        places = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+        hits = np.flatnonzero(self.relevant[ranked] & (places < 10))
+        _, first = np.unique(queries[hits], return_index=True)
+        total = int(self.dev.sum())
+        return float((1 / (places[hits[first]] + 1)).sum() / total) if total else 0.0
+
+    def _id_ranks(self) -> Ints:
+        order = np.argsort(np.array(self.pairs.doc_ids, dtype=object))
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    def _by_query(self) -> list[Ints]:
+        order = np.argsort(self.pairs.query, kind="stable")
+        edges = np.flatnonzero(np.diff(self.pairs.query[order])) + 1
+        return np.split(order, edges) if len(order) else []
+
+
+def examples(
+    run: Any,
+    docs: Any,
+    queries: Any,
+    qrels: Any,
+    *,
+    depth: int = 100,
+    dev_share: float = 0.1,
+    dev_most: int = 500,
+    seed: int = 0,
+    scores: Scores | None = None,
+    negatives: pl.DataFrame | None = None,
+) -> Examples:
+    """Training data out of a first-stage run.
+
+    Parameters
+    ----------
+    run
+        The first stage. Its documents that are not judged relevant are the negatives.
+    docs, queries, qrels
+        The collection. Queries without a relevant document are not used.
+    depth
+        Candidates of each query.
+    dev_share, dev_most, seed
+        The share of queries that are held out, at most so many; the seed draws them.
+    scores
+        Where to get the first-stage score of a relevant document that the run lacks. A 0 in its place would
+        teach that relevant documents have low scores. Without it, such documents are left out, and counted.
+    negatives
+        Pairs ``query_id, doc_id`` to learn against, instead of the candidates of training queries.
+    """
+    asked, judged = tables.queries(queries), tables.qrels(qrels)
+    good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
+    good = good.join(asked.select("query_id"), on="query_id", how="semi")
+    whole = tables.run(run).join(good.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
+    if good.is_empty():
+        raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
+    if whole.is_empty():
+        raise InputError("the run holds no candidates for the queries; do their ids agree?")
+    listed = whole.filter(pl.col("rank") <= depth).select("query_id", "doc_id", "score")
+    known = set(tables.docs(docs).texts(good["doc_id"].unique().to_list()))
+    absent = good.filter(~pl.col("doc_id").is_in(list(known)))
+    good = good.filter(pl.col("doc_id").is_in(list(known)))
+    outside, unscored = _outside(good, listed, whole, scores)
+    left_out = {
+        "queries without a relevant document": len(asked) - judged.filter(pl.col("relevance") > 0)[
+            "query_id"
+        ].n_unique(),
+        "relevant documents that the collection lacks": len(absent),
+        "relevant documents whose first-stage score is not known": unscored,
+    }
+    extra = _given(negatives, good, listed, whole, scores)
+    parts = [listed.with_columns(listed=pl.lit(True)), outside.with_columns(listed=pl.lit(False))]
+    table = pl.concat([*parts, *([] if extra is None else [extra])])
+    table = table.join(good.with_columns(relevant=pl.lit(True)), on=["query_id", "doc_id"], how="left")
+    table = table.with_columns(pl.col("relevant").fill_null(False)).sort("query_id", maintain_order=True)
+    order = tables.run(table.select("query_id", "doc_id", "score"))
+    flags = order.join(table.select("query_id", "doc_id", "relevant", "listed"), on=["query_id", "doc_id"], how="left", maintain_order="left")  # fmt: skip
+    pairs = candidates(order, docs, asked)
+    dev = _drawn(pairs.query_ids, dev_share, dev_most, seed)
+    return Examples(
+        pairs,
+        flags["relevant"].to_numpy(),
+        flags["listed"].to_numpy(),
+        dev,
+        {reason: count for reason, count in left_out.items() if count},
+    )
+
+
+def _outside(
+    good: pl.DataFrame, listed: pl.DataFrame, whole: pl.DataFrame, scores: Scores | None
+) -> tuple[pl.DataFrame, int]:
+    """Relevant documents that are no candidates, with their first-stage scores; and how many have none."""
+    beyond = good.join(listed, on=["query_id", "doc_id"], how="anti")
+    found = beyond.join(whole.select("query_id", "doc_id", "score"), on=["query_id", "doc_id"], how="left")
+    unknown = found.filter(pl.col("score").is_null()).select("query_id", "doc_id")
+    found = found.filter(pl.col("score").is_not_null())
+    if scores is not None and not unknown.is_empty():
+        asked = scores(unknown)
+        found = pl.concat([found, asked.filter(pl.col("score").is_not_null())])
+        unknown = asked.filter(pl.col("score").is_null())
+    return found.select("query_id", "doc_id", pl.col("score").cast(pl.Float64)), len(unknown)
+
+
+def _given(
+    negatives: pl.DataFrame | None,
+    good: pl.DataFrame,
+    listed: pl.DataFrame,
+    whole: pl.DataFrame,
+    scores: Scores | None,
+) -> pl.DataFrame | None:
+    """Negatives that were named, beyond the candidates; a relevant document among them is an error."""
+    if negatives is None:
+        return None
+    wrong = negatives.join(good, on=["query_id", "doc_id"], how="semi")
+    if not wrong.is_empty():
+        first = wrong.row(0)
+        raise InputError(f"document {first[1]!r} is named as negative of query {first[0]!r}, but is relevant")
+    found, unknown = _outside(negatives.unique(maintain_order=True), listed, whole, scores)
+    if unknown:
+        raise InputError(
+            f"the first-stage score of {unknown:,} named negatives is not known; give a run that has them"
+        )
+    return found.with_columns(listed=pl.lit(False))
+
+
+def _drawn(query_ids: list[str], share: float, most: int, seed: int) -> Flags:
+    """Which queries are held out: drawn by the seed, whatever the order of the queries."""
+    if not 0 < share < 1:
+        raise InputError(f"dev_share is {share:g}; it must be above 0 and below 1")
+    count = min(most, max(1, round(share * len(query_ids))))
+    if len(query_ids) < 2:
+        raise InputError("one query cannot be split into training and dev; give more queries")
+    order = np.argsort(np.array(query_ids, dtype=object))
+    chosen = order[np.random.default_rng([seed, 2]).permutation(len(order))[:count]]
+    dev = np.zeros(len(query_ids), bool)
+    dev[chosen] = True
+    return dev

@@ -1,0 +1,244 @@
+"""The training loop of the small models: groups of one relevant document and several others.
+
+(Transformers are trained by sentence-transformers' own trainers, see :mod:`evenrank.training.transformers`.)
+Whatever is drawn is drawn from the seed and the number of the epoch, so that training that was interrupted
+goes on to the very same weights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from evenrank.data.files import writing
+from evenrank.errors import InputError
+from evenrank.rankers.base import Progress
+from evenrank.rankers.neural.scoring import Pairs, scored
+from evenrank.training.examples import Examples
+
+Ints = npt.NDArray[np.int64]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a small model is trained.
+
+    Attributes
+    ----------
+    epochs, patience
+        Passes over the training queries at most; stop after so many without a better RR@10 on the dev
+        queries. The weights of the best epoch are kept.
+    batch, negatives
+        Groups in a step, and documents in each group beside the relevant one, drawn anew in every epoch.
+    rate, decay
+        Of AdamW.
+    loss
+        ``softmax``: cross-entropy over the group; ``hinge``: a margin of 1 over each of the others.
+    depth
+        First-stage candidates of each query.
+    dev_share, dev_most, dev_depth
+        The share of the queries that are held out for early stopping, the most of them, and how many of
+        their candidates are re-ranked.
+    """
+
+    epochs: int = 8
+    patience: int = 2
+    batch: int = 64
+    negatives: int = 3
+    rate: float = 1e-3
+    decay: float = 0.0
+    loss: Literal["softmax", "hinge"] = "softmax"
+    depth: int = 100
+    dev_share: float = 0.1
+    dev_most: int = 300
+    dev_depth: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "patience", "batch", "negatives", "depth", "dev_most", "dev_depth"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
+        if not self.rate > 0:
+            raise InputError(f"rate is {self.rate:g}; it must be above 0")
+        if self.loss not in ("softmax", "hinge"):
+            raise InputError(f"loss is {self.loss!r}; choose one of: softmax, hinge")
+
+
+def fit(
+    module: nn.Module,
+    pairs: Pairs,
+    examples: Examples,
+    recipe: Recipe,
+    *,
+    seed: int,
+    checkpoint: Path | None = None,
+    facts: Mapping[str, Any] | None = None,
+    say: Say = lambda text: None,
+    progress: Progress | None = None,
+) -> list[dict[str, float]]:
+    """Train in place, to the weights of the best epoch; returns loss and dev RR@10 of each epoch.
+
+    Parameters
+    ----------
+    checkpoint, facts
+        A file that is written after each epoch, and all that decides the training. A file with the same
+        facts is gone on with; any other is written over.
+    say
+        Hears of each epoch.
+    """
+    positives, against = examples.groups()
+    if not positives:
+        raise InputError("no training query has both a relevant document and another one")
+    dev = examples.dev_rows(recipe.dev_depth)
+    parameters = {name: each for name, each in module.named_parameters() if each.requires_grad}
+    optimizer = torch.optim.AdamW(parameters.values(), lr=recipe.rate, weight_decay=recipe.decay)
+    state = _State.read(checkpoint, facts or {}, module, optimizer, parameters)
+    if state.history:
+        say(f"going on after epoch {len(state.history)}")
+    else:
+        state.best_rr = examples.rr(dev, scored(module, pairs, dev))
+        say(f"before training: dev RR@10 {state.best_rr:.4f}")
+        state.best_rr = -1.0
+    steps = -(-len(positives) // recipe.batch)
+    while not state.is_over(recipe):
+        epoch = len(state.history)
+        torch.manual_seed(seed * 100_003 + epoch)
+        module.train()
+        total = 0.0
+        for step, rows in enumerate(_batches(positives, against, recipe, pairs, [seed, 3, epoch])):
+            scores = module(*pairs.batch(rows.ravel())).view(rows.shape)
+            loss = _loss(scores, recipe.loss)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(rows)
+            if progress:
+                progress(epoch * steps + step + 1, recipe.epochs * steps)
+        rr = examples.rr(dev, scored(module, pairs, dev))
+        state.add(total / len(positives), rr, module)
+        best = " (best so far)" if state.waited == 0 else ""
+        say(f"epoch {epoch + 1}: loss {total / len(positives):.4f}, dev RR@10 {rr:.4f}{best}")
+        if checkpoint is not None:
+            state.write(checkpoint, facts or {}, module, optimizer, parameters)
+    module.load_state_dict(state.best)
+    module.eval()
+    return state.history
+
+
+def _loss(scores: Tensor, kind: str) -> Tensor:
+    """Of groups whose first document is the relevant one."""
+    if kind == "softmax":
+        return nn.functional.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.long))
+    return torch.relu(1 - scores[:, :1] + scores[:, 1:]).mean()
+
+
+def _batches(
+    positives: list[int], against: list[Ints], recipe: Recipe, pairs: Pairs, seed: list[int]
+) -> Iterator[Ints]:
+    """Groups of rows, the relevant one first; groups of like length stand in one batch."""
+    random = np.random.default_rng(seed)
+    groups = np.empty((len(positives), 1 + recipe.negatives), np.int64)
+    groups[:, 0] = positives
+    for row, pool in enumerate(against):
+        few = len(pool) < recipe.negatives
+        groups[row, 1:] = random.choice(pool, recipe.negatives, replace=few)
+    longest = pairs.size(groups.ravel()).reshape(groups.shape).max(1)
+    order = random.permutation(len(groups))
+    window = recipe.batch * 16
+    made: list[Ints] = []
+    for start in range(0, len(order), window):
+        some = order[start : start + window]
+        some = some[np.argsort(longest[some], kind="stable")]
+        made += [some[i : i + recipe.batch] for i in range(0, len(some), recipe.batch)]
+    for place in random.permutation(len(made)):
+        yield groups[made[place]]
+
+
+class _State:
+    """Where training stands: what it has come to, the best weights so far, how long it has waited."""
+
+    def __init__(self) -> None:
+        self.history: list[dict[str, float]] = []
+        self.best: dict[str, Tensor] = {}
+        self.best_rr = -1.0
+        self.waited = 0
+
+    def is_over(self, recipe: Recipe) -> bool:
+        return len(self.history) >= recipe.epochs or self.waited >= recipe.patience
+
+    def add(self, loss: float, rr: float, module: nn.Module) -> None:
+        self.history.append({"loss": loss, "dev RR@10": rr})
+        if rr > self.best_rr:
+            self.best = {name: each.detach().clone() for name, each in module.state_dict().items()}
+            self.best_rr, self.waited = rr, 0
+        else:
+            self.waited += 1
+
+    def write(
+        self,
+        path: Path,
+        facts: Mapping[str, Any],
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        parameters: Mapping[str, nn.Parameter],
+    ) -> None:
+        tensors = {f"now.{name}": each.detach() for name, each in module.state_dict().items()}
+        tensors |= {f"best.{name}": each for name, each in self.best.items()}
+        for name, parameter in parameters.items():
+            for key, value in optimizer.state[parameter].items():
+                tensors[f"optimizer.{name}/{key}"] = torch.as_tensor(value)
+        notes = {"history": self.history, "best": self.best_rr, "waited": self.waited, "facts": facts}
+        content = save(
+            {name: each.contiguous().clone() for name, each in tensors.items()},
+            {"evenrank": json.dumps(notes, sort_keys=True)},
+        )
+        with writing(path) as file:
+            file.write(content)
+
+    @classmethod
+    def read(
+        cls,
+        path: Path | None,
+        facts: Mapping[str, Any],
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        parameters: Mapping[str, nn.Parameter],
+    ) -> _State:
+        """The state in a checkpoint of the same training; a new one if there is none, or it is damaged."""
+        state = cls()
+        if path is None or not path.is_file():
+            return state
+        try:
+            with safe_open(path, "pt") as file:
+                notes = json.loads((file.metadata() or {})["evenrank"])
+                if notes["facts"] != json.loads(json.dumps(dict(facts))):
+                    return state
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            now = {n.removeprefix("now."): t for n, t in tensors.items() if n.startswith("now.")}
+            best = {n.removeprefix("best."): t for n, t in tensors.items() if n.startswith("best.")}
+            module.load_state_dict(now)
+            for name, value in tensors.items():
+                if name.startswith("optimizer."):
+                    parameter, _, key = name.removeprefix("optimizer.").rpartition("/")
+                    optimizer.state[parameters[parameter]][key] = value
+        except (SafetensorError, KeyError, ValueError, RuntimeError, OSError):
+            return cls()
+        state.history, state.best = notes["history"], best
+        state.best_rr, state.waited = notes["best"], notes["waited"]
+        return state
+
+
+def recipe_facts(recipe: Any) -> dict[str, Any]:
+    """A recipe as plain values."""
+    return asdict(recipe)
