@@ -23,6 +23,7 @@ _HOME = {
     "index": "rankers.index.building",
     "Index": "rankers.index",
     "search": "rankers.catalogue",
+    "rerank": "rankers.neural.reranking",
     "Tally": "text.tally",
     "measure": "measures.evaluate",
     "represent": "measures.labelled_lists",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from evenrank.rankers.catalogue import search
     from evenrank.rankers.index import Index
     from evenrank.rankers.index.building import index
+    from evenrank.rankers.neural.reranking import rerank
     from evenrank.text.lexicon import Lexicon, lexicon
     from evenrank.text.tally import Tally, tally
 

@@ -20,8 +20,10 @@ from evenrank.cli import (
     psychology,
     represent,
     reproduce,
+    rerank,
     search,
     serve,
+    train,
     vectors,
 )
 
@@ -61,6 +63,8 @@ app.command("disparity")(disparity.disparity_command)
 app.command("tally")(collection.tally_command)
 app.command("index")(search.index_command)
 app.command("search")(search.search_command)
+app.command("train")(train.train_command)
+app.command("rerank")(rerank.rerank_command)
 app.command("lexicons")(collection.lexicons_command)
 app.command("classify")(classify.classify_command)
 app.command("classify-train")(classify.classify_train_command)

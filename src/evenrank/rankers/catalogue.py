@@ -18,6 +18,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.data.columns import listing, show
+from evenrank.data.model_files import is_model
 from evenrank.errors import InputError, nearest
 from evenrank.rankers.base import Progress, Ranker
 
@@ -45,6 +46,7 @@ _RANKERS: dict[str, _Entry] = {
     "perfect": _Entry("evenrank.rankers.base:perfect", indexed=False),
     "random": _Entry("evenrank.rankers.base:random", indexed=False),
 }
+_TRAINED = "evenrank.rankers.neural.reranking:trained"
 _ENGINE = _Entry("evenrank.rankers.live:engine", indexed=False)
 
 
@@ -69,7 +71,7 @@ def make(name: str, *, index: Index | None = None, **settings: Any) -> Ranker:
     Parameters
     ----------
     name
-        One of :func:`names`, or the address of a live engine.
+        One of :func:`names`, the folder of a trained ranker, or the address of a live engine.
     index
         What it searches. ``perfect``, ``random`` and live engines do without.
     settings
@@ -111,13 +113,15 @@ def parse_settings(name: str, given: Iterable[str]) -> dict[str, Any]:
             continue
         if key not in known:
             raise _unknown_setting(name, key, known)
-        found[key] = _typed(value.strip(), known[key][0], key)
+        found[key] = typed(value.strip(), known[key][0], key)
     return found
 
 
 def _entry(name: str) -> _Entry:
     if is_engine(name):
         return _ENGINE
+    if name not in _RANKERS and is_model(name):  # a folder that `evenrank train` wrote
+        return _Entry(_TRAINED, {"model": str(name)})
     if not isinstance(name, str) or name not in _RANKERS:
         near = _near(name, _RANKERS) if isinstance(name, str) else ""
         raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(_RANKERS)}{near}")
@@ -152,7 +156,7 @@ def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def _typed(text: str, kind: Any, key: str) -> Any:
+def typed(text: str, kind: Any, key: str) -> Any:
     """A text as a value of a type, as annotated: bool, int, float, str, a choice, or one of several."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
@@ -167,7 +171,7 @@ def _typed(text: str, kind: Any, key: str) -> Any:
         problem = None
         for each in ordered:
             try:
-                return _typed(text, each, key)
+                return typed(text, each, key)
             except InputError as error:
                 problem = error
         raise problem or InputError(f"{key}: {show(text)} cannot be used")

@@ -1,0 +1,30 @@
+"""Training of rankers: examples out of a first stage, the loop of the small models, transformers, a card.
+
+================ ==============================================================================
+examples.py      pairs and negatives, dev queries, RR@10 on them
+fitting.py       the loop of the word-interaction models and the head; checkpoints
+transformers.py  cross- and bi-encoders, by the trainers of sentence-transformers
+hybrids.py       score + w · first stage, w chosen on dev queries
+trainer.py       `train_ranker`: all of it, to the folder of a model
+evaluator.py     `BiasEvaluator`: our measures during anyone's own training
+================ ==============================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evenrank.training.trainer import Trained, train_ranker
+
+if TYPE_CHECKING:
+    from evenrank.training.evaluator import BiasEvaluator
+
+__all__ = ["BiasEvaluator", "Trained", "train_ranker"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "BiasEvaluator":  # it needs sentence-transformers, which takes seconds to import
+        from evenrank.training.evaluator import BiasEvaluator
+
+        return BiasEvaluator
+    raise AttributeError(f"module 'evenrank.training' has no attribute {name!r}")

@@ -33,6 +33,8 @@ class Examples:
     listed
         Whether each is among the first-stage candidates. A relevant document that is not was added, with
         the score that the first stage gives it.
+    against
+        Whether each may stand against a relevant document of its query.
     dev
         Whether the query of each row is held out, for early stopping.
     left_out
@@ -42,6 +44,7 @@ class Examples:
     pairs: Candidates
     relevant: Flags
     listed: Flags
+    against: Flags
     dev: Flags
     left_out: dict[str, int]
 
@@ -53,7 +56,7 @@ class Examples:
             if self.dev[self.pairs.query[rows[0]]]:
                 continue
             good = rows[self.relevant[rows]]
-            against = rows[~self.relevant[rows]]
+            against = rows[self.against[rows]]
             if len(against):
                 positives += good.tolist()
                 negatives += [against] * len(good)
@@ -129,7 +132,7 @@ def examples(
     asked, judged = tables.queries(queries), tables.qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
     good = good.join(asked.select("query_id"), on="query_id", how="semi")
-    whole = tables.run(run).join(good.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
+    whole = tables.run(run).join(good, on="query_id", how="semi", maintain_order="left")
     if good.is_empty():
         raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
     if whole.is_empty():
@@ -140,25 +143,33 @@ def examples(
     good = good.filter(pl.col("doc_id").is_in(list(known)))
     outside, unscored = _outside(good, listed, whole, scores)
     left_out = {
-        "queries without a relevant document": len(asked) - judged.filter(pl.col("relevance") > 0)[
-            "query_id"
-        ].n_unique(),
+        "queries without a relevant document": len(asked)
+        - judged.filter(pl.col("relevance") > 0)["query_id"].n_unique(),
         "relevant documents that the collection lacks": len(absent),
         "relevant documents whose first-stage score is not known": unscored,
     }
+    if negatives is not None:
+        negatives = negatives.select("query_id", "doc_id").unique(maintain_order=True)
+        negatives = negatives.join(good, on="query_id", how="semi", maintain_order="left")
     extra = _given(negatives, good, listed, whole, scores)
     parts = [listed.with_columns(listed=pl.lit(True)), outside.with_columns(listed=pl.lit(False))]
     table = pl.concat([*parts, *([] if extra is None else [extra])])
     table = table.join(good.with_columns(relevant=pl.lit(True)), on=["query_id", "doc_id"], how="left")
     table = table.with_columns(pl.col("relevant").fill_null(False)).sort("query_id", maintain_order=True)
     order = tables.run(table.select("query_id", "doc_id", "score"))
-    flags = order.join(table.select("query_id", "doc_id", "relevant", "listed"), on=["query_id", "doc_id"], how="left", maintain_order="left")  # fmt: skip
+    both = ["query_id", "doc_id"]
+    flags = order.join(table.select(*both, "relevant", "listed"), on=both, how="left", maintain_order="left")
     pairs = candidates(order, docs, asked)
+    against = ~flags["relevant"].to_numpy()
+    if negatives is not None:
+        named = order.join(negatives.with_columns(named=True), on=both, how="left", maintain_order="left")
+        against &= named["named"].fill_null(False).to_numpy()
     dev = _drawn(pairs.query_ids, dev_share, dev_most, seed)
     return Examples(
         pairs,
         flags["relevant"].to_numpy(),
         flags["listed"].to_numpy(),
+        against,
         dev,
         {reason: count for reason, count in left_out.items() if count},
     )
@@ -193,7 +204,7 @@ def _given(
     if not wrong.is_empty():
         first = wrong.row(0)
         raise InputError(f"document {first[1]!r} is named as negative of query {first[0]!r}, but is relevant")
-    found, unknown = _outside(negatives.unique(maintain_order=True), listed, whole, scores)
+    found, unknown = _outside(negatives, listed, whole, scores)
     if unknown:
         raise InputError(
             f"the first-stage score of {unknown:,} named negatives is not known; give a run that has them"

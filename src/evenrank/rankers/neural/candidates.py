@@ -11,6 +11,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.rankers.base import check_depth
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -85,8 +86,7 @@ def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -
     """
     table = tables.run(run)
     if depth is not None:
-        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-            raise InputError(f"depth is {depth!r}; it must be a whole number from 1 on")
+        check_depth(depth)
         table = table.filter(pl.col("rank") <= depth)
     asked = tables.queries(queries)
     texts = dict(asked.iter_rows())
@@ -114,7 +114,10 @@ def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -
 def _places(column: pl.Series, known: list[str]) -> Ints:
     """Where each id stands among the known ones."""
     places = pl.DataFrame({"id": known, "place": np.arange(len(known))})
-    found: Ints = column.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")[
-        "place"
-    ].to_numpy()
+    found: Ints = (
+        column.alias("id")
+        .to_frame()
+        .join(places, on="id", how="left", maintain_order="left")["place"]
+        .to_numpy()
+    )
     return found

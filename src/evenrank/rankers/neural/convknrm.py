@@ -1,4 +1,4 @@
-"""Conv-KNRM: Dai, Xiong, Callan & Liu, "Convolutional Neural Networks for Soft-Matching N-Grams", WSDM 2018."""
+"""Conv-KNRM: Dai et al., "Convolutional Neural Networks for Soft-Matching N-Grams", WSDM 2018."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenrank.rankers.neural.knrm import Kernels, weights
 
 @dataclass(frozen=True, kw_only=True)
 class ConvKNRMSettings(InteractionSettings):
-    """Settings of :class:`ConvKNRM`; the paper has n-grams up to 3 and 128 filters, which takes twice as long.
+    """Settings of :class:`ConvKNRM`; the paper has n-grams up to 3, and 128 filters.
 
     ``exact_match`` keeps the kernel at 1, and adds the counts of exactly the same words; ``idf`` weighs the
     query's words.

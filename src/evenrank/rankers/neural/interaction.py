@@ -117,7 +117,7 @@ class Interaction(nn.Module):
         cosine = torch.bmm(_unit(q), _unit(d).transpose(1, 2))
         strange = (q_place == self.unknown).unsqueeze(2) | (d_place == self.unknown).unsqueeze(1)
         cosine = torch.where(strange, exact, cosine)
-        idf = self.word_idf[q_place]  # type: ignore[index]
+        idf = self.word_idf[q_place]
         return Match(cosine, exact, q_mask, d_mask, idf, q, d)
 
 

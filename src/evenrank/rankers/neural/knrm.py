@@ -1,4 +1,4 @@
-"""KNRM: Xiong, Dai, Callan, Liu & Power, "End-to-End Neural Ad-hoc Ranking with Kernel Pooling", SIGIR 2017."""
+"""KNRM: Xiong et al., "End-to-End Neural Ad-hoc Ranking with Kernel Pooling", SIGIR 2017."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Kernels(nn.Module):
         self.register_buffer("widths", torch.tensor(widths))
 
     def __len__(self) -> int:
-        return len(self.means)  # type: ignore[arg-type]
+        return len(self.means)
 
     def forward(self, similar: Tensor, query: Tensor, document: Tensor, counting: Tensor) -> Tensor:
         """One feature for each kernel; `counting` is what each word of the query counts."""

@@ -35,7 +35,9 @@ class MatchPyramid(Interaction):
         self.first = nn.Conv2d(layers, settings.channels, settings.kernel, padding="same")
         self.second = nn.Conv2d(settings.channels, settings.channels, settings.kernel, padding="same")
         size = settings.channels * settings.pooled_query * settings.pooled_document
-        self.network = nn.Sequential(nn.Linear(size, settings.hidden), nn.ReLU(), nn.Linear(settings.hidden, 1))
+        self.network = nn.Sequential(
+            nn.Linear(size, settings.hidden), nn.ReLU(), nn.Linear(settings.hidden, 1)
+        )
 
     def relevance(self, match: Match) -> Tensor:
         image = [match.cosine]

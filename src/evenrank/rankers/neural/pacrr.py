@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from evenrank.rankers.neural.interaction import Interaction, InteractionSettings, Match
 
+_NONE = -1e9
+
 
 @dataclass(frozen=True, kw_only=True)
 class PACRRSettings(InteractionSettings):
@@ -52,10 +54,10 @@ class PACRR(Interaction):
         mask = match.query_mask.unsqueeze(2) * match.document_mask.unsqueeze(1)
         single = [match.cosine * mask] + ([match.exact] if self.settings.exact_match else [])
         image = torch.stack(single, 1)
-        signals = [self._strongest(each) for each in single]
+        signals = [self._strongest(each, mask) for each in single]
         for size, convolution in enumerate(self.convolutions, 1):
             made = convolution(nn.functional.pad(image, (0, size, 0, size))).amax(1)  # over the filters
-            signals.append(self._strongest(made * mask))
+            signals.append(self._strongest(made, mask))
         if self.settings.idf:
             share = match.idf.masked_fill(match.query_mask == 0, -1e9).softmax(1)
             signals.append((share * match.query_mask).unsqueeze(2))
@@ -64,8 +66,8 @@ class PACRR(Interaction):
         score: Tensor = self.network(nn.functional.pad(table, (0, 0, 0, missing)).flatten(1)).squeeze(1)
         return score
 
-    def _strongest(self, signal: Tensor) -> Tensor:
-        """The k largest values of each word of the query."""
+    def _strongest(self, signal: Tensor, mask: Tensor) -> Tensor:
+        """The k largest values of each word of the query; 0 where the document has fewer words."""
         wanted = self.settings.strongest
-        kept = signal.topk(min(wanted, signal.shape[2]), 2).values
-        return nn.functional.pad(kept, (0, wanted - kept.shape[2]))
+        kept = signal.masked_fill(mask == 0, _NONE).topk(min(wanted, signal.shape[2]), 2).values
+        return nn.functional.pad(kept.masked_fill(kept == _NONE, 0.0), (0, wanted - kept.shape[2]))

@@ -1,0 +1,146 @@
+"""`evenrank train`: a ranker that learns from judgments."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenrank.cli.common import note, progress_bar, split_names
+from evenrank.errors import InputError
+
+
+class Kind(StrEnum):
+    drmm = "drmm"
+    matchpyramid = "matchpyramid"
+    knrm = "knrm"
+    convknrm = "convknrm"
+    pacrr = "pacrr"
+    cross_encoder = "cross-encoder"
+    bi_encoder = "bi-encoder"
+    head = "head"
+
+
+def train_command(
+    ranker: Annotated[Kind, typer.Option(help="What to train.")],
+    docs: Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")],
+    queries: Annotated[str, typer.Option(metavar="Q", help="The training queries.")],
+    qrels: Annotated[str, typer.Option(metavar="QR", help="Their relevance judgments.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model, a folder.")],
+    run: Annotated[
+        str | None, typer.Option(metavar="FIRST", help="The first stage.", show_default="BM25")
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="IDX", help="An index of the collection, for BM25.")
+    ] = None,
+    negatives: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|FILE",
+            help="Documents against each relevant one, or a file of query_id, doc_id to take them from.",
+            show_default="as many as the ranker's recipe says, drawn from the candidates",
+        ),
+    ] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="Word vectors, for drmm … pacrr.", show_default="random ones"),
+    ] = None,
+    with_first_stage: Annotated[
+        bool | None,
+        typer.Option(
+            "--with-first-stage/--alone",
+            help="Add the first-stage score, with a weight that is learned.",
+            show_default="alone; a head has it",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings, as TOML: epochs = 5, rate = 0.001, …")
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting: epochs=5; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is drawn.")] = 0,
+    hybrid: Annotated[
+        bool, typer.Option("--hybrid/--no-hybrid", help="Measure the untrained hybrid beside it.")
+    ] = True,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up the text, joined with a space.")
+    ] = "title,text",
+) -> None:
+    """Train a ranker on queries with judgments.
+
+    Some queries are held out; they decide when to stop, and the weights of the best epoch are kept. An
+    interrupted training is gone on with by the same command. The folder MODEL is for `evenrank rerank`, and
+    for --ranker of `evenrank search` and `evenrank serve`.
+
+    Example: evenrank train --ranker knrm --docs docs.tsv --queries queries.tsv --qrels qrels.txt -o knrm
+    """
+    from evenrank.data.tables import docs as open_docs
+    from evenrank.rankers.index import Index
+    from evenrank.training import train_ranker
+
+    settings = {**_from_file(config), **_parsed(ranker.value, given or [])}
+    if with_first_stage is not None:
+        if ranker in (Kind.cross_encoder, Kind.bi_encoder):
+            raise InputError(
+                f"--with-first-stage: a {ranker.value} is trained alone; evenrank rerank --hybrid adds the "
+                "first stage"
+            )
+        settings["with_first_stage"] = with_first_stage
+    against: Any = negatives
+    if negatives is not None and negatives.isdigit():
+        against = int(negatives)
+    with progress_bar("training", counted=True) as progress:
+        found = train_ranker(
+            ranker.value,
+            open_docs(docs, fields=split_names(fields)),
+            queries,
+            qrels,
+            output,
+            run=run,
+            index=None if index is None else Index.open(index),
+            negatives=against,
+            vectors=vectors,
+            seed=seed,
+            hybrid=hybrid,
+            say=note,
+            progress=progress,
+            **settings,
+        )
+    note(f"{ranker.value}, {found.seconds / 60:.1f} CPU-minutes: {output}")
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    """Settings out of a TOML file."""
+    if path is None:
+        return {}
+    import tomllib
+
+    from evenrank.data.files import reading
+
+    with reading(path):
+        text = path.read_bytes().decode()
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", path=path) from None
+
+
+def _parsed(kind: str, given: list[str]) -> dict[str, Any]:
+    """Settings out of texts ``key=value``, each of the type that the ranker wants."""
+    from evenrank.rankers.catalogue import typed
+    from evenrank.training.trainer import setting_types
+
+    types = setting_types(kind)
+    found: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key:
+            raise InputError(f"setting {text!r}: write it as KEY=VALUE")
+        if key in found:
+            raise InputError(f"setting {key} is given twice")
+        found[key] = typed(value, types[key], key) if key in types else value
+    return found

@@ -1,0 +1,146 @@
+"""Vectors of texts, each made once: the bi-encoder, the head and the dense ranker share them.
+
+They go by what the text is, not by where it stands: a text that two collections share is encoded once, and
+a collection of which only the candidates of some queries are needed is not encoded whole. The folder holds
+parts, each of them some thousand texts; a part counts when its list of hashes is there, which is written
+last. So encoding that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from evenrank.data.files import writing
+from evenrank.rankers.base import Progress
+from evenrank.text.cache import root
+
+if TYPE_CHECKING:
+    from evenrank.rankers.dense import Encoder
+
+PART = 2048
+"""Texts between two checkpoints. Sorted by length, they fill batches with little padding."""
+
+Floats = npt.NDArray[np.float32]
+
+
+class Encodings:
+    """The vectors that one encoder makes, kept in a folder.
+
+    Parameters
+    ----------
+    encoder
+        What turns texts into vectors.
+    home
+        The folder of an index, to keep them beside it; the user's cache if not given, or if the folder may
+        not be written to.
+    """
+
+    def __init__(self, encoder: Encoder, home: str | os.PathLike[str] | None = None) -> None:
+        self.encoder = encoder
+        facts = json.dumps(encoder.facts(), sort_keys=True)
+        key = xxhash.xxh3_128_hexdigest(facts.encode())
+        beside = None if home is None else Path(home) / "encodings"
+        base = beside if beside is not None and _is_writable(beside) else root() / "encodings"
+        self.folder = base / key
+        self._places: dict[bytes, tuple[int, int]] = {}
+        self._parts: list[Floats] = []
+        self._seen: set[str] = set()
+
+    def documents(self, texts: Sequence[str], progress: Progress | None = None) -> Floats:
+        """The vectors of documents, in their order."""
+        return self._of(texts, b"d", progress)
+
+    def queries(self, texts: Sequence[str], progress: Progress | None = None) -> Floats:
+        """The vectors of queries."""
+        return self._of(texts, b"q", progress)
+
+    def known(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.bool_], Floats]:
+        """Which of these documents are there, and the vectors of those, in their order."""
+        self._open_parts()
+        keys = [_key(b"d", text) for text in texts]
+        there = np.array([key in self._places for key in keys], bool)
+        return there, self._rows([key for key in keys if key in self._places])
+
+    def _of(self, texts: Sequence[str], kind: bytes, progress: Progress | None) -> Floats:
+        self._open_parts()
+        keys = [_key(kind, text) for text in texts]
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._places}
+        if missing:
+            self._encode(sorted(missing.items(), key=lambda each: (-len(each[1]), each[0])), kind, progress)
+        return self._rows(keys)
+
+    def _encode(self, missing: list[tuple[bytes, str]], kind: bytes, progress: Progress | None) -> None:
+        encode = self.encoder.documents if kind == b"d" else self.encoder.queries
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for start in range(0, len(missing), PART):
+            some = missing[start : start + PART]
+            made = encode([text for _, text in some])
+            name = f"{secrets.token_hex(8)}"
+            with writing(self.folder / f"{name}.vectors.npy") as file:
+                np.save(file, np.ascontiguousarray(made, np.float32), allow_pickle=False)
+            hashes = np.frombuffer(b"".join(key for key, _ in some), np.uint8).reshape(-1, 16)
+            with writing(self.folder / f"{name}.hashes.npy") as file:
+                np.save(file, hashes, allow_pickle=False)
+            self._open_parts()
+            if progress:
+                progress(min(start + PART, len(missing)), len(missing))
+
+    def _open_parts(self) -> None:
+        """Take in the parts that are new, of this process or of another."""
+        if not self.folder.is_dir():
+            return
+        for path in sorted(self.folder.glob("*.hashes.npy")):
+            if path.name in self._seen:
+                continue
+            self._seen.add(path.name)
+            try:
+                hashes = np.load(path, allow_pickle=False)
+                vectors = np.load(
+                    path.with_name(path.name.replace(".hashes", ".vectors")),
+                    mmap_mode="r",
+                    allow_pickle=False,
+                )
+            except (OSError, ValueError):
+                continue  # damaged: its texts are encoded again
+            if hashes.ndim != 2 or hashes.shape[1] != 16 or len(hashes) != len(vectors):
+                continue
+            content, part = hashes.tobytes(), len(self._parts)
+            self._parts.append(vectors)
+            for row in range(len(hashes)):
+                self._places[content[16 * row : 16 * row + 16]] = (part, row)
+
+    def _rows(self, keys: Sequence[bytes]) -> Floats:
+        if not keys:
+            return np.empty((0, self.encoder.dimension), np.float32)
+        places = np.array([self._places[key] for key in keys], np.int64)
+        found = np.empty((len(keys), self._parts[int(places[0, 0])].shape[1]), np.float32)
+        for part in np.unique(places[:, 0]):
+            rows = np.flatnonzero(places[:, 0] == part)
+            found[rows] = self._parts[part][places[rows, 1]]
+        return found
+
+
+def _key(kind: bytes, text: str) -> bytes:
+    return xxhash.xxh3_128_digest(kind + text.encode("utf-8", "surrogatepass"))
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def encode_pairs(encodings: Encodings, pairs: Any, progress: Progress | None = None) -> tuple[Floats, Floats]:
+    """The vectors of the queries and of the documents of candidates."""
+    return encodings.queries(pairs.queries), encodings.documents(pairs.documents, progress)

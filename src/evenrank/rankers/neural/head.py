@@ -1,0 +1,100 @@
+"""The head: a small network on the frozen vectors of an encoder. It trains in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from evenrank.errors import InputError
+from evenrank.rankers.neural.candidates import Candidates
+from evenrank.rankers.neural.scoring import FirstStage
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadSettings:
+    """Settings of :class:`Head`.
+
+    Attributes
+    ----------
+    encoder
+        Name or folder of a sentence-transformer; all-MiniLM-L6-v2 if not given.
+    max_length
+        Tokens of a text that it looks at; its own limit if not given.
+    hidden
+        Width of the network.
+    dropout
+        Of its hidden layer.
+    with_first_stage
+        Use the first-stage score too.
+    """
+
+    encoder: str | None = None
+    max_length: int | None = None
+    hidden: int = 64
+    dropout: float = 0.2
+    with_first_stage: bool = True
+
+    def __post_init__(self) -> None:
+        if self.hidden < 1:
+            raise InputError(f"hidden is {self.hidden}; it must be at least 1")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout:g}; it must be at least 0 and below 1")
+
+
+class Head(nn.Module):
+    """Cosine and first-stage score, weighted, and what a network makes of both vectors and their products.
+
+    Untrained, it ranks by the cosine plus the first stage.
+    """
+
+    def __init__(self, dimension: int, settings: HeadSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.read = nn.Linear(3 * dimension, settings.hidden)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.line = nn.Linear(settings.hidden, 1, bias=False)
+        nn.init.zeros_(self.line.weight)
+        self.product = nn.Parameter(torch.full((dimension,), 10.0))  # all alike, it is 10 · cosine
+        self.first_stage = nn.Parameter(torch.ones(1), requires_grad=settings.with_first_stage)
+
+    def forward(self, query: Tensor, document: Tensor, first: Tensor) -> Tensor:
+        """Scores of pairs: vectors of length 1, and scaled first-stage scores."""
+        product = query * document
+        scaled = np.sqrt(query.shape[1])  # the numbers of a unit vector are small
+        hidden = torch.relu(self.read(torch.cat([query, document, product * scaled], 1) * scaled))
+        score: Tensor = self.line(self.dropout(hidden)).squeeze(1) + product @ self.product
+        return score + self.first_stage * first if self.settings.with_first_stage else score
+
+
+class VectorPairs:
+    """Candidates as vectors, ready to be cut into batches."""
+
+    def __init__(self, pairs: Candidates, queries: Floats, documents: Floats, scale: FirstStage) -> None:
+        self.query, self.document = pairs.query, pairs.document
+        self.first = scale.of(pairs.first)
+        self._queries, self._documents = queries, documents
+
+    def size(self, rows: Ints) -> Ints:
+        """All pairs are alike."""
+        return np.zeros(len(rows), np.int64)
+
+    def batch(self, rows: Ints) -> tuple[Tensor, Tensor, Tensor]:
+        """These pairs as the arguments of a model."""
+        return (
+            torch.from_numpy(self._queries[self.query[rows]]),
+            torch.from_numpy(self._documents[self.document[rows]]),
+            torch.from_numpy(self.first[rows]),
+        )
+
+
+def facts_of(settings: HeadSettings, encoder: Any) -> dict[str, Any]:
+    """The encoder that a head belongs to: a head on other vectors would be noise."""
+    return {**encoder.facts(), "dimension": encoder.dimension}

@@ -1,0 +1,261 @@
+"""`er.rerank`: the candidates of a run in a new order; and rankers that search and re-rank in one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.rankers.base import Progress, Ranker, check_depth
+from evenrank.rankers.index import Index
+from evenrank.rankers.neural.candidates import candidates
+
+if TYPE_CHECKING:
+    from evenrank.rankers.neural.rerankers import Reranker
+
+NAMES = ("hybrid", "bi-encoder", "cross-encoder", "llm")
+"""What `rerank` knows besides folders; a checkpoint may follow the second to fourth: ``bi-encoder:NAME``."""
+
+
+def rerank(
+    model: Any,
+    run: Any,
+    docs: Any,
+    queries: Any,
+    *,
+    depth: int = 100,
+    hybrid: bool = False,
+    keep_rest: bool = False,
+    allow_training_queries: bool = False,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> pl.DataFrame:
+    """The documents of a run, ordered anew by a model.
+
+    Parameters
+    ----------
+    model
+        A folder that ``evenrank train`` wrote; or a name: ``bi-encoder`` or ``bi-encoder:CHECKPOINT`` (any
+        sentence-transformer), ``cross-encoder:CHECKPOINT``, ``hybrid`` (the default bi-encoder plus
+        ``weight`` times the first stage), ``llm`` or ``llm:CHECKPOINT`` (a language model is asked). Or an
+        object with ``score``, such as :func:`make_reranker` returns.
+    run, docs, queries
+        The first stage, the collection, the queries' texts.
+    depth
+        Documents of each query that are scored, from the top.
+    hybrid
+        Add the first-stage score with the weight that was best on the dev queries of the training.
+    keep_rest
+        Keep the documents below `depth`, in their order, under those that were scored. Without it they are
+        left out.
+    allow_training_queries
+        Re-rank also for queries that the model was trained on.
+    settings
+        For models by name: ``weight``, ``batch``, ``max_length``, and those of a language model.
+
+    Returns
+    -------
+    A run table.
+    """
+    table, asked = tables.run(run), tables.queries(queries)
+    made = make_reranker(model, hybrid=hybrid, queries=None if allow_training_queries else asked, **settings)
+    check_depth(depth)
+    pairs = candidates(table, docs, asked, depth=depth)
+    scores = np.asarray(made.score(pairs, progress=progress), np.float64)
+    if not np.isfinite(scores).all():
+        raise InputError("the model gave a score that is no number; was its training stable?")
+    found = pairs.run(scores)
+    rest = table.filter(pl.col("rank") > depth)
+    if not keep_rest or rest.is_empty():
+        return found
+    lowest = found.group_by("query_id").agg(low=pl.col("score").min())
+    below = rest.join(lowest, on="query_id", how="left", maintain_order="left").select(
+        "query_id", "doc_id", score=pl.col("low") - pl.col("rank") + depth
+    )
+    return tables.run(pl.concat([found.select("query_id", "doc_id", "score"), below]))
+
+
+def make_reranker(
+    model: Any, *, hybrid: bool = False, queries: pl.DataFrame | None = None, **settings: Any
+) -> Reranker:
+    """A re-ranker by folder or name; `queries` are refused if the model was trained on them."""
+    from evenrank.rankers.neural import rerankers
+    from evenrank.rankers.neural.saved import is_ranker, open_ranker
+
+    if hasattr(model, "score") and not isinstance(model, (str, os.PathLike)):
+        made: Reranker = model
+        return made
+    if is_ranker(model):
+        if settings:
+            raise InputError(f"a trained model has no setting {next(iter(settings))!r}")
+        opened = open_ranker(model)
+        if queries is not None:
+            opened.refuse_seen(queries)
+        return opened.hybrid() if hybrid else opened.reranker
+    name, _, checkpoint = str(model).partition(":")
+    if hybrid:
+        raise InputError("--hybrid is for trained models; without one: --model hybrid")
+    if name == "llm":
+        from evenrank.rankers.neural.language import language_model
+
+        return language_model(checkpoint or None, **settings)
+    if name in ("bi-encoder", "hybrid"):
+        from evenrank.rankers.dense import Encoder
+
+        weight = settings.pop("weight", 0.1) if name == "hybrid" else None
+        encoder = Encoder(checkpoint or None, **_known(name, settings, ("batch", "max_length", "backend")))
+        inner = rerankers.BiEncoderReranker(encoder)
+        return inner if weight is None else rerankers.Hybrid(inner, weight)
+    if name == "cross-encoder":
+        from evenrank.rankers.neural.transformers import open_cross_encoder
+        from evenrank.vectors.encoders import find_model
+
+        if not checkpoint:
+            raise InputError("a cross-encoder has to be trained, or named: --model cross-encoder:CHECKPOINT")
+        known = _known(name, settings, ("batch", "max_length"))
+        found = find_model(checkpoint)
+        opened_model = open_cross_encoder(
+            found.place, max_length=known.get("max_length"), local=found.source != "hub"
+        )
+        return rerankers.CrossEncoderReranker(
+            opened_model, batch=known.get("batch", 64), facts={"model": found.describe()}
+        )
+    raise InputError(
+        f"{str(model)!r} is neither the folder of a trained model nor one of: {', '.join(NAMES)}"
+    )
+
+
+def _known(name: str, settings: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    if unknown := [key for key in settings if key not in known]:
+        raise InputError(f"{name} has no setting {unknown[0]!r}; it has: {', '.join(known)}")
+    return settings
+
+
+class Reranking:
+    """A ranker in two stages: a first one finds candidates in an index, a model orders them."""
+
+    def __init__(
+        self, name: str, index: Index, first: Ranker, model: Any, *, depth: int, keep_rest: bool
+    ) -> None:
+        self.name = name
+        self.index = index
+        self.first = first
+        self.model = model
+        self.depth = depth
+        self.keep_rest = keep_rest
+
+    def rank(
+        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
+    ) -> pl.DataFrame:
+        """The candidates of the first stage, the best of them in the order of the model."""
+        check_depth(depth)
+        found = self.first.rank(queries, depth=depth if self.keep_rest else self.depth)
+        if found.is_empty():
+            return found
+        made = rerank(
+            self.model,
+            found,
+            self.index.docs,
+            queries,
+            depth=self.depth,
+            keep_rest=self.keep_rest,
+            progress=progress,
+        )
+        return made.filter(pl.col("rank") <= depth)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know."""
+        return (f"{self.name} re-ranked the first {self.depth} documents of {self.first.name}",)
+
+    def describe(self) -> dict[str, Any]:
+        """The model, the first stage, and the index."""
+        return {**self.model.describe(), "depth": self.depth, "first stage": self.first.describe()}
+
+
+class _Guarded:
+    """A model that refuses the queries it was trained on."""
+
+    def __init__(self, saved: Any, reranker: Any, *, allowed: bool) -> None:
+        self.name = reranker.name
+        self._saved, self._reranker, self._allowed = saved, reranker, allowed
+
+    def score(self, pairs: Any, *, progress: Progress | None = None) -> Any:
+        if not self._allowed:
+            self._saved.refuse_seen(pl.DataFrame({"query_id": pairs.query_ids, "text": pairs.queries}))
+        return self._reranker.score(pairs, progress=progress)
+
+    def describe(self) -> dict[str, Any]:
+        described: dict[str, Any] = self._reranker.describe()
+        return described
+
+
+def trained(
+    index: Index,
+    *,
+    model: str,
+    first: str | None = None,
+    candidates: int = 100,
+    hybrid: bool = False,
+    keep_rest: bool = True,
+    allow_training_queries: bool = False,
+) -> Ranker:
+    """A trained model as a ranker on an index.
+
+    Parameters
+    ----------
+    index
+        What to search; it must hold its text.
+    model
+        A folder that ``evenrank train`` wrote.
+    first
+        The ranker that finds the candidates; BM25 if not given. A bi-encoder does without: unless one is
+        named, it searches the whole collection itself.
+    candidates
+        How many of them are scored.
+    hybrid
+        Add the first-stage score with the weight that was chosen in training.
+    keep_rest
+        Let the other documents of the first stage follow.
+    allow_training_queries
+        Answer also queries that the model was trained on.
+    """
+    from evenrank.rankers.catalogue import make
+    from evenrank.rankers.neural.saved import open_ranker
+
+    check_depth(candidates)
+    index.docs  # noqa: B018  says at once if there is no text
+    opened = open_ranker(model)
+    inner = opened.hybrid() if hybrid else opened.reranker
+    guarded = _Guarded(opened, inner, allowed=allow_training_queries)
+    if opened.kind == "bi-encoder" and first is None and not hybrid:
+        return _Dense(opened, index, allowed=allow_training_queries)
+    stage = make(first or "bm25", index=index)
+    return Reranking(inner.name, index, stage, guarded, depth=candidates, keep_rest=keep_rest)
+
+
+class _Dense:
+    """A trained bi-encoder that searches the whole collection."""
+
+    def __init__(self, saved: Any, index: Index, *, allowed: bool) -> None:
+        from evenrank.rankers.dense import DenseRanker
+
+        self.name = saved.kind
+        self._saved, self._allowed = saved, allowed
+        self._ranker = DenseRanker(index, saved.reranker.encoder, half=False, approximate=False)
+
+    def rank(
+        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
+    ) -> pl.DataFrame:
+        """The nearest documents to each query."""
+        if not self._allowed:
+            self._saved.refuse_seen(queries)
+        return self._ranker.rank(queries, depth=depth, progress=progress)
+
+    def describe(self) -> dict[str, Any]:
+        """The model and the index."""
+        return {**self._ranker.describe(), "name": self.name}

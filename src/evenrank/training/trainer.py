@@ -1,0 +1,457 @@
+"""`train_ranker`: a collection with judgments in, the folder of a trained ranker out."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+
+import numpy as np
+import polars as pl
+import xxhash
+
+import evenrank
+from evenrank.data import tables
+from evenrank.data.model_files import is_model
+from evenrank.errors import InputError
+from evenrank.rankers.base import Progress
+from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
+from evenrank.text.cache import root
+from evenrank.training.card import dev_table, model_card
+from evenrank.training.examples import Examples, Scores, examples
+
+if TYPE_CHECKING:
+    from evenrank.rankers.index import Index
+    from evenrank.rankers.neural.saved import SavedRanker
+
+Say = Callable[[str], None]
+
+
+class Trained(NamedTuple):
+    """What training came to.
+
+    ``ranker`` is the model, opened from its folder; ``metrics`` what its folder says; ``seconds`` the
+    processor time it took.
+    """
+
+    ranker: SavedRanker
+    metrics: dict[str, Any]
+    seconds: float
+
+
+def train_ranker(
+    kind: str,
+    docs: Any,
+    queries: Any,
+    qrels: Any,
+    output: str | os.PathLike[str],
+    *,
+    run: Any = None,
+    index: Index | None = None,
+    negatives: Any = None,
+    vectors: Any = None,
+    seed: int = 0,
+    hybrid: bool = True,
+    say: Say = lambda text: None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Trained:
+    """Train a ranker that orders the candidates of a first stage.
+
+    Parameters
+    ----------
+    kind
+        drmm, matchpyramid, knrm, convknrm, pacrr, cross-encoder, bi-encoder or head.
+    docs, queries, qrels
+        The collection, the training queries and their judgments. Some of the queries are held out, and
+        decide when to stop.
+    output
+        The folder to be written. What an interrupted training has left beside it is gone on with, if all
+        that decides the training is the same.
+    run
+        The first stage; BM25 on an index of the collection if not given. Relevant documents that are not
+        among the candidates keep the score that the first stage gives them, as far as it is known.
+    index
+        An index of the collection, to be searched if there is no run; one in the cache if not given.
+    negatives
+        How many documents stand against each relevant one, or pairs ``query_id, doc_id`` to take them from.
+    vectors
+        Word vectors for the word-interaction models; at random if not given.
+    seed
+        Decides the dev queries, first weights, negatives and their order.
+    hybrid
+        Measure the untrained hybrid on the dev queries too, where its encoder is installed.
+    settings
+        Those of the model and of its training.
+    """
+    if kind not in KINDS:
+        raise InputError(f"unknown ranker {kind!r}; choose one of: {', '.join(KINDS)}")
+    if isinstance(negatives, int):
+        settings["negatives"], negatives = negatives, None
+    _check_output(output, seed)
+    recipe = read_settings(kind, settings)[1]
+    started = time.process_time()
+    ready = prepared(
+        docs,
+        queries,
+        qrels,
+        run=run,
+        index=index,
+        negatives=negatives,
+        depth=recipe.depth,
+        dev_share=recipe.dev_share,
+        dev_most=recipe.dev_most,
+        seed=seed,
+        say=say,
+    )
+    found = train_prepared(
+        kind,
+        ready,
+        output,
+        vectors=vectors,
+        seed=seed,
+        hybrid=hybrid,
+        say=say,
+        progress=progress,
+        **settings,
+    )
+    return found._replace(seconds=time.process_time() - started)
+
+
+class Prepared(NamedTuple):
+    """Training data, and where it comes from."""
+
+    examples: Examples
+    first_stage: dict[str, Any]
+    collection: dict[str, Any]
+
+
+def prepared(
+    docs: Any,
+    queries: Any,
+    qrels: Any,
+    *,
+    run: Any = None,
+    index: Index | None = None,
+    negatives: Any = None,
+    depth: int = 100,
+    dev_share: float = 0.1,
+    dev_most: int = 300,
+    seed: int = 0,
+    say: Say = lambda text: None,
+) -> Prepared:
+    """The training data of :func:`train_ranker`, to train several rankers on the same."""
+    collection, asked, judged = tables.docs(docs), tables.queries(queries), tables.qrels(qrels)
+    first, scores, stage = _first_stage(collection, asked, judged, run, index, depth, say)
+    found = examples(
+        first,
+        collection if index is None else index.docs,
+        asked,
+        judged,
+        depth=depth,
+        dev_share=dev_share,
+        dev_most=dev_most,
+        seed=seed,
+        scores=scores,
+        negatives=None if negatives is None else negative_pairs(negatives),
+    )
+    for reason, count in found.left_out.items():
+        say(f"left out: {count:,} {reason}")
+    return Prepared(found, stage, collection.describe())
+
+
+def train_prepared(
+    kind: str,
+    ready: Prepared,
+    output: str | os.PathLike[str],
+    *,
+    vectors: Any = None,
+    seed: int = 0,
+    hybrid: bool = True,
+    say: Say = lambda text: None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Trained:
+    """As :func:`train_ranker`, on data that is ready."""
+    from evenrank.rankers.neural.saved import open_ranker, save_ranker
+
+    _check_output(output, seed)
+    if vectors is not None and kind not in INTERACTION:
+        raise InputError(f"word vectors are for {', '.join(INTERACTION)}; {kind} does not use them")
+    started = time.process_time()
+    target, found = Path(output), ready.examples
+    model_settings, recipe = read_settings(kind, settings)
+    config: dict[str, Any] = {
+        "evenrank": evenrank.__version__,
+        "ranker": kind,
+        "settings": asdict(model_settings),
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "facts": {"seed": seed, "first stage": ready.first_stage, "collection": ready.collection},
+    }
+    checkpoint = target.with_name(f".{target.name}.training")
+    data = {**config, "data": _content(found), "vectors": _vector_facts(vectors)}
+    reranker, files, history = _fit(
+        kind, model_settings, recipe, found, vectors, seed, checkpoint, data, config, say, progress
+    )
+    dev = found.dev_rows(recipe.dev_depth)
+    metrics = _metrics(found, dev, reranker, history, kind, hybrid, say, progress)
+    used = pl.DataFrame({"query_id": found.pairs.query_ids, "text": found.pairs.queries})
+    card = model_card(config, metrics, training=int((~found.dev).sum()), left_out=found.left_out)
+    save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    return Trained(open_ranker(output), metrics, time.process_time() - started)
+
+
+def _check_output(output: str | os.PathLike[str], seed: int) -> None:
+    if Path(output).exists() and not is_model(output):
+        raise InputError("exists and is not a model; choose another name", path=output)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
+
+
+def _fit(
+    kind: str,
+    settings: Any,
+    recipe: Any,
+    found: Examples,
+    vectors: Any,
+    seed: int,
+    checkpoint: Path,
+    data: Mapping[str, Any],
+    config: dict[str, Any],
+    say: Say,
+    progress: Progress | None,
+) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
+    """The trained model, the files of its folder, and loss and dev RR@10 by epoch."""
+    if kind in ("cross-encoder", "bi-encoder"):
+        from evenrank.training.transformers import fit_transformer
+
+        return fit_transformer(
+            kind, settings, recipe, found, seed, checkpoint, data, config, say=say, progress=progress
+        )
+    import torch
+
+    from evenrank.rankers.neural import rerankers
+    from evenrank.rankers.neural.scoring import FirstStage
+    from evenrank.training.fitting import fit
+
+    scale = FirstStage.among(found.pairs.first)
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    made: Any
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if kind == "head":
+            from evenrank.rankers.neural.encodings import Encodings, encode_pairs
+            from evenrank.rankers.neural.head import Head, VectorPairs
+
+            encodings = Encodings(rerankers.head_encoder(settings))
+            read: Any = VectorPairs(found.pairs, *encode_pairs(encodings, found.pairs, progress), scale)
+            module: Any = Head(encodings.encoder.dimension, settings)
+            config["facts"]["encoder"] = encodings.encoder.model.describe()
+            made = rerankers.HeadReranker(module, encodings, scale, config["facts"])
+        else:
+            from evenrank.rankers.neural.interaction import WordPairs, given_vectors, random_vectors
+            from evenrank.rankers.neural.vocabulary import Vocabulary
+
+            asked = [text for text, dev in zip(found.pairs.queries, found.dev, strict=True) if not dev]
+            vocabulary = Vocabulary.of(found.pairs.documents, asked)
+            if vectors is None:
+                matrix, facts = (
+                    random_vectors(len(vocabulary), settings.dimension, seed),
+                    {"source": "random"},
+                )
+            else:
+                matrix, facts = given_vectors(vocabulary, vectors, seed)
+            config["facts"]["word vectors"] = facts
+            module = rerankers.interaction_class(kind)[0](vocabulary, settings, matrix)
+            read = WordPairs(found.pairs, vocabulary, settings, scale)
+            made = rerankers.WordReranker(kind, module, vocabulary, scale, config["facts"])
+        history = fit(
+            module,
+            read,
+            found,
+            recipe,
+            seed=seed,
+            checkpoint=checkpoint / "checkpoint.safetensors",
+            facts=dict(data),
+            say=say,
+            progress=progress,
+        )
+    return made, made.files(), history
+
+
+def _metrics(
+    found: Examples,
+    dev: Any,
+    reranker: Any,
+    history: list[dict[str, float]],
+    kind: str,
+    hybrid: bool,
+    say: Say,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """What the dev queries say: the first stage, the model, the model with the first stage, the untrained."""
+    from evenrank.training.hybrids import chosen_weight, compact, untrained
+
+    scores = reranker.score(compact(found, dev))
+    metrics: dict[str, Any] = {
+        "dev": {
+            "queries": int(found.dev.sum()),
+            "first stage": found.rr(dev, found.pairs.first[dev]),
+            kind: found.rr(dev, scores),
+        },
+        "hybrid": chosen_weight(found, dev, scores),
+        "epochs": history,
+    }
+    plain = untrained(found, dev, progress=progress) if hybrid else None
+    if plain is not None:
+        metrics["untrained hybrid"] = plain
+    say("RR@10 on the dev queries:")
+    for label, value in dev_table(metrics, kind):
+        say(f"  {value:.4f}  {label}")
+    return metrics
+
+
+def _classes(kind: str) -> tuple[type[Any], type[Any]]:
+    """The settings of a model, and of its training."""
+    from evenrank.training.fitting import Recipe
+
+    if kind in INTERACTION:
+        from evenrank.rankers.neural.rerankers import interaction_class
+
+        return interaction_class(kind)[1], Recipe
+    if kind == "head":
+        from evenrank.rankers.neural.head import HeadSettings
+
+        return HeadSettings, Recipe
+    from evenrank.training.transformers import TransformerRecipe, TransformerSettings
+
+    return TransformerSettings, TransformerRecipe
+
+
+def setting_types(kind: str) -> dict[str, Any]:
+    """What can be set for a ranker, and its types."""
+    return {name: hint for each in _classes(kind) for name, hint in get_type_hints(each).items()}
+
+
+def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Settings of the model and of its training out of one mapping; unknown names are refused."""
+    of_model, of_training = _classes(kind)
+    known = {field.name: each for each in (of_model, of_training) for field in fields(each)}
+    if unknown := [key for key in given if key not in known]:
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"{kind} has no setting {unknown[0]!r}; it has: {', '.join(known)}{hint}")
+    mine = {key: value for key, value in given.items() if known[key] is of_model}
+    rest = {key: value for key, value in given.items() if known[key] is of_training}
+    try:
+        return of_model(**mine), of_training(**{**_USUAL.get(kind, {}), **rest})
+    except TypeError as error:
+        raise InputError(f"the settings cannot be used: {error}") from None
+
+
+_USUAL: dict[str, dict[str, Any]] = {
+    "drmm": {"rate": 1e-2, "epochs": 15, "patience": 3},
+    "head": {"rate": 1e-3, "epochs": 15, "patience": 3, "negatives": 7, "decay": 0.1},
+}
+"""Where the training of one model differs from the usual."""
+
+
+def _first_stage(
+    docs: Any, asked: pl.DataFrame, judged: pl.DataFrame, run: Any, index: Any, depth: int, say: Say
+) -> tuple[Any, Scores | None, dict[str, Any]]:
+    """The run, where to ask for the scores of other pairs, and its provenance."""
+    if run is not None:
+        name = Path(run).name if isinstance(run, (str, os.PathLike)) else "run"
+        return tables.run(run), None, {"run": name}
+    from evenrank.rankers.catalogue import make
+
+    searched = own_index(docs, say) if index is None else index
+    bm25 = make("bm25", index=searched)
+    relevant = judged.filter(pl.col("relevance") > 0).select("query_id")
+    used = asked.join(relevant, on="query_id", how="semi", maintain_order="left")
+    if used.is_empty():
+        raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
+
+    def scores(pairs: pl.DataFrame) -> pl.DataFrame:
+        """BM25 scores of any pairs; 0 where query and document share no term, as BM25 has it."""
+        found = []
+        ids = pairs["query_id"].unique(maintain_order=True)
+        wanted = asked.join(ids.to_frame(), on="query_id", how="semi", maintain_order="left")
+        for start in range(0, len(wanted), 8):
+            deep = bm25.rank(wanted.slice(start, 8), depth=searched.documents)
+            found.append(
+                deep.join(pairs, on=["query_id", "doc_id"], how="semi").select("query_id", "doc_id", "score")
+            )
+        known = pl.concat(found)
+        return pairs.join(known, on=["query_id", "doc_id"], how="left").with_columns(
+            pl.col("score").fill_null(0.0)
+        )
+
+    described = {key: bm25.describe()[key] for key in ("name", "settings")}
+    return bm25.rank(used, depth=depth), scores, described
+
+
+def own_index(docs: Any, say: Say = lambda text: None) -> Index:
+    """An index of the collection in the cache: built once."""
+    from evenrank.rankers.index import Index
+    from evenrank.rankers.index.building import index as build
+
+    key = xxhash.xxh3_128_hexdigest(str(sorted(docs.describe().items())).encode())
+    path = root() / "indexes" / key
+    try:
+        return Index.open(path)
+    except InputError:
+        pass
+    say("building an index of the collection, for the first stage")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return build(docs, path, overwrite=True)
+
+
+def negative_pairs(source: Any) -> pl.DataFrame:
+    """Pairs ``query_id, doc_id`` out of a file with these two columns, or a table."""
+    if not isinstance(source, (str, os.PathLike)):
+        table = pl.DataFrame(source)
+        if not {"query_id", "doc_id"} <= set(table.columns):
+            raise InputError("negatives need the columns query_id and doc_id")
+        return table.select(pl.col("query_id").cast(pl.String), pl.col("doc_id").cast(pl.String))
+    from evenrank.data.files import check_utf8, whole
+
+    raw = whole(source)
+    check_utf8(raw, source, line=1)
+    rows = []
+    for number, line in enumerate(raw.tobytes().decode().splitlines(), 1):
+        cells = line.split()
+        if number == 1 and cells[:2] == ["query_id", "doc_id"]:
+            continue
+        if len(cells) < 2:
+            raise InputError("a line of negatives has a query_id and a doc_id", path=source, line=number)
+        rows.append((cells[0], cells[1]))
+    if not rows:
+        raise InputError("there are no negatives in it", path=source)
+    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
+
+
+def _content(found: Examples) -> str:
+    """A fingerprint of all pairs, judgments and scores."""
+    digest = xxhash.xxh3_128()
+    for array in (found.pairs.query, found.pairs.document, found.pairs.first, found.relevant, found.listed):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    for texts in (found.pairs.queries, found.pairs.documents):
+        digest.update("\0".join(texts).encode("utf-8", "surrogatepass"))
+    digest.update(found.dev.tobytes())
+    return digest.hexdigest()
+
+
+def _vector_facts(vectors: Any) -> Any:
+    if vectors is None:
+        return None
+    from evenrank.data.files import fingerprint
+
+    return fingerprint(vectors) if isinstance(vectors, (str, os.PathLike)) else repr(vectors)

@@ -1,0 +1,355 @@
+"""Cross-encoders and bi-encoders, trained by the trainers of sentence-transformers.
+
+What is ours is the data (groups of one relevant document and several others), the evaluator's dev queries,
+and the checkpoint: a folder beside the model that an interrupted training goes on from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenrank.data.files import writing
+from evenrank.errors import InputError
+from evenrank.rankers.base import Progress
+from evenrank.training.examples import Examples
+from evenrank.training.fitting import Say
+
+_FACTS = "facts.json"
+_SURE = 100.0
+"""The label of a relevant document: ListNet takes a softmax of labels, which this makes 1 and 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerSettings:
+    """Settings of a cross-encoder or bi-encoder.
+
+    Attributes
+    ----------
+    checkpoint
+        Name or folder of what to begin with; all-MiniLM-L6-v2 if not given. A cross-encoder made of an
+        encoder takes the mean of its vectors and one line to a score, which learns better from few examples
+        than the vector of the first token.
+    max_length
+        Tokens of query and document together, or, for a bi-encoder, of each text.
+    """
+
+    checkpoint: str | None = None
+    max_length: int = 128
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.max_length <= 8192:
+            raise InputError(f"max_length is {self.max_length}; it must be from 8 to 8192")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerRecipe:
+    """How a transformer is trained.
+
+    Attributes
+    ----------
+    epochs
+        Passes over the training queries; negatives are drawn anew for each.
+    batch, negatives
+        Groups in a step, and documents in each beside the relevant one.
+    rate, warm_up
+        The highest learning rate, and the share of steps in which it rises; then it falls to 0.
+    checks, patience
+        How often the dev queries are asked in all; stop after so many without a better RR@10.
+    most_queries
+        Training queries at most, drawn by the seed; all if not given.
+    depth, dev_share, dev_most, dev_depth
+        First-stage candidates of each query; the share of queries that are held out, the most of them, and
+        how many of their candidates are re-ranked.
+    """
+
+    epochs: int = 1
+    batch: int = 8
+    negatives: int = 3
+    rate: float = 2e-4
+    warm_up: float = 0.1
+    checks: int = 5
+    patience: int = 2
+    most_queries: int | None = None
+    depth: int = 100
+    dev_share: float = 0.1
+    dev_most: int = 100
+    dev_depth: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "negatives", "checks", "patience", "depth", "dev_most", "dev_depth"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
+        if not self.rate > 0:
+            raise InputError(f"rate is {self.rate:g}; it must be above 0")
+
+
+def fit_transformer(
+    kind: str,
+    settings: TransformerSettings,
+    recipe: TransformerRecipe,
+    found: Examples,
+    seed: int,
+    checkpoint: Path,
+    data: Mapping[str, Any],
+    config: dict[str, Any],
+    *,
+    say: Say,
+    progress: Progress | None,
+) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
+    """The trained model as a re-ranker, the files of its folder, and the history of its training."""
+    torch = import_module("torch")
+    from evenrank.rankers.neural.rerankers import BiEncoderReranker, CrossEncoderReranker, folder_files
+    from evenrank.rankers.neural.saved import ENCODER
+
+    require_trainers()
+    goes_on = _is_same(checkpoint, data)
+    with torch.random.fork_rng(devices=[]), _quiet():
+        torch.manual_seed(seed)
+        model, source = _new(kind, settings)
+        with contextlib.suppress(AttributeError):
+            model.model_card_data.generate_widget_examples = False  # the card is ours
+        config["facts"]["model"] = source.describe()
+        history = _train(kind, model, recipe, found, seed, checkpoint, data, goes_on, say, progress)
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder, create_model_card=False)
+            files = folder_files(Path(folder), ENCODER)
+    if kind == "cross-encoder":
+        return CrossEncoderReranker(model, facts=config["facts"]), files, history
+    from evenrank.rankers.dense import Encoder
+
+    kept = checkpoint / "finished"
+    shutil.rmtree(kept, ignore_errors=True)
+    for name, content in files.items():
+        place = kept / Path(name).relative_to(ENCODER)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    encoder = Encoder(kept, max_length=settings.max_length)
+    return BiEncoderReranker(encoder, facts=config["facts"]), files, history
+
+
+def require_trainers() -> None:
+    """Say what to install where a package is missing."""
+    for package in ("sentence_transformers", "accelerate", "datasets"):
+        try:
+            import_module(package)
+        except ImportError:
+            raise InputError(
+                f"training a transformer needs {package.replace('_', '-')}, which is not installed: "
+                "pip install 'evenrank[neural]'"
+            ) from None
+
+
+def _new(kind: str, settings: TransformerSettings) -> tuple[Any, Any]:
+    from evenrank.rankers.neural.transformers import new_cross_encoder
+    from evenrank.vectors.encoders import find_model, open_model
+
+    if kind == "cross-encoder":
+        return new_cross_encoder(settings.checkpoint, max_length=settings.max_length)
+    source = find_model(settings.checkpoint)
+    model = open_model(source)
+    model.max_seq_length = settings.max_length
+    return model, source
+
+
+def _train(
+    kind: str,
+    model: Any,
+    recipe: TransformerRecipe,
+    found: Examples,
+    seed: int,
+    checkpoint: Path,
+    data: Mapping[str, Any],
+    goes_on: bool,
+    say: Say,
+    progress: Progress | None,
+) -> list[dict[str, float]]:
+    """Train in place; RR@10 at each check."""
+    library = import_module(
+        f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
+    )
+    transformers = import_module("transformers")
+    rows = _groups(found, recipe, seed)
+    dataset = import_module("datasets").Dataset.from_dict(_columns(kind, found, rows))
+    steps = -(-len(rows) // recipe.batch)
+    every = max(1, steps // recipe.checks)
+    names = {
+        "cross-encoder": ("CrossEncoderTrainer", "CrossEncoderTrainingArguments"),
+        "bi-encoder": ("SentenceTransformerTrainer", "SentenceTransformerTrainingArguments"),
+    }[kind]
+    trainer_class, arguments_class = (getattr(library, name) for name in names)
+    evaluator = _evaluator(kind, found, recipe)
+    arguments = arguments_class(
+        output_dir=str(checkpoint),
+        num_train_epochs=1,
+        per_device_train_batch_size=recipe.batch,
+        learning_rate=recipe.rate,
+        warmup_steps=max(1, round(recipe.warm_up * steps)),
+        eval_strategy="steps",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_dev_mrr@10",
+        greater_is_better=True,
+        logging_steps=every,
+        seed=seed,
+        data_seed=seed,
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+    )
+    heard = _listener(transformers, say, progress)
+    trainer = trainer_class(
+        model=model,
+        args=arguments,
+        train_dataset=dataset,
+        loss=_loss(kind, model, recipe),
+        evaluator=evaluator,
+        callbacks=[heard, transformers.EarlyStoppingCallback(early_stopping_patience=recipe.patience)],
+    )
+    for default in (transformers.PrinterCallback, transformers.ProgressCallback):
+        trainer.remove_callback(default)
+    if not goes_on:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    with writing(checkpoint / _FACTS) as file:
+        file.write(json.dumps(dict(data), sort_keys=True).encode())
+    last = _last_checkpoint(checkpoint) if goes_on else None
+    if last is not None:
+        say(f"going on after step {last.name.rpartition('-')[2]} of {steps}")
+    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    return [
+        {"step": float(each["step"]), "dev RR@10": float(each["eval_dev_mrr@10"])}
+        for each in trainer.state.log_history
+        if "eval_dev_mrr@10" in each
+    ]
+
+
+def _groups(found: Examples, recipe: TransformerRecipe, seed: int) -> Any:
+    """Rows of the groups, the relevant document first, for all epochs."""
+    positives, against = found.groups()
+    if not positives:
+        raise InputError("no training query has both a relevant document and another one")
+    made = []
+    for epoch in range(recipe.epochs):
+        random = np.random.default_rng([seed, 4, epoch])
+        chosen = random.permutation(len(positives))[: recipe.most_queries]
+        for place in chosen.tolist():
+            pool = against[place]
+            few = len(pool) < recipe.negatives
+            made.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
+    return np.array(made, np.int64)
+
+
+def _columns(kind: str, found: Examples, rows: Any) -> dict[str, list[Any]]:
+    """The groups as sentence-transformers wants them."""
+    pairs = found.pairs
+    queries = [pairs.queries[pairs.query[row[0]]] for row in rows]
+    documents = [[pairs.documents[pairs.document[i]] for i in row] for row in rows]
+    if kind == "cross-encoder":
+        labels = [[_SURE] + [0.0] * (len(row) - 1) for row in rows]
+        return {"query": queries, "docs": documents, "labels": labels}
+    columns: dict[str, list[Any]] = {"query": queries, "positive": [each[0] for each in documents]}
+    for place in range(1, rows.shape[1]):
+        columns[f"negative_{place}"] = [each[place] for each in documents]
+    return columns
+
+
+def _loss(kind: str, model: Any, recipe: TransformerRecipe) -> Any:
+    """Cross-entropy over the group; for a bi-encoder over all documents of the step."""
+    if kind == "cross-encoder":
+        losses = import_module("sentence_transformers.cross_encoder.losses")
+        return losses.ListNetLoss(model, mini_batch_size=-1)
+    losses = import_module("sentence_transformers.sentence_transformer.losses")
+    return losses.MultipleNegativesRankingLoss(model)
+
+
+def _evaluator(kind: str, found: Examples, recipe: TransformerRecipe) -> Any:
+    """The library's own re-ranking evaluator on the candidates of the dev queries."""
+    rows = found.dev_rows(recipe.dev_depth)
+    samples = []
+    for query in np.unique(found.pairs.query[rows]).tolist():
+        own = rows[found.pairs.query[rows] == query]
+        texts = [found.pairs.documents[found.pairs.document[i]] for i in own]
+        good = [text for text, right in zip(texts, found.relevant[own], strict=True) if right]
+        bad = [text for text, right in zip(texts, found.relevant[own], strict=True) if not right]
+        if good and bad:  # a query without a relevant candidate counts 0 whatever the model does
+            samples.append({"query": found.pairs.queries[query], "positive": good, "negative": bad})
+    if not samples:
+        raise InputError("no dev query has a relevant document among its candidates; raise dev_depth")
+    place = "cross_encoder" if kind == "cross-encoder" else "sentence_transformer"
+    module = import_module(f"sentence_transformers.{place}.evaluation")
+    made = module.CrossEncoderRerankingEvaluator if kind == "cross-encoder" else module.RerankingEvaluator
+    return made(samples, at_k=10, name="dev", write_csv=False, show_progress_bar=False)
+
+
+def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
+    """What tells of steps, of the loss, and of RR@10."""
+
+    class Listener(transformers.TrainerCallback):
+        loss = float("nan")
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            if progress:
+                progress(state.global_step, state.max_steps)
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:
+            self.loss = (logs or {}).get("loss", self.loss)
+
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **rest: Any) -> None:
+            rr = (metrics or {}).get("eval_dev_mrr@10")
+            if rr is not None:
+                step = f"step {state.global_step} of {state.max_steps}"
+                say(
+                    f"{step}: loss {float(self.loss):.4f}, dev RR@10 {rr:.4f} "
+                    "(of queries with a relevant candidate)"
+                )
+
+    return Listener()
+
+
+def _is_same(checkpoint: Path, data: Mapping[str, Any]) -> bool:
+    """Whether the folder belongs to a training with the same facts."""
+    try:
+        return bool(json.loads((checkpoint / _FACTS).read_bytes()) == json.loads(json.dumps(dict(data))))
+    except (OSError, ValueError):
+        return False
+
+
+def _last_checkpoint(folder: Path) -> Path | None:
+    """The last whole checkpoint: the trainer writes its state last."""
+    whole = [each for each in folder.glob("checkpoint-*") if (each / "trainer_state.json").is_file()]
+    return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's remarks, which go to the terminal in the midst of ours."""
+    names = ("sentence_transformers", "transformers", "accelerate", "datasets")
+    before = {name: logging.getLogger(name).level for name in names}
+    datasets = import_module("datasets")
+    datasets.disable_progress_bars()
+    for name in names:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)

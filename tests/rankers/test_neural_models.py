@@ -1,0 +1,207 @@
+"""The word-interaction models: what they must and must not depend on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenrank as er
+from evenrank import InputError, demo
+from evenrank.cli import main
+from evenrank.data import tables
+from evenrank.text.tokenizer import tokens
+
+torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+
+from evenrank.rankers.neural.candidates import candidates  # noqa: E402
+from evenrank.rankers.neural.interaction import FirstStage, WordPairs, random_vectors  # noqa: E402
+from evenrank.rankers.neural.knrm import Kernels  # noqa: E402
+from evenrank.rankers.neural.rerankers import INTERACTION, interaction_class  # noqa: E402
+from evenrank.rankers.neural.scoring import scored  # noqa: E402
+from evenrank.rankers.neural.vocabulary import Vocabulary, words  # noqa: E402
+
+DATA = demo.folder()
+torch.set_num_threads(1)  # small models; more threads only wait for one another
+DOCS = {
+    "d1": "the nurse took care of the patients on the ward",
+    "d2": "football is played by two teams of eleven players on a long field of grass in the open air",
+    "d3": "a nurse",
+    "d4": "",
+    "d5": "zyzzyva",
+}
+QUERIES = {"q1": "who is a nurse", "q2": "zyzzyva qwertz", "q3": "football"}
+RUN = {query: {doc: float(place) for place, doc in enumerate(DOCS)} for query in QUERIES}
+
+
+def made(kind: str, **options: Any) -> tuple[Any, Any]:
+    """An untrained model, and the pairs as it reads them."""
+    pairs = candidates(RUN, DOCS, QUERIES)
+    vocabulary = Vocabulary.of([text for doc, text in DOCS.items() if doc != "d5"], [QUERIES["q1"]], least=1)
+    model, settings_class = interaction_class(kind)
+    chosen = settings_class(dimension=16, **options)
+    torch.manual_seed(0)
+    module = model(vocabulary, chosen, random_vectors(len(vocabulary), 16, 0))
+    return module, WordPairs(pairs, vocabulary, chosen, FirstStage(0.0, 1.0))
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x17F), max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_words_are_the_tokens_of_the_package(text: str) -> None:
+    assert words(text) == tokens(text)
+
+
+@pytest.mark.parametrize("kind", INTERACTION)
+def test_a_score_does_not_depend_on_what_else_is_in_the_batch(kind: str) -> None:
+    module, pairs = made(kind)
+    rows = np.arange(15)
+    together = scored(module, pairs, rows)
+    alone = np.concatenate([scored(module, pairs, rows[i : i + 1]) for i in rows])
+    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", INTERACTION)
+@pytest.mark.parametrize("idf", [True, False])
+@pytest.mark.parametrize("exact_match", [True, False])
+def test_every_switch_gives_a_model_that_learns(kind: str, idf: bool, exact_match: bool) -> None:
+    module, pairs = made(kind, idf=idf, exact_match=exact_match)
+    module(*pairs.batch(np.arange(15))).square().sum().backward()
+    moved = [name for name, each in module.named_parameters() if each.grad is not None and each.grad.any()]
+    assert moved and (kind == "drmm" or "embedding.weight" in moved)
+
+
+@pytest.mark.parametrize("kind", INTERACTION)
+def test_frozen_vectors_stay_as_they_are(kind: str) -> None:
+    module, pairs = made(kind, train_embeddings=False)
+    module(*pairs.batch(np.arange(15))).sum().backward()
+    assert module.embedding.weight.grad is None
+
+
+@pytest.mark.parametrize("kind", INTERACTION)
+def test_the_first_stage_counts_only_where_it_is_asked_for(kind: str) -> None:
+    for with_it in (True, False):
+        module, pairs = made(kind, with_first_stage=with_it)
+        before = scored(module, pairs, np.arange(15))
+        pairs.first = pairs.first + 7
+        assert np.allclose(scored(module, pairs, np.arange(15)) - before, 7 if with_it else 0, atol=1e-4)
+
+
+def test_a_word_without_a_vector_is_like_itself_and_no_other() -> None:
+    module, pairs = made("knrm")
+    query, document, _ = pairs.batch(np.array([5]))  # q2, d5: the best of the run comes first
+    match = module.match(query, document)
+    assert match.cosine[0, :, 0].tolist() == [1.0, 0.0]
+
+
+def test_kernels_have_the_gradient_that_autograd_finds() -> None:
+    kernels = Kernels(11, 0.1, exact=True)
+    similar = (torch.rand(2, 3, 5, dtype=torch.float64) * 2 - 1).requires_grad_()
+    ones = torch.ones(2, 3, dtype=torch.float64), torch.ones(2, 5, dtype=torch.float64)
+
+    def by_hand(s: Any) -> Any:
+        near = torch.exp(-((s.unsqueeze(3) - kernels.means) ** 2) / (2 * kernels.widths**2)).sum(2)
+        return (near.clamp(min=1e-10).log() * 0.1).sum(1)
+
+    mine = kernels(similar, *ones, ones[0])
+    assert torch.allclose(mine, by_hand(similar), rtol=1e-4)
+    gradient = torch.autograd.grad(mine.sum(), similar)[0]
+    assert torch.allclose(gradient, torch.autograd.grad(by_hand(similar).sum(), similar)[0], rtol=1e-3)
+
+
+def test_an_exact_match_has_the_last_bin_of_drmm_for_itself() -> None:
+    module, pairs = made("drmm")
+    counts = module._histograms(module.match(*pairs.batch(np.array([2]))[:2]))[0].exp() - 1  # q1, d3: a nurse
+    assert [round(float(each), 3) for each in counts[:, -1]] == [0.0, 0.0, 1.0, 1.0]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model trained on half of the demo queries."""
+    folder = tmp_path_factory.mktemp("trained")
+    queries = (DATA / "queries.tsv").read_text().splitlines()
+    (folder / "train.tsv").write_text("\n".join(queries[:40]) + "\n")
+    (folder / "test.tsv").write_text("\n".join(queries[40:]) + "\n")
+    files = ["--docs", str(DATA / "docs.tsv"), "--queries", str(folder / "train.tsv"), "--qrels"]
+    files += [str(DATA / "qrels.txt"), "--run", str(DATA / "bm25.run")]
+    (folder / "config.toml").write_text("epochs = 2\nbatch = 16\n")
+    more = ["--no-hybrid", "--config", str(folder / "config.toml"), "--set", "dimension=16"]
+    assert main(["train", "--ranker", "pacrr", *files, *more, "-o", str(folder / "pacrr")]) == 0
+    return folder
+
+
+def test_rerank_orders_the_candidates_and_leaves_the_rest(model: Path, tmp_path: Path) -> None:
+    arguments = ["rerank", "--model", str(model / "pacrr"), "--run", str(DATA / "bm25.run")]
+    arguments += ["--docs", str(DATA / "docs.tsv"), "--depth", "5", "-o", str(tmp_path / "out.run")]
+    first = tables.run(DATA / "bm25.run")
+    test = set(tables.queries(model / "test.tsv")["query_id"])
+    tables.write_run(first.filter(pl.col("query_id").is_in(list(test))), tmp_path / "first.run", name="x")
+    arguments[4] = str(tmp_path / "first.run")
+    assert main([*arguments, "--queries", str(model / "test.tsv")]) == 0
+    found = tables.run(tmp_path / "out.run")
+    top = first.filter(pl.col("rank") <= 5, pl.col("query_id").is_in(list(test)))
+    both = ["query_id", "doc_id"]
+    assert found.select(both).sort(both).equals(top.select(both).sort(both))
+    assert main([*arguments, "--queries", str(model / "test.tsv"), "--keep-rest"]) == 0
+    whole = tables.run(tmp_path / "out.run")
+    below = whole.filter(pl.col("rank") > 5).select("query_id", "doc_id", "rank")
+    expected = first.filter(pl.col("rank") > 5, pl.col("query_id").is_in(list(test)))
+    assert below.sort("query_id", "rank").equals(
+        expected.select("query_id", "doc_id", "rank").sort("query_id", "rank")
+    )
+
+
+def test_rerank_refuses_training_queries_with_exit_code_2(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["rerank", "--model", str(model / "pacrr"), "--run", str(DATA / "bm25.run")]
+    arguments += ["--docs", str(DATA / "docs.tsv"), "--queries", str(DATA / "queries.tsv")]
+    arguments += ["-o", str(tmp_path / "out.run")]
+    assert main(arguments) == 2
+    assert "trained on 40 of the 60 queries" in capsys.readouterr().err
+    assert not (tmp_path / "out.run").exists()
+    assert main([*arguments, "--allow-training-queries"]) == 0
+
+
+def test_a_trained_model_is_a_ranker_by_its_folder(model: Path, tmp_path: Path) -> None:
+    index = er.index(DATA / "docs.tsv", tmp_path / "idx")
+    queries = tables.queries(model / "test.tsv")
+    found = er.search(index, queries, ranker=str(model / "pacrr"), depth=20, candidates=10)
+    plain = er.search(index, queries, ranker="bm25", depth=20)
+    assert (
+        found.select("query_id", "doc_id")
+        .sort("query_id", "doc_id")
+        .equals(plain.select("query_id", "doc_id").sort("query_id", "doc_id"))
+    )
+    assert not found.select("doc_id").equals(plain.select("doc_id"))
+    with pytest.raises(InputError, match="trained on"):
+        er.search(index, model / "train.tsv", ranker=str(model / "pacrr"))
+    arguments = ["search", "--index", str(tmp_path / "idx"), "--queries", str(model / "test.tsv")]
+    arguments += ["--ranker", str(model / "pacrr"), "--set", "candidates=10", "-o", str(tmp_path / "s.run")]
+    assert main(arguments) == 0
+
+
+def test_hybrid_adds_the_first_stage(model: Path) -> None:
+    from evenrank.rankers.neural.saved import open_ranker
+
+    opened = open_ranker(model / "pacrr")
+    pairs = candidates(RUN, DOCS, QUERIES)
+    assert opened.hybrid_weight is not None
+    gap = opened.hybrid().score(pairs) - opened.reranker.score(pairs)
+    np.testing.assert_allclose(gap, opened.hybrid_weight * pairs.first, atol=1e-9)
+
+
+def test_what_is_no_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither the folder of a trained model nor one of: hybrid"):
+        er.rerank("bert", RUN, DOCS, QUERIES)
+    with pytest.raises(InputError, match="has to be trained, or named"):
+        er.rerank("cross-encoder", RUN, DOCS, QUERIES)
+
+
+def test_a_document_that_the_collection_lacks_is_named() -> None:
+    with pytest.raises(InputError, match="lacks 1 of the 1 documents of the run, such as 'gone'"):
+        candidates({"q1": {"gone": 1.0}}, DOCS, QUERIES)

@@ -1,0 +1,236 @@
+"""Training of the small models: what is learned from, and that it can be repeated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank as er
+from evenrank import InputError, demo
+from evenrank.data import tables
+
+torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
+from evenrank.training import train_ranker  # noqa: E402
+from evenrank.training.examples import examples  # noqa: E402
+from evenrank.training.trainer import Trained, negative_pairs, prepared  # noqa: E402
+
+DATA = demo.folder()
+torch.set_num_threads(1)  # small models; more threads only wait for one another
+QUICK: dict[str, Any] = {"epochs": 3, "hybrid": False, "batch": 16, "dimension": 16}
+
+
+def train(output: Path, kind: str = "knrm", **more: Any) -> Trained:
+    settings = {"run": DATA / "bm25.run", **QUICK, **more}
+    return train_ranker(kind, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", output, **settings)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "knrm"
+    train(path)
+    return path
+
+
+def weights(path: Path) -> bytes:
+    return (path / "weights.safetensors").read_bytes()
+
+
+def test_two_trainings_with_one_seed_are_equal_to_the_last_bit(model: Path, tmp_path: Path) -> None:
+    train(tmp_path / "again")
+    assert weights(tmp_path / "again") == weights(model)
+    assert (tmp_path / "again" / "metrics.json").read_bytes() == (model / "metrics.json").read_bytes()
+
+
+def test_another_seed_is_another_model(model: Path, tmp_path: Path) -> None:
+    train(tmp_path / "other", seed=1)
+    assert weights(tmp_path / "other") != weights(model)
+
+
+@pytest.mark.parametrize("kind", ["knrm", "drmm", "matchpyramid", "convknrm", "pacrr"])
+def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epochs": 2, "patience": 2, "depth": 20}
+    train(tmp_path / "whole", kind, **settings)
+    said: list[str] = []
+
+    def interrupt(text: str) -> None:
+        said.append(text)
+        if text.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "broken", kind, say=interrupt, **settings)
+    assert not (tmp_path / "broken").exists()
+    train(tmp_path / "broken", kind, say=said.append, **settings)
+    assert "going on after epoch 1" in said
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
+    assert not list(tmp_path.glob(".broken*"))
+
+
+def test_a_checkpoint_of_another_training_is_not_gone_on_with(tmp_path: Path) -> None:
+    def interrupt(text: str) -> None:
+        if text.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "m", say=interrupt)
+    said: list[str] = []
+    train(tmp_path / "m", rate=0.01, say=said.append)
+    assert not any("going on" in each for each in said)
+
+
+def test_a_flipped_bit_in_any_file_is_refused(model: Path, tmp_path: Path) -> None:
+    import shutil
+
+    for path in sorted(model.iterdir()):
+        broken = tmp_path / f"of-{path.name}"
+        shutil.copytree(model, broken)
+        content = bytearray((broken / path.name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (broken / path.name).write_bytes(content)
+        with pytest.raises(InputError):
+            open_ranker(broken)
+
+
+def test_the_folder_tells_what_the_model_is(model: Path) -> None:
+    assert {path.name for path in model.iterdir()} >= {
+        "model.json", "config.json", "metrics.json", "README.md", "training-queries.npz",
+        "weights.safetensors",
+    }  # fmt: skip
+    config = json.loads((model / "config.json").read_text())
+    assert config["ranker"] == "knrm" and config["seed"] == 0
+    card = (model / "README.md").read_text()
+    assert "# Re-ranker: knrm" in card and "knrm + " in card
+
+
+def test_queries_of_the_training_are_refused_unless_asked_for(model: Path) -> None:
+    queries = tables.queries(DATA / "queries.tsv")
+    given: dict[str, Any] = {"run": DATA / "bm25.run", "docs": DATA / "docs.tsv", "queries": queries}
+    with pytest.raises(InputError, match=r"trained on 60 of the 60 queries.*--allow-training-queries"):
+        er.rerank(model, **given)
+    assert len(er.rerank(model, **given, allow_training_queries=True, depth=10)) == 598
+    shouted = queries.with_columns(pl.col("text").str.to_uppercase(), query_id="x" + pl.col("query_id"))
+    assert len(open_ranker(model).seen(shouted)) == 60, "another id or case is still the same question"
+    fresh = queries.with_columns(text=pl.col("text") + " today")
+    assert open_ranker(model).seen(fresh) == []
+
+
+def test_relevant_documents_outside_the_candidates_keep_their_first_stage_score(tmp_path: Path) -> None:
+    run = tables.run(DATA / "bm25.run")
+    found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=2)
+    outside = np.flatnonzero(~found.listed)
+    assert len(outside) and found.relevant[outside].all()
+    known = {(query, doc): score for query, doc, score, _ in run.iter_rows()}
+    pairs = found.pairs
+    for row in outside:
+        key = (pairs.query_ids[pairs.query[row]], pairs.doc_ids[pairs.document[row]])
+        assert pairs.first[row] == known[key] != 0
+    assert found.left_out["relevant documents whose first-stage score is not known"] > 0
+
+
+def test_bm25_is_asked_for_the_scores_of_those_it_did_not_find(tmp_path: Path) -> None:
+    index = er.index(DATA / "docs.tsv", tmp_path / "idx")
+    ready = prepared(index.docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, depth=1)
+    found = ready.examples
+    assert "relevant documents whose first-stage score is not known" not in found.left_out
+    deep = er.search(index, DATA / "queries.tsv", depth=386)
+    known = {(query, doc): score for query, doc, score, _ in deep.iter_rows()}
+    pairs = found.pairs
+    for row in np.flatnonzero(~found.listed):
+        key = (pairs.query_ids[pairs.query[row]], pairs.doc_ids[pairs.document[row]])
+        assert pairs.first[row] == known.get(key, 0.0)
+
+
+def test_dev_queries_are_drawn_by_the_seed_whatever_the_order_of_the_queries() -> None:
+    queries = tables.queries(DATA / "queries.tsv")
+
+    def drawn(table: pl.DataFrame, seed: int) -> set[str]:
+        run = tables.run(DATA / "bm25.run").filter(pl.col("rank") <= 5)
+        found = examples(run, DATA / "docs.tsv", table, DATA / "qrels.txt", seed=seed, dev_share=0.2)
+        return {each for each, dev in zip(found.pairs.query_ids, found.dev, strict=True) if dev}
+
+    assert drawn(queries, 0) == drawn(queries.reverse(), 0) != drawn(queries, 1)
+    assert len(drawn(queries, 0)) == 12
+
+
+def test_no_training_group_holds_a_dev_query_or_a_relevant_negative() -> None:
+    found = examples(DATA / "bm25.run", DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt")
+    positives, against = found.groups()
+    assert found.relevant[positives].all()
+    assert not found.dev[found.pairs.query[positives]].any()
+    for positive, pool in zip(positives, against, strict=True):
+        assert not found.relevant[pool].any()
+        assert (found.pairs.query[pool] == found.pairs.query[positive]).all()
+
+
+def test_rr_on_dev_queries_is_that_of_ir_measures() -> None:
+    found = examples(
+        DATA / "bm25.run", DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", dev_share=0.5
+    )
+    rows = found.dev_rows()
+    scores = np.random.default_rng(0).integers(5, size=len(rows)).astype(float)  # with many ties
+    run = found.pairs.rows(rows).run(scores)
+    judged = tables.qrels(DATA / "qrels.txt").filter(pl.col("query_id").is_in(run["query_id"].to_list()))
+    expected = er.measure(run, [er.RR @ 10], qrels=judged, confidence=None)[er.RR @ 10].value
+    assert found.rr(rows, scores) == pytest.approx(expected)
+
+
+def test_a_relevant_document_named_as_negative_is_an_error(tmp_path: Path) -> None:
+    query, doc, _ = tables.qrels(DATA / "qrels.txt").filter(pl.col("relevance") > 0).row(0)
+    (tmp_path / "n.tsv").write_text(f"query_id\tdoc_id\n{query}\t{doc}\n")
+    with pytest.raises(InputError, match="is named as negative"):
+        train(tmp_path / "m", negatives=tmp_path / "n.tsv")
+
+
+def test_negatives_out_of_a_file_are_what_is_learned_against(tmp_path: Path) -> None:
+    run = tables.run(DATA / "bm25.run")
+    named = run.filter(pl.col("rank") > 40).select("query_id", "doc_id")
+    bad = named.join(tables.qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
+    found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=5, negatives=bad)
+    wanted = set(bad.iter_rows())
+    pairs, (positives, against) = found.pairs, found.groups()
+    assert positives
+    for positive, pool in zip(positives, against, strict=True):
+        query = pairs.query_ids[pairs.query[positive]]
+        own = {(query, pairs.doc_ids[pairs.document[i]]) for i in pool}
+        assert own <= wanted
+
+
+def test_a_line_without_a_document_is_named(tmp_path: Path) -> None:
+    (tmp_path / "n.tsv").write_text("q01\td1\nq02\n")
+    with pytest.raises(InputError, match=r"n\.tsv:2:"):
+        negative_pairs(tmp_path / "n.tsv")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"epoch": 3}, "did you mean epochs"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"rate": -1.0}, "rate is -1"),
+        ({"seed": -1}, "seed is -1"),
+        ({"loss": "square"}, "loss is 'square'"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        train(tmp_path / "m", **settings)
+
+
+def test_a_folder_that_is_no_model_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="is not a model"):
+        train(tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+def test_the_first_stage_is_never_lost_by_its_learned_weight(tmp_path: Path) -> None:
+    found = train(tmp_path / "m", "pacrr", with_first_stage=True, epochs=1, rate=1e-6)
+    dev = found.metrics["dev"]
+    assert dev["pacrr"] > dev["first stage"] - 0.2, "untrained, it is close to the first stage"
