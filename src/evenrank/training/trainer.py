@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import time
@@ -18,7 +17,7 @@ import xxhash
 import evenrank
 from evenrank.data import tables
 from evenrank.data.model_files import is_model
-from evenrank.errors import InputError
+from evenrank.errors import InputError, nearest
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.text.cache import root
@@ -345,8 +344,8 @@ def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
     of_model, of_training = _classes(kind)
     known = {field.name: each for each in (of_model, of_training) for field in fields(each)}
     if unknown := [key for key in given if key not in known]:
-        near = difflib.get_close_matches(unknown[0], known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(unknown[0], known)
+        hint = f"; did you mean {near}?" if near else ""
         raise InputError(f"{kind} has no setting {unknown[0]!r}; it has: {', '.join(known)}{hint}")
     mine = {key: value for key, value in given.items() if known[key] is of_model}
     rest = {key: value for key, value in given.items() if known[key] is of_training}

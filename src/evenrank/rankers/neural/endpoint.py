@@ -26,7 +26,7 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.live.calls import Calls, Limits, QueryFailed, Stopped
-from evenrank.rankers.live.secrets import hidden, resolved
+from evenrank.rankers.live.secrets import Secrets, hidden
 from evenrank.rankers.live.web import Refusal, Site, fetch, separated
 from evenrank.rankers.neural.candidates import Candidates, Doubles
 from evenrank.rankers.neural.language import question
@@ -101,16 +101,18 @@ class EndpointReranker:
             raise InputError(f"{hidden(endpoint)}: an endpoint begins with http:// or https://")
         if key is not None and not re.fullmatch(r"env:\w+", key):
             raise InputError("--key: put the key into an environment variable and write --key env:VARIABLE")
-        url, headers = separated(endpoint.rstrip("/") + "/chat/completions")
+        secrets = Secrets(endpoint)
+        url, headers = separated(endpoint.rstrip("/") + "/chat/completions", secrets)
         if key is not None:
-            headers |= resolved("header", {"Authorization": f"Bearer {key}"})
+            headers |= secrets.resolved("header", {"Authorization": f"Bearer {key}"})
         self.llm, self.style, self.words = llm, style, words
         self.window, self.step = window, step
         self.prices = (price_in, price_out)
         self.repaired: Counter[str] = Counter()
         self.asked = 0
         self._url, self._place = url, hidden(url)
-        self._site = Site(headers, timeout)
+        self._site = Site(headers, timeout, secrets=secrets)
+        self._secrets = secrets
         self._limits = Limits(timeout=timeout, retries=retries, workers=workers, rate=rate, backoff=backoff)
         self._lock = Lock()
 
@@ -142,7 +144,7 @@ class EndpointReranker:
                     raise
         except (QueryFailed, Stopped) as error:
             kept = "answers so far are kept, and the same command goes on with them"
-            raise InputError(f"{error}; {kept}") from None
+            raise InputError(self._secrets.clean(f"{error}; {kept}")) from None
         return found
 
     def estimate(self, pairs: Candidates) -> str:
@@ -267,12 +269,12 @@ class EndpointReranker:
             answer = _read(calls.call(lambda: fetch(self._site, self._url, body, place=self._place)))
         except Refusal as refusal:
             said = _message(refusal.body)
-            raise InputError(f"{refusal}{said}") from None
+            raise InputError(self._secrets.clean(f"{refusal}{said}")) from None
         with self._lock:
             self.asked += 1
         path.parent.mkdir(parents=True, exist_ok=True)
         with writing(path) as file:
-            file.write(json.dumps(answer).encode())
+            file.write(json.dumps(self._secrets.cleaned(answer)).encode())
         return answer
 
     def _count(self, problem: str) -> None:

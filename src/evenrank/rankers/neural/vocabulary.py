@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.errors import InputError
-from evenrank.text.tokenizer import tokens
+from evenrank.text.tokens import tokens
 
 PADDING = 0
 _ASCII_WORD = re.compile(r"(')?([a-z0-9]+)(?=(')?)")
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def words(text: str) -> list[str]:
-    """What :func:`evenrank.text.tokenizer.tokens` finds, quickly where a text is plain ASCII."""
+    """What :func:`evenrank.text.tokens.tokens` finds, quickly where a text is plain ASCII."""
     if not text.isascii():
         return tokens(text)
     return [
