@@ -161,3 +161,20 @@ def test_colours_stay_and_nothing_else_does() -> None:
     assert on_screen("\x1b[1;31mred\x1b[0m \x1b[2J\x07") == "\x1b[1;31mred\x1b[0m \\u001b[2J\\u0007"
     assert visible("tab\tline\n\x7f") == "tab\tline\n\\u007f"
     assert one_line("a\nb\u2028c\x1b") == "a b c\\u001b"
+
+
+def test_a_fault_of_ours_is_exit_code_3_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise BrokenPipeError(32, "a socket of an engine")
+
+    monkeypatch.setattr("evenrank.text.lexicon.shipped", broken)
+    assert main(["lexicons"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("evenrank: internal error: BrokenPipeError: ") and said.endswith(
+        "--debug shows where\n"
+    )
+    assert said.count("\n") == 1
+    assert main(["lexicons", "--debug"]) == 3
+    assert "Traceback" in capsys.readouterr().err

@@ -49,6 +49,8 @@ def _explain(error: BaseException, debug: bool) -> int:
     from evenrank.cli.streams import CannotWriteError
     from evenrank.errors import InputError
 
+    if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
+        error = error.__context__  # click takes it for stdout and exits with 1; ours never raises it
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if hasattr(error, "exit_code") and hasattr(error, "show"):  # wrong usage, as click says it
