@@ -30,9 +30,11 @@ SECTIONS = {
 def reliability(_: Path) -> dict[str, Any]:
     """All sections, those from the folder that are there."""
     for name in SECTIONS:
-        if not _kept(name).exists():
+        if not kept(name).exists():
             run(name)
-    return gathered()
+    found = gathered()
+    write_table(found)
+    return found
 
 
 def run(name: str) -> None:
@@ -51,7 +53,7 @@ def run(name: str) -> None:
     else:
         found = {"ended with": done.returncode, "said": done.stderr.strip().splitlines()[-3:]}
     found["seconds"] = round(time.monotonic() - began)
-    _kept(name).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    kept(name).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
 def here(name: str) -> dict[str, Any]:
@@ -64,9 +66,9 @@ def gathered() -> dict[str, Any]:
     """What all sections found."""
     found: dict[str, Any] = {}
     for name in SECTIONS:
-        if _kept(name).exists():
+        if kept(name).exists():
             kind, _, of = name.partition(":")
-            content = json.loads(_kept(name).read_text())
+            content = json.loads(kept(name).read_text())
             if of:
                 found.setdefault(kind, {})[of] = content
             else:
@@ -74,5 +76,45 @@ def gathered() -> dict[str, Any]:
     return found
 
 
-def _kept(name: str) -> Path:
+def kept(name: str) -> Path:
     return FOLDER / f"{name.replace(':', '-')}.json"
+
+
+def table(found: dict[str, Any]) -> str:
+    """What was tried and what happened, as Markdown."""
+    lines = ["| tried | times | what happened | wrong |", "|---|--:|---|--:|"]
+    for name, of in found.get("fuzz", {}).items():
+        seen = f"{of.get('read', 0):,} read, {of.get('refused', 0):,} refused"
+        lines.append(_row(f"broken file: {name}", of, "mutations", seen, of.get("faults")))
+    for name, of in found.get("flip", {}).items():
+        seen = f"{of.get('refused', 0):,} refused, {of.get('nothing changed', 0):,} without effect"
+        wrong = of.get("other numbers", 0) + of.get("faults", 0)
+        lines.append(_row(f"flipped bit: {name}", of, "flips", seen, wrong))
+    for name, of in found.get("kill", {}).items():
+        seen = ", ".join(f"{of.get(each, 0)} {each}" for each in ("old", "none", "new"))
+        seen += "; works afterwards" if of.get("works afterwards") else "; does not work afterwards"
+        lines.append(_row(f"kill -9: {name}", of, "kills", seen, of.get("broken")))
+    for kind, what in (("full", "full disk"), ("read-only", "foreign folder")):
+        for name, of in found.get("disk", {}).get(kind, {}).items():
+            if isinstance(of, dict):
+                seen = f"{of['refused']} refused" + (f", {of['done']} done" if of.get("done") else "")
+                lines.append(_row(f"{what}: {name}", of, "tried", seen, of["faults"]))
+    if load := found.get("load"):
+        seen = f"{load.get('answered', 0):,} answered, p99 {load.get('99th percentile ms')} ms"
+        wrong = load.get("wrong", 0) + (not load.get("alive"))
+        lines.append(_row("requests, rude clients among them", load, "requests", seen, wrong))
+    return "\n".join(lines)
+
+
+def _row(what: str, of: dict[str, Any], times: str, seen: str, wrong: int | None) -> str:
+    if "ended with" in of:
+        return f"| {what} | – | the process ended with {of['ended with']} | 1 |"
+    return f"| {what} | {of[times]:,} | {seen} | {wrong} |"
+
+
+def write_table(found: dict[str, Any]) -> None:
+    """Put the table into the page."""
+    page = FOLDER.parents[1] / "docs" / "reliability.md"
+    before, start, rest = page.read_text().partition("<!-- table -->\n")
+    _, end, after = rest.partition("<!-- /table -->")
+    page.write_text(f"{before}{start}\n{table(found)}\n\n{end}{after}")

@@ -17,12 +17,13 @@ def main(given: list[str]) -> int:
             print(f"there is no section {name}; there are {', '.join(reliability.SECTIONS)}", file=sys.stderr)
             return 2
         for each in chosen:
-            if given or not reliability._kept(each).exists():
+            if given or not reliability.kept(each).exists():
                 reliability.run(each)
-            print(f"{each}: {json.dumps(json.loads(reliability._kept(each).read_text()))[:300]}", flush=True)
-    content = {"command": "python -m benchmarks.reliability", "evenrank": er.__version__}
+            print(f"{each}: {json.dumps(json.loads(reliability.kept(each).read_text()))[:300]}", flush=True)
+    content = {"command": "python -m benchmarks.evidence reliability", "evenrank": er.__version__}
     path = reliability.FOLDER.parents[1] / "docs" / "evidence" / "reliability.json"
     whole = {**content, "results": reliability.gathered()}
+    reliability.write_table(whole["results"])  # type: ignore[arg-type]
     path.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
     return 0
 

@@ -61,7 +61,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def flip(name: str) -> dict[str, Any]:
+def flip(name: str, flips: int = FLIPS) -> dict[str, Any]:
     """So many flips in files of one kind, each in a fresh copy."""
     kind = KINDS[name]
     outcomes: Counter[str] = Counter({"refused": 0, "nothing changed": 0, "other numbers": 0, "faults": 0})
@@ -69,7 +69,7 @@ def flip(name: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         good = kind.make(Path(folder) / kind.name)
         expected = kind.read(good)
-        for number in range(FLIPS):
+        for number in range(flips):
             luck = random.Random(f"{name} {number}")
             tried = Path(folder) / "tried" / kind.name
             shutil.rmtree(tried.parent, ignore_errors=True)
@@ -87,7 +87,7 @@ def flip(name: str) -> dict[str, Any]:
             outcomes[outcome] += 1
             if outcome == "other numbers":
                 examples.append(f"{number}: {damaged}")
-    return {"flips": FLIPS, **outcomes, "examples": examples[:5]}
+    return {"flips": flips, **outcomes, "examples": examples[:5]}
 
 
 def _damaged(path: Path, files: str, luck: random.Random) -> str:

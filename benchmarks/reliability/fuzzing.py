@@ -143,15 +143,16 @@ READERS: dict[str, Reader] = {
 }
 
 
-def fuzz(name: str) -> dict[str, Any]:
+def fuzz(name: str, mutations: int = MUTATIONS) -> dict[str, Any]:
     """So many changed files for one reader, and what became of them."""
     reader = READERS[name]
     outcomes: Counter[str] = Counter(read=0, refused=0, faults=0)
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        good = reader.make(Path(folder) / "good" / reader.name if _made(folder) else Path())
+        (Path(folder) / "good").mkdir()
+        good = reader.make(Path(folder) / "good" / reader.name)
         reader.read(good)
-        for number in range(MUTATIONS):
+        for number in range(mutations):
             path = Path(folder) / "tried" / reader.name
             shutil.rmtree(path.parent, ignore_errors=True)
             path.parent.mkdir()
@@ -169,12 +170,7 @@ def fuzz(name: str) -> dict[str, Any]:
                 faults.append(f"{number}: {type(error).__name__}: {str(error)[:120]}")
             finally:
                 signal.alarm(0)
-    return {"mutations": MUTATIONS, **outcomes, "first faults": faults[:5]}
-
-
-def _made(folder: str) -> bool:
-    (Path(folder) / "good").mkdir()
-    return True
+    return {"mutations": mutations, **outcomes, "first faults": faults[:5]}
 
 
 def _late(*_: object) -> None:
