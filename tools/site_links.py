@@ -28,7 +28,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links that leave the documentation lead to the copies."""
+    """Links that leave the documentation lead to the copies; those of the copies lead back."""
+    if page.file.src_uri.startswith("repository/"):
+        return markdown.replace("](docs/", "](../")
     depth = page.file.src_uri.count("/")
 
     def led(link: re.Match[str]) -> str:
