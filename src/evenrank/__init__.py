@@ -9,7 +9,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from evenrank import process
+
 __version__ = "0.1.0"
+
+process.settle_cache()
+process.watch_forks()
 
 # Where each public name lives; it is imported when first used, so that `import evenrank` costs nothing.
 _HOME = {

@@ -110,7 +110,8 @@ os._exit(0)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "measuring does not work in a forked process; start workers with spawn",
+        "this process was forked after Polars had started its threads, and would wait for them for ever; "
+        "start workers with spawn, or with joblib's loky",
         "[1]",
     ]
 

@@ -20,6 +20,7 @@ from evenrank.data import columns, files, irds, jsonl, parquet
 from evenrank.data.columns import header, listing, show
 from evenrank.data.frames import Names, as_frame, every_column, is_frame, rename
 from evenrank.errors import InputError
+from evenrank.process import refuse_after_fork
 
 __all__ = ["Names", "Table", "as_frame", "is_frame", "is_path", "read", "rename", "table"]
 
@@ -108,6 +109,7 @@ def table(
     layouts
         The columns of a text file whose first line is not made of known names; see :func:`read`.
     """
+    refuse_after_fork()
     if isinstance(x, Table):
         return x if names is None else x.renamed(names, optional)
     if isinstance(x, (str, os.PathLike)) and not irds.is_name(x):

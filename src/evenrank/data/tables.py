@@ -44,6 +44,7 @@ from evenrank.data.columns import (
 )
 from evenrank.data.docs import Docs, docs_of_frame, docs_of_rows, read_docs
 from evenrank.errors import InputError
+from evenrank.process import refuse_after_fork
 
 __all__ = [
     "Block",
@@ -123,6 +124,7 @@ def queries(x: Any) -> pl.DataFrame:
     ``x`` is a path (``query_id<TAB>text``, JSONL, TREC topics, Parquet), a frame, a dict
     ``{query_id: text}``, rows, or an ir_datasets dataset; of TREC topics the title is taken.
     """
+    refuse_after_fork()
     path = _path(x)
     names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
     if path:
@@ -143,6 +145,7 @@ def qrels(x: Any) -> pl.DataFrame:
     ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; Parquet), a frame, a dict
     ``{query_id: {doc_id: relevance}}``, rows, or an ir_datasets dataset.
     """
+    refuse_after_fork()
     path, line = _path(x), None
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
     if path:
@@ -173,6 +176,7 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
         ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
         scores are then replaced by −rank, so that whoever sorts by score gets the same order.
     """
+    refuse_after_fork()
     if order not in ("score", "rank"):
         raise InputError(f"order is {show(order)}; it must be 'score' or 'rank'")
     if isinstance(x, pl.DataFrame) and x.schema == RUN_SCHEMA:
@@ -302,6 +306,7 @@ def genders(x: Any) -> pl.DataFrame:
     the like are understood in either case. Any other label in a file is refused; in memory it is
     ``other``.
     """
+    refuse_after_fork()
     path = _path(x)
     if path:
         return labels.read(path)
@@ -319,6 +324,7 @@ def pair_scores(x: Any) -> pl.DataFrame:
     ``{query_id: score}``. Where documents are not named, ``doc_id`` is null and a query may have several
     scores; where they are, no pair may be there twice.
     """
+    refuse_after_fork()
     named = not isinstance(x, Mapping)
     table = door.table(x, None if named else {"query_id": QUERY_ID, "score": SCORE})
     found = table.frame.columns
@@ -340,6 +346,7 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
     ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. Without
     judgements ``qrels`` is None.
     """
+    refuse_after_fork()
     if irds.is_name(source) or irds.is_dataset(source):
         named = irds.is_name(source)
         dataset = irds.dataset(f"{source}/{split}" if split else str(source)) if named else source

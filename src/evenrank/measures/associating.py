@@ -18,6 +18,7 @@ import evenrank
 from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.errors import InputError
+from evenrank.process import refuse_after_fork
 from evenrank.stats import Comparison
 
 BINS = 9  # as in the released code
@@ -114,6 +115,7 @@ def association(
     >>> found.wasserstein, found.welch.difference
     (1.0, 1.0)
     """
+    refuse_after_fork()
     if bins < 1:
         raise InputError(f"bins is {bins}, but must be at least 1")
     if male is None:

@@ -35,6 +35,7 @@ from evenrank.measures.sources import colour, document_groups, reader
 from evenrank.measures.stereotype import StereotypeReinforcement
 from evenrank.measures.study import Study
 from evenrank.measures.targets import group_targets, targets_fingerprint
+from evenrank.process import refuse_after_fork
 
 if TYPE_CHECKING:
     from evenrank.text.tally import Tally
@@ -137,6 +138,7 @@ def bind(
     missing
         Documents that the collection lacks: `error`, `zero` or `skip`.
     """
+    refuse_after_fork()
     check_choice("missing", missing, MISSING)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if isinstance(measure, BiasMeasure)]
@@ -235,6 +237,7 @@ class BoundEvaluator(Evaluator):
         return pl.DataFrame(self._rows, schema=schema, orient="row") if self._rows else None
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
+        refuse_after_fork()
         table = _table(run)
         frame = tables.run(table) if table.height else None
         ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()

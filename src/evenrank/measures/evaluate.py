@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
@@ -34,10 +33,10 @@ from evenrank.measures.study import Study
 from evenrank.measures.subsets import check_subset, gender_labels
 from evenrank.measures.summary import Bootstrap, Options
 from evenrank.measures.targets import targets_fingerprint
+from evenrank.process import refuse_after_fork
 
 MISSING = ("error", "zero", "skip")
 _SUFFIXES = (".gz", ".zst", ".run", ".txt")
-_process = {"measured": False, "forked": False}
 
 
 def measure(
@@ -125,7 +124,7 @@ def measure(
     >>> measure(run, "RaB(magnitude='count')@1", docs=docs)["RaB(magnitude='count')@1"].value
     1.0
     """
-    _refuse_after_fork()
+    refuse_after_fork()
     check_choice("missing", missing, MISSING)
     check_choice("ties", ties, ("order", "expected"))
     check_choice("order", order, ("score", "rank"))
@@ -175,16 +174,6 @@ def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> Non
         raise InputError(f"resamples is {resamples!r}, but must be at least 1")
     if seed < 0:
         raise InputError(f"seed is {seed!r}, but must be at least 0")
-
-
-def _refuse_after_fork() -> None:
-    """Refuse to measure in a fork of a process that has measured: Polars would wait for threads it lost."""
-    if _process["forked"]:
-        raise InputError("measuring does not work in a forked process; start workers with spawn")
-    if not _process["measured"]:
-        _process["measured"] = True
-        if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-            os.register_at_fork(after_in_child=lambda: _process.update(forked=True))
 
 
 def _measure_run(

@@ -23,6 +23,7 @@ from evenrank.measures.document_groups import (
 from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.representation import Representation, biases
 from evenrank.measures.targets import FULL, QUERY, Targets, full_targets, is_path, read_targets, refuse_where
+from evenrank.process import refuse_after_fork
 
 RANK = ("rank", "position")
 _COLUMNS: Mapping[str, Sequence[str]] = {"query": QUERY, "doc_id": DOC_ID, "rank": RANK, "group": GROUP}
@@ -62,6 +63,7 @@ def represent(
     columns
         What columns of the results are called: ``{"group": "perceived_gender"}``.
     """
+    refuse_after_fork()
     if isinstance(at, bool) or not isinstance(at, int) or at < 1:
         raise InputError(f"at is {show(at)}; it must be a whole number, at least 1")
     if short not in ("length", "paper"):

@@ -16,6 +16,7 @@ from evenrank.data import tables
 from evenrank.data.columns import show
 from evenrank.errors import InputError
 from evenrank.measures.fingerprint import fingerprint
+from evenrank.process import refuse_after_fork
 from evenrank.psychology.comparing import Characteristic, bars, chosen, compare
 from evenrank.psychology.ready import read_scores
 from evenrank.psychology.sampling import sample, sizes
@@ -133,6 +134,7 @@ def audit_judgments(
     >>> audit["anger"].higher, audit["anxiety"].higher
     ('male', 'female')
     """
+    refuse_after_fork()
     table = None if scores is None else read_scores(scores)
     by_query = table is not None and "doc_id" not in table.columns
     facts: dict[str, Any] = {"evenrank": evenrank.__version__, "balance": balance, "seed": seed}

@@ -14,7 +14,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from evenrank.process import refuse_without_jit
 from evenrank.text.unicode import APOSTROPHE, LETTER, MARK
+
+refuse_without_jit()
 
 _I64 = ir.IntType(64)
 _WIDTH = 64

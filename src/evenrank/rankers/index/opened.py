@@ -14,6 +14,7 @@ import pyarrow as pa
 from numba import njit
 
 from evenrank.errors import InputError
+from evenrank.process import refuse_after_fork
 from evenrank.rankers.index import storage
 from evenrank.rankers.index.analysis import Analyzer
 from evenrank.rankers.index.texts import StoredDocs
@@ -83,6 +84,7 @@ class Index:
             gigabyte; of a larger index, as with False, the sizes and samples of the content are compared,
             in some milliseconds.
         """
+        refuse_after_fork()
         if isinstance(path, Index):
             if verify:
                 path.verify()

@@ -1,0 +1,201 @@
+"""In forked workers and hardened containers evenrank works, or says in one line why it does not."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evenrank as er
+from evenrank import process
+
+ROOT = Path(__file__).parent.parent
+
+# In the parent: Polars, and the tables that the entries ask for. In each child: one entry.
+ENTRIES = """
+import os, signal, sys, time, warnings
+import polars as pl
+import evenrank as er
+from evenrank.data import tables
+warnings.simplefilter("ignore")
+where = sys.argv[1]
+docs = {"d1": "he said", "d2": "she said", "d3": "they said"}
+queries, qrels = {"q1": "said", "q2": "he she"}, {"q1": {"d1": 1, "d2": 0}, "q2": {"d2": 1}}
+run, genders = {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 2.0, "d1": 1.0}}, {"q1": "female", "q2": "male"}
+tally, index = er.tally(docs), er.index(docs, where + "/idx")
+frame = tables.queries(queries)
+expanded = pl.DataFrame({"query_id": ["q"], "term": ["he"], "weight": [1.0]})
+labels, targets = {"d1": "a", "d2": "b", "d3": "a"}, {"q1": {"a": 0.5, "b": 0.5}, "q2": {"a": 0.5, "b": 0.5}}
+sheet = pl.DataFrame({"query_id": ["q1"], "text": ["said"], "label": ["male"]})
+scores = pl.DataFrame({"query_id": ["a", "b"], "score": [1.0, 2.0]})
+measured = er.measure(run, "ARaB@2", tally=tally)
+entries = {
+    "audit": lambda: er.audit(run, ["ARaB@2"], tally=tally),
+    "load": lambda: er.load("demo"),
+    "tally": lambda: er.tally(docs),
+    "index": lambda: er.index(docs, where + f"/idx{os.getpid()}"),
+    "Index": lambda: er.Index.open(where + "/idx"),
+    "search": lambda: er.search(index, queries),
+    "measure": lambda: er.measure(run, "ARaB@2", tally=tally),
+    "represent": lambda: er.represent(run, labels=labels, targets=targets, at=2),
+    "bind": lambda: er.bind(["ARaB@2"], tally=tally)[0].calc_aggregate([], run),
+    "disparity": lambda: er.disparity(run, qrels=qrels, genders=genders),
+    "association": lambda: er.association(scores, scores),
+    "audit_judgments": lambda: er.audit_judgments(docs=docs, qrels=qrels, genders=genders),
+    "audit_rankings": lambda: er.audit_rankings(run, docs=docs, genders=genders),
+    "constrain": lambda: er.constrain(run, tally, limit="abs(ARaB@2)<=0.1"),
+    "interpolate": lambda: er.interpolate(run, tally),
+    "sweep": lambda: er.sweep(run, tally, qrels=qrels),
+    "swap": lambda: er.swap(frame),
+    "counterfactual": lambda: er.counterfactual(docs, queries),
+    "balance": lambda: er.balance({"a": 1.0}, {"b": 1.0}),
+    "classify": lambda: er.classify(["he is a nurse"]),
+    "pool": lambda: er.pool(measured.frame(), queries),
+    "vote": lambda: er.vote(sheet),
+    "feedback": lambda: er.feedback(index, queries),
+    "gendered_terms": lambda: er.gendered_terms(expanded, "rekabsaz2020"),
+    "tables": lambda: tables.qrels(qrels),
+}
+for name, work in entries.items():
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            work()
+            said = "worked"
+        except er.InputError as error:
+            said = "refused" if "forked after Polars" in str(error) else f"wrong: {error}"
+        except BaseException as error:
+            said = f"failed: {error!r}"
+        print(name, said, flush=True)
+        os._exit(0)
+    for _ in range(600):
+        if os.waitpid(child, os.WNOHANG)[0]:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        print(name, "hung", flush=True)
+"""
+
+
+def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_no_public_entry_hangs_in_a_forked_worker(tmp_path: Path) -> None:
+    done = python(ENTRIES, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert {name: what for name, what in found.items() if what != "refused"} == {
+        "tally": "worked",  # it waits for no thread of Polars
+        "swap": "worked",
+    }
+    functions = {name for name in er._HOME if inspect.isfunction(getattr(er, name))}
+    assert functions - set(found) == {"lexicon", "parse"}  # which have no threads to wait for
+
+
+def test_a_worker_that_was_forked_before_polars_worked_does_all() -> None:
+    code = """
+import os, sys
+import evenrank as er
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(er.measure({"q": {"d": 1.0}}, "RaB@1", docs={"d": "he"})["RaB@1"].value > 0, flush=True)
+os._exit(0)
+"""
+    done = python(code)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+HARDENED = """
+import os, sys
+import numpy as np
+from evenrank.mitigate.matching import matched
+print(matched(np.array([1.0]), np.array([1.5]), caliper=1.0)[0].tolist())
+print(os.environ.get("NUMBA_CACHE_DIR"))
+"""
+
+
+def hardened(tmp_path: Path, *read_only: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run with the package and these folders mounted read-only, the home too."""
+    package = tmp_path / "packages"
+    shutil.copytree(
+        ROOT / "src" / "evenrank", package / "evenrank", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    mounts = " && ".join(
+        f"mount --bind '{each}' '{each}' && mount -o remount,ro,bind '{each}'"
+        for each in (package, *read_only)
+    )
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
+        pytest.skip("needs unshare, and a kernel that lets users make namespaces")
+    command = ["unshare", "-rm", "sh", "-c", f"{mounts} && exec '{sys.executable}' -c \"$0\"", HARDENED]
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "XDG"))}
+    given = {**plain, "PYTHONPATH": str(package), "HOME": str(package), **environment}
+    given["PYTHONDONTWRITEBYTECODE"] = "1"
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=given)
+
+
+def test_compiled_code_is_kept_among_temporary_files_if_there_is_no_other_place(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    done = hardened(tmp_path, TMPDIR=str(tmp_path / "tmp"))
+    assert done.returncode == 0, done.stderr
+    (kept,) = (tmp_path / "tmp").iterdir()
+    assert done.stdout.splitlines() == ["[0]", str(kept)]
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert list(kept.rglob("*.nbi"))
+
+
+@pytest.mark.parametrize("how", ["a link", "open to others", "a file"])
+def test_a_folder_that_others_may_have_made_is_not_trusted_with_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(process, "_TEMPORARY", ())
+    folder = tmp_path / f"evenrank-numba-{os.getuid()}"
+    if how == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "elsewhere")
+    elif how == "open to others":
+        folder.mkdir()
+        folder.chmod(0o770)
+    else:
+        folder.write_text("")
+    assert process._own_folder() is None
+    folder.unlink() if how != "open to others" else folder.rmdir()
+    assert process._own_folder() == str(folder)
+
+
+def test_where_no_folder_at_all_can_be_written_code_is_compiled_in_memory(tmp_path: Path) -> None:
+    folders = [each for each in ("/tmp", "/var/tmp", "/dev/shm") if Path(each).is_dir()]
+    done = hardened(tmp_path, *folders, TMPDIR=str(tmp_path / "none"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[0]", "None"]
+
+
+def test_without_a_compiler_one_line_says_why_nothing_works(tmp_path: Path) -> None:
+    (tmp_path / "docs.tsv").write_text("d1\the said\n")
+    for command in ("tally", "index"):
+        code = "import sys; from evenrank.cli import main; sys.exit(main(sys.argv[1:]))"
+        asked = (command, str(tmp_path / "docs.tsv"), "-o", str(tmp_path / command))
+        done = python(code, *asked, NUMBA_DISABLE_JIT="1")
+        assert done.returncode == 2
+        assert done.stderr.strip().splitlines()[-1] == (
+            "evenrank: NUMBA_DISABLE_JIT is set, but evenrank's kernels run only compiled; unset it"
+        )
+        assert not (tmp_path / command).exists()
