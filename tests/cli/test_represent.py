@@ -53,6 +53,20 @@ def test_represent_prints_the_documented_json(files: tuple[Path, Path]) -> None:
     assert {"histograms", "most", "grids", "provenance"} <= set(shown)
 
 
+@pytest.mark.parametrize("short", ["length", "paper"])
+def test_a_cut_off_far_beyond_the_lists_takes_no_longer(files: tuple[Path, Path], short: str) -> None:
+    results, targets = files
+    asked = ("represent", results, "--targets", targets, "--short", short, "--format", "json", "--at")
+    shown = json.loads(evenrank(*asked, 100_000_000).stdout)
+    bars = shown["histograms"]["female"]
+    assert sum(bar["queries"] for bar in bars) == 3 >= len(bars)
+    assert [bar["bias"] for bar in bars] == sorted(bar["bias"] for bar in bars)
+    if short == "length":  # each list is looked at whole, as with a cut-off of its length
+        at_four = json.loads(evenrank(*asked, 4).stdout)
+        assert shown["summary"] == at_four["summary"]
+        assert [bar for bar in at_four["histograms"]["female"] if bar["queries"]] == bars
+
+
 def test_targets_can_be_compared_side_by_side(files: tuple[Path, Path]) -> None:
     results, targets = files
     arguments = ("represent", results, "--targets", f"census={targets}", "--targets", "full", "--at", 2)

@@ -297,6 +297,32 @@ def test_many_threads_may_use_one_index(tmp_path: Path) -> None:
         assert all(found == expected for found in pool.map(use, range(200)))
 
 
+def test_what_is_derived_is_computed_once_and_a_sweep_does_not_fill_the_memory(tmp_path: Path) -> None:
+    index, made = er.index(DOCS, tmp_path / "x"), []
+
+    def value(key: int) -> int:
+        return int(index.derived(key, lambda: made.append(key) or 10 * key))
+
+    assert [value(key) for key in (1, 2, 1, 2)] == [10, 20, 10, 20]
+    assert made == [1, 2]
+    for key in range(100):
+        assert value(key) == 10 * key
+        assert len(index._derived) <= 8
+    assert value(99) == 990 and made.count(99) == 1
+    assert value(1) == 10 and made.count(1) == 2  # it had to go, and came back right
+
+
+def test_the_numbers_of_terms_are_remembered_up_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenrank.rankers.index.opened._CACHED", 3)
+    index = er.index({"a": "one two three four five six"}, tmp_path / "x")
+    terms = [index.term(number) for number in range(index.terms)]
+    for _ in range(2):
+        assert [index.number(term) for term in terms] == list(range(index.terms))
+        assert len(index._numbers) <= 3
+
+
 def test_numbers_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     index = er.index(DOCS, tmp_path / "x")
     for call in (index.term, index.postings, index.forward):

@@ -11,7 +11,9 @@ import pytest
 import evenrank as er
 from evenrank import demo
 from evenrank.data import tables
-from evenrank.rankers.catalogue import parse_settings
+from evenrank.rankers import Ranker, make, names
+from evenrank.rankers.catalogue import parse_settings, settings
+from evenrank.rankers.index import Index
 
 COMMAND = [sys.executable, "-c", "import sys; from evenrank.cli import main; sys.exit(main())"]
 
@@ -130,8 +132,45 @@ def test_values_of_settings_have_the_type_the_ranker_wants() -> None:
     assert isinstance(found["seed"], int)
 
 
-def test_every_ranker_that_is_named_exists() -> None:
-    from evenrank.rankers.catalogue import names, settings
+FEEDBACK = ("fb_docs", "fb_terms", "alpha", "bias_lambda", "lexicon", "magnitude", "tokenizer", "tally")
+SETTINGS = {
+    "bm25": {"k1", "b"},
+    "qld": {"mu"},
+    "tfidf": set(),
+    "bm25+rm3": {*FEEDBACK, "k1", "b"},
+    "qld+rm3": {*FEEDBACK, "mu"},
+    "w2v_add": {"vectors", "debias", "stop_words"},
+    "w2v_si": {"vectors", "debias", "stop_words"},
+    "dense": {"model", "batch", "max_length", "similarity", "half", "approximate"},
+    "perfect": {"qrels"},
+    "random": {"qrels", "seed"},
+}
+NEEDED = {
+    "w2v_add": {"vectors": {"nurse": [1.0, 0.0], "doctor": [0.0, 1.0]}},
+    "w2v_si": {"vectors": {"nurse": [1.0, 0.0], "doctor": [0.0, 1.0]}},
+    "perfect": {"qrels": {"q": {"a": 1}}},
+    "random": {"qrels": {"q": {"a": 1}}},
+}
 
-    for name in names():
-        assert isinstance(settings(name), tuple)
+
+def test_every_ranker_that_is_named_has_its_settings() -> None:
+    assert set(names()) == set(SETTINGS)
+    for name, known in SETTINGS.items():
+        assert known <= set(settings(name)), name
+
+
+@pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"dense"}))
+def test_every_ranker_that_is_named_ranks(place: Path, name: str) -> None:
+    made = make(name, index=Index.open(place / "idx"), **NEEDED.get(name, {}))
+    assert isinstance(made, Ranker)
+    assert made.name == made.describe()["name"] == name
+    run = made.rank(tables.queries({"q": "nurse"}))
+    assert run["doc_id"].to_list()[0] == "a"
+    assert run.schema == tables.RUN_SCHEMA
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_the_documentation_names_every_ranker(name: str) -> None:
+    pages = Path(__file__).parents[2] / "docs"
+    text = (pages / "rankers.md").read_text() + (pages / "semantic-rankers.md").read_text()
+    assert f"`{name}`" in text

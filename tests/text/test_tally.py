@@ -156,6 +156,20 @@ def test_the_cache_answers_the_second_time_and_forgets_nothing_that_matters(
         er.tally(large)
 
 
+def test_the_cache_keeps_the_sixteen_tallies_that_were_used_last(large: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "tally"
+    er.tally(large)
+    (first,) = folder.glob("*.parquet")
+    others = [folder / f"{number}.parquet" for number in range(20)]
+    for age, path in enumerate(others):
+        path.write_bytes(b"")
+        os.utime(path, (1_000_000 - age, 1_000_000 - age))  # the later in the list, the older
+    os.utime(first, (1, 1))  # made long ago, but used again now
+    er.tally(large)
+    assert set(folder.glob("*.parquet")) == {first, *others[:15]}
+    assert not [path for path in folder.iterdir() if path.is_dir()]  # no parts of what is finished
+
+
 def test_the_cached_and_the_direct_file_are_the_same_bytes(large: Path, tmp_path: Path) -> None:
     tally_to_file(large, tmp_path / "cached.parquet")
     tally_to_file(large, tmp_path / "direct.parquet", cached=False)

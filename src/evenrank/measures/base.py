@@ -200,6 +200,8 @@ def _check_value(name: str, key: str, info: ParamInfo, value: Any) -> Any:
     minimum = getattr(info, "minimum", 1 if key == "cutoff" else None)
     if minimum is not None and value < minimum:
         raise InputError(f"{name}: {key} is {value!r}, but must be at least {minimum}")
+    if key == "recall" and not 0 <= value <= 1:
+        raise InputError(f"{name}: {key} is {value!r}, but must be between 0 and 1, as in {name}@0.1")
     if isinstance(value, int) and value > LARGEST:
         raise InputError(f"{name}: {key} is {value!r}, but must be at most {LARGEST}")
     return value

@@ -19,6 +19,7 @@ import polars as pl
 ROWS = 11
 """Rows of each list of remarkable queries, as in the paper's Tables 2 and 3."""
 HALF = Fraction(1, 2)
+_BARS = 10_000
 
 
 def achievable(target: Fraction, n: int, count: int) -> int:
@@ -125,9 +126,13 @@ class Representation:
         }
 
     def histogram(self, feature: str) -> dict[float, int]:
-        """How many queries have each bias −1, …, −1/n, 0, 1/n, …, 1 (of a short list: the nearest)."""
+        """How many queries have each bias −1, …, −1/n, 0, 1/n, …, 1 (of a short list: the nearest).
+
+        For an n beyond 10,000 only of those that some query has: nobody looks at more bars.
+        """
         counts = Counter(round(row.bias * self.at) for row in self.of(feature))
-        return {step / self.at: counts[step] for step in range(-self.at, self.at + 1)}
+        steps = range(-self.at, self.at + 1) if self.at <= _BARS else sorted(counts)
+        return {step / self.at: counts[step] for step in steps}
 
     def grid(self, feature: str, *, seed: int = 0) -> pl.DataFrame:
         """Target against model, with jitter: query, target, model, and x, y within the square around them.
