@@ -101,7 +101,7 @@ def test_every_registered_measure_is_known() -> None:
         ("ARaB(magnitude=boolean)@10", "at character 16: a value is a number or a quoted text"),
         ("ARaB(magnitud='tf')@10", "no parameter 'magnitud'; did you mean 'magnitude'"),
         ("ARaB(cutoff=5)@10", "cutoff is given twice"),
-        ("IPrec@9223372036854775807", "recall is 9.223372036854776e+18, but must be between 0 and 1"),
+        ("IPrec@9223372036854775807", r"recall is 9.223372036854776e\+18, but must be between 0 and 1"),
         ("IPrec@-0.1", "recall is -0.1, but must be between 0 and 1, as in IPrec@0.1"),
         ("ARaB('boolean')@10", "parameters go by name"),
         ("ARaB(**{'of': 'x'})@10", "parameters go by name"),
