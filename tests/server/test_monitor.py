@@ -57,9 +57,9 @@ def test_a_bound_decides_the_exit_code(
     given = ["--index", str(service.index.path), "--db", str(tmp_path / "bias.db")]
     assert once(*given, "--fail-if", "abs(ARaB@10)>5") == 0
     assert once(*given, "--fail-if", "abs(ARaB@10)>0.01", "--page", str(tmp_path / "trend.html")) == 1
-    assert "alert: abs(ARaB@10)>0.01: ARaB@10 is +" in capsys.readouterr().err
+    assert "alert: abs(ARaB@10)>0.01: abs(ARaB@10) is +" in capsys.readouterr().err
     page = (tmp_path / "trend.html").read_text()
-    assert "Bound exceeded" in page and "<script" not in page and page.count("<svg") == 3
+    assert "Bound exceeded" in page and "<script" not in page and page.count("<svg") == 4
     assert main(["monitor", "--db", str(tmp_path / "bias.db"), "--history", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)["observations"]
     assert len(found) == 2 and found[0]["answered"] == 60

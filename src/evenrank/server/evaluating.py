@@ -269,7 +269,7 @@ def _group_measures(groups: tuple[str, ...], at: int, targets: bool) -> tuple[Bi
 def _at(measures: Sequence[Measure], at: int) -> tuple[BiasMeasure, ...]:
     """Those that say something about one list, at this cut-off."""
     many = StereotypeReinforcement | DictionaryBias  # a slope over queries; a dictionary of its own
-    moved = [measure @ at for measure in measures]
+    moved = [measure @ at for measure in measures if measure.AT_PARAM]  # of one list abs() says nothing new
     return tuple(m for m in moved if isinstance(m, BiasMeasure) and not isinstance(m, many))
 
 

@@ -307,6 +307,10 @@ class Matcher:
         """Is the kernel not loaded yet, and this so little, with all before, that it need not be?"""
         if "evenrank.text.kernel" in sys.modules or self._counted > ENOUGH:
             return False
+        if array.nbytes > 16 * ENOUGH:
+            return False
+        if pa.types.is_string_view(array.type):  # Arrow cannot tell their lengths
+            array = array.cast(pa.large_string())
         size = pc.sum(pc.binary_length(array)).as_py() or 0
         if size <= ENOUGH:
             letters = pc.sum(pc.utf8_length(array)).as_py() or 0
