@@ -63,7 +63,7 @@ def pick_fields(
     chosen = []
     for field in fields:
         if field in found:
-            chosen.append(field)
+            chosen.append(pick(found, (field,), path=path, line=line))
         elif field == "text":
             chosen.append(pick(found, BODY, path=path, line=line))
         elif field != TITLE or len(fields) == 1:

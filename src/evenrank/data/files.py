@@ -28,6 +28,8 @@ LONGEST = (1 << 31) - (1 << 24)
 """Arrow strings have 32-bit offsets, so no line and no block may be longer."""
 WHOLE = 1 << 30
 """The most that is read of a file which has to be in memory whole."""
+BOMB, RATIO = 1 << 28, 200
+"""A file that unpacks to more bytes than this, and to so many times its size, is no text that people pack."""
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -177,6 +179,11 @@ def raw_blocks(path: str | os.PathLike[str], *, block: int = BLOCK) -> Iterator[
             carry = data[size:end]
             if size:
                 position = file.tell() if file.seekable() else start + size
+                if start + size > max(BOMB, RATIO * position):
+                    problem = (
+                        f"unpacks to more than {RATIO} times its size; if that is meant, unpack it first"
+                    )
+                    raise InputError(problem, path=path)
                 yield RawBlock(data, size, start, position - told)
                 start, told = start + size, position
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import xxhash
 
 from evenrank.data import files
 from evenrank.data.blocks import ROWS, Block, batch_of, join_fields
@@ -22,7 +24,37 @@ def _open(path: str | os.PathLike[str]) -> Any:
     from pyarrow import parquet
 
     # Reading page by page keeps memory flat where a row group holds a million documents.
-    return parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20, memory_map=False)
+    return parquet.ParquetFile(
+        path, pre_buffer=False, buffer_size=1 << 20, memory_map=False, page_checksum_verification=True
+    )
+
+
+SEAL = b"evenrank.seal"
+
+
+def seal(schema: pa.Schema, rows: int, facts: str) -> dict[str, str]:
+    """What to store beside the facts about a table, so that a flipped bit in any of it is found.
+
+    Checksums of pages (``write_page_checksum=True``) tell what stands in the columns; this one tells what
+    they are called, how many rows they have, and the facts themselves.
+    """
+    said = json.dumps([[[field.name, str(field.type)] for field in schema], rows, facts])
+    return {SEAL.decode(): xxhash.xxh3_128_hexdigest(said.encode())}
+
+
+def sealed(path: str | os.PathLike[str], key: bytes) -> tuple[pa.Table, str | None]:
+    """A table of ours and the facts stored under a key, compared with all checksums that it has."""
+    from pyarrow import parquet
+
+    with files.reading(path), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        stored = file.metadata.metadata or {}
+        table = file.read(use_threads=False)
+        table.validate(full=True)
+    facts = stored[key].decode(errors="replace") if key in stored else None
+    made = seal(table.schema, len(table), facts or "")[SEAL.decode()].encode()
+    if stored.get(SEAL, made) != made:
+        raise InputError("damaged: its names or facts do not fit their checksum; make it again", path=path)
+    return table, facts
 
 
 def columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +22,8 @@ QUERY = ("query", "query_id", "qid", "topic")
 """What the column of queries may be called; the first that is there wins."""
 POPULATION = "population"
 FULL = "full"
+_ENDLESS = re.compile(r"[eE][-+]?\d{4}|.{60}", re.DOTALL)
+"""1e-999999999 is short to write, and has a billion digits as a fraction."""
 
 Path = str | os.PathLike[str]
 
@@ -146,6 +149,8 @@ def _empty(value: Any) -> bool:
 def _share(feature: str, value: Any) -> Fraction:
     # A float means the decimal that it prints as: 0.15, not 0.1499999999999999944…
     try:
+        if isinstance(value, str) and _ENDLESS.search(value.strip()):
+            raise ValueError
         share = Fraction(value if isinstance(value, int | Fraction | Decimal) else str(value).strip())
     except (ValueError, OverflowError, ZeroDivisionError):
         raise InputError(f"the target of {feature} is {show(value)}; it must be a number") from None
@@ -156,7 +161,8 @@ def _share(feature: str, value: Any) -> Fraction:
 
 def _populations(table: pl.DataFrame, path: Path | None, line: int | None) -> dict[str, float]:
     sizes = table[POPULATION].cast(pl.Float64, strict=False)
-    refuse_where(sizes.is_null(), "population is not a number", path, line)
+    good = sizes.is_finite().fill_null(False) & (sizes >= 0).fill_null(False)
+    refuse_where(~good, "population is not a number", path, line)
     return dict(zip(table["query"].to_list(), sizes.to_list(), strict=True))
 
 

@@ -67,7 +67,7 @@ def prepare(parts: Path) -> None:
 def is_whole(finished: Path, schema: pa.Schema) -> bool:
     """Can this finished tally be read to its end? A damaged one is removed."""
     try:
-        with reading(finished), pq.ParquetFile(finished) as file:
+        with reading(finished), pq.ParquetFile(finished, page_checksum_verification=True) as file:
             whole = file.schema_arrow.names == schema.names
             rows = sum(len(batch) for batch in file.iter_batches(use_threads=False))
             whole = whole and rows == file.metadata.num_rows
@@ -86,7 +86,7 @@ def resumable(
     while (part := _part(parts, done)).exists():
         try:
             with reading(part):
-                saved = pq.read_table(part, schema=schema, use_threads=False)
+                saved = pq.read_table(part, schema=schema, use_threads=False, page_checksum_verification=True)
         except InputError:  # damaged: count from here on
             break
         yield from saved.to_batches()
@@ -107,7 +107,8 @@ def _part(parts: Path, number: int) -> Path:
 def _save(batches: list[pa.RecordBatch], path: Path, schema: pa.Schema) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with writing(path) as file:
-        pq.write_table(pa.Table.from_batches(batches, schema), file, compression="lz4")
+        table = pa.Table.from_batches(batches, schema)
+        pq.write_table(table, file, compression="lz4", write_page_checksum=True)
 
 
 def forget(parts: Path) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import evenrank
+from evenrank.data import parquet
 from evenrank.data.columns import refuse_repeats, show
 from evenrank.data.files import reading, writing
 from evenrank.data.tables import Docs
@@ -218,8 +219,7 @@ def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> P
 def _read(path: str | os.PathLike[str]) -> Tally:
     """A tally from a file, its rows taken as they are."""
     facts = read_provenance(path)
-    with reading(path):
-        table = pq.read_table(path)
+    table, _ = parquet.sealed(path, _KEY)
     try:
         return Tally(_frame(table), facts)
     except InputError as error:
@@ -260,14 +260,20 @@ def write_tally(
     with (
         writing(path) as file,
         pq.ParquetWriter(
-            file, schema, compression="zstd", use_dictionary=schema.names[1:], write_statistics=False
+            file,
+            schema,
+            compression="zstd",
+            use_dictionary=schema.names[1:],
+            write_statistics=False,
+            write_page_checksum=True,
         ) as writer,
     ):
         for table in _row_groups(rows, schema):
             writer.write_table(table, row_group_size=_ROW_GROUP)
             count += len(table)
         complete = {**facts, "documents": count}
-        writer.add_key_value_metadata({_KEY.decode(): json.dumps(complete, ensure_ascii=False)})
+        said = json.dumps(complete, ensure_ascii=False)
+        writer.add_key_value_metadata({_KEY.decode(): said, **parquet.seal(schema, count, said)})
     return complete
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import re
+import struct
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -254,6 +256,51 @@ class _Reader(pickle.Unpickler):
         return None
 
 
+_PlainUnpickler: Any = pickle._Unpickler
+
+
+class _CarefulReader(_PlainUnpickler):
+    """The same in plain Python, slower: no instruction makes it reserve more memory than the file has."""
+
+    find_class = _Reader.find_class
+    persistent_load = _Reader.persistent_load
+    dispatch: ClassVar = dict(_PlainUnpickler.dispatch)
+    size = 0
+
+    def load_bytearray8(self) -> None:
+        (length,) = struct.unpack("<Q", self.read(8))
+        if length > self.size:
+            raise pickle.UnpicklingError("cut off")
+        self.append(bytearray(self.read(length)))
+
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
+
+
+def _is_greedy(content: bytes) -> bool:
+    """Might an instruction ask for a place, or a number of bytes, far beyond the file?
+
+    Two instructions of pickle reserve memory by a number in the file before they look whether it is there:
+    a far place of the memo, and a byte array. Their codes also occur in words and numbers.
+    """
+    data = np.frombuffer(content, np.uint8)
+    for code, width in ((pickle.LONG_BINPUT[0], 4), (pickle.BYTEARRAY8[0], 8)):
+        at = np.flatnonzero(data[: max(0, len(data) - width)] == code)
+        asked = np.zeros(len(at))
+        for byte in range(width):
+            asked += data[at + 1 + byte] * 256.0**byte
+        if (asked > len(content)).any():
+            return True
+    return re.search(rb"p\d{8,}\n", content) is not None  # a place of the memo, in digits
+
+
+def _unpickled(content: bytes) -> Any:
+    if not _is_greedy(content):
+        return _Reader(io.BytesIO(content)).load()
+    reader = _CarefulReader(io.BytesIO(content))
+    reader.size = len(content)
+    return reader.load()
+
+
 def read_gensim(path: str | os.PathLike[str]) -> Parsed:
     """The words and vectors of a KeyedVectors file, or of a model that holds one.
 
@@ -262,7 +309,7 @@ def read_gensim(path: str | os.PathLike[str]) -> Parsed:
     with reading(path):
         content = Path(path).read_bytes()
     try:
-        whole = _Reader(io.BytesIO(content)).load()
+        whole = _unpickled(content)
     except Exception as error:
         raise InputError(
             f"damaged, or not a file of gensim ({type(error).__name__}); {_HOW}", path=path

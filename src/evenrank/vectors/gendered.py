@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evenrank.data.files import magic, reading, writing
+from evenrank.data import parquet
+from evenrank.data.files import magic, writing
 from evenrank.errors import InputError
 from evenrank.vectors.direction import Direction, Pairs, find_direction
 from evenrank.vectors.files import load
@@ -75,7 +76,8 @@ class Genderedness:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file, ``word`` and ``g``, with the provenance inside; same table, same bytes."""
         facts = json.dumps(self.provenance, ensure_ascii=False)
-        schema = pa.schema([("word", pa.string()), ("g", pa.float32())], metadata={_KEY: facts})
+        schema = pa.schema([("word", pa.string()), ("g", pa.float32())])
+        schema = schema.with_metadata({_KEY.decode(): facts, **parquet.seal(schema, len(self), facts)})
         table = pa.Table.from_arrays([self.words, pa.array(self.values)], schema=schema)
         with writing(path) as file:
             pq.write_table(
@@ -86,6 +88,7 @@ class Genderedness:
                 compression_level=22,
                 use_dictionary=False,
                 write_statistics=False,
+                write_page_checksum=True,
                 # Sorted words share their beginnings; the bytes of a float are alike by position.
                 column_encoding={"word": "DELTA_BYTE_ARRAY", "g": "BYTE_STREAM_SPLIT"},
             )
@@ -93,8 +96,7 @@ class Genderedness:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Genderedness:
         """Read a table that :meth:`write` wrote, or any Parquet file with the columns ``word`` and ``g``."""
-        with reading(path):
-            table = pq.ParquetFile(path).read().combine_chunks()
+        table = parquet.sealed(path, _KEY)[0].combine_chunks()
         if not {"word", "g"} <= set(table.column_names) or not len(table):
             names = ", ".join(table.column_names)
             raise InputError(f"expected the columns word and g with some rows, found: {names}", path=path)
