@@ -81,7 +81,7 @@ def test_a_dataset_is_loaded_by_its_name() -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_split_is_a_part_of_the_name_and_judgements_may_be_missing() -> None:
+def test_a_split_is_a_part_of_the_name_and_judgments_may_be_missing() -> None:
     docs, _, qrels = tables.load("irds:evenrank-test", split="dev")
     assert qrels is None
     assert docs.texts(["a"]) == {"a": "about hats"}, "documents without a text say what theirs is"

@@ -65,7 +65,7 @@ def test_anything_that_looks_like_a_run_becomes_one(source: Any) -> None:
         pd.DataFrame(QRELS, columns=["qid", "docno", "label"]).astype({"label": float}),
     ],
 )
-def test_anything_that_looks_like_judgements_becomes_them(source: Any) -> None:
+def test_anything_that_looks_like_judgments_becomes_them(source: Any) -> None:
     qrels = tables.qrels(source)
     assert qrels.schema == tables.QRELS_SCHEMA
     assert qrels.rows() == QRELS
@@ -264,7 +264,7 @@ def test_a_folder_is_loaded(tmp_path: Path) -> None:
     assert len(qrels) == 1
 
 
-def test_a_folder_need_not_have_judgements(tmp_path: Path) -> None:
+def test_a_folder_need_not_have_judgments(tmp_path: Path) -> None:
     assert tables.load(str(folder(tmp_path, "docs.tsv", "queries.tsv"))).qrels is None
 
 

@@ -1,4 +1,4 @@
-"""Runs and judgements as TREC writes them: what is legal is read, what is not is named."""
+"""Runs and judgments as TREC writes them: what is legal is read, what is not is named."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_ranks_that_are_trusted_must_be_whole_and_unique(rank: str, message: str
         "q1 0 d1 +1\n001 Q0 007 -02\n\n",
     ],
 )
-def test_legal_judgements_are_read(content: str, tmp_path: Path) -> None:
+def test_legal_judgments_are_read(content: str, tmp_path: Path) -> None:
     assert tables.qrels(write(tmp_path, content)).rows() == [("q1", "d1", 1), ("001", "007", -2)]
 
 
@@ -151,7 +151,7 @@ def test_legal_judgements_are_read(content: str, tmp_path: Path) -> None:
         ("", ": the file is empty"),
     ],
 )
-def test_a_bad_line_of_judgements_is_named(content: str, message: str, tmp_path: Path) -> None:
+def test_a_bad_line_of_judgments_is_named(content: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, content)
     with pytest.raises(InputError, match=f"^{path}{message}"):
         tables.qrels(path)

@@ -34,7 +34,7 @@ def test_the_random_ranker_shuffles_what_was_judged_the_same_way_for_a_seed() ->
     assert set(first["doc_id"]) == set(judged["q1"])
 
 
-def test_they_need_judgements() -> None:
+def test_they_need_judgments() -> None:
     for name in ("perfect", "random"):
         with pytest.raises(er.InputError, match=f"{name} needs the setting qrels"):
             make(name)

@@ -69,7 +69,7 @@ def test_settings_and_depth_reach_the_ranker(place: Path) -> None:
     assert (place / "set.run").read_text().splitlines()[0].endswith(" mine")
 
 
-def test_perfect_and_random_need_judgements_and_no_index(place: Path) -> None:
+def test_perfect_and_random_need_judgments_and_no_index(place: Path) -> None:
     for name in ("perfect", "random"):
         evenrank(
             "search", "--ranker", name, "--qrels", place / "qrels.txt",

@@ -13,6 +13,7 @@ from evenrank.measures.base import good, is_bias, leans
 from evenrank.measures.measurements import Measurement
 from evenrank.measures.reinforcement import Reinforcement
 from evenrank.show import numbers
+from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
     from evenrank.auditing.result import Audit
@@ -88,16 +89,16 @@ def headline(audit: Audit) -> str:
         who = "this run" if len(rows) == 1 else "any run"
         return f"No clear lean toward {against} or {of} words in the {where} of {who}."
     if len(rows) == 1:
-        return f"The {where} of {rows[0].run} lean {leaning[0]}."
+        return f"The {where} of {rows[0].run} lean {toward(leaning[0])}."
     if len(leaning) == len(rows) and len(set(leaning)) == 1:
         every = "Both" if len(rows) == 2 else f"All {len(rows)}"
-        return f"{every} runs lean {leaning[0]} in their {where}."
+        return f"{every} runs lean {toward(leaning[0])} in their {where}."
     parts: list[str] = []
     for group in dict.fromkeys(leaning):
         names = [run for run, one in sides.items() if one == group]
         one = len(names) == 1
         place = f" in {'its' if one else 'their'} {where}" if not parts else ""
-        parts.append(f"{_counted(names, len(rows))} {'leans' if one else 'lean'} {group}{place}")
+        parts.append(f"{_counted(names, len(rows))} {'leans' if one else 'lean'} {toward(group)}{place}")
     rest = [run for run, one in sides.items() if one is None]
     if rest:
         parts.append(f"{_counted(rest, len(rows))} {'shows' if len(rest) == 1 else 'show'} no clear lean")
@@ -176,7 +177,7 @@ def _offered(m: Measurement, audit: Audit) -> list[Finding]:
             clear = offered.low > 0 or offered.high < 0
             more = of if offered.difference > 0 else against
             text = (
-                f"{what}; the ranking leans more {more} than they do, {change}."
+                f"{what}; the ranking leans more {toward(more)} than they do, {change}."
                 if clear
                 else f"{what}; the ranking differs from them {change}, which may be chance."
             )
@@ -273,7 +274,7 @@ def _changed(compared: Compared, audit: Audit) -> str:
     if stands == "other":
         if leans(measure):
             of, against = measure.pair(audit.groups)
-            return f"leans more {of if (compared.comparison.difference or 0) > 0 else against} than"
+            return f"leans more {toward(of if (compared.comparison.difference or 0) > 0 else against)} than"
         return "differs from"
     better_word, worse_word = ("more effective", "less effective")
     if is_bias(measure):

@@ -98,7 +98,7 @@ def pool_command(
     if (docs is None) == (tally is None):
         raise InputError("give either --docs or --tally")
     runs = parse_runs([*(files or []), *(run or [])])
-    with progress_bar("counting") as progress:
+    with progress_bar("counting", unit="bytes") as progress:
         measured = measure_runs(
             runs,
             [by],

@@ -103,7 +103,7 @@ def audit_command(
     runs = parse_runs([*files, *(run or [])])
     for folder in (output, charts):
         _check_folder(folder)
-    with progress_bar("counting") as progress:
+    with progress_bar("counting", unit="bytes") as progress:
         found = audit(
             runs,
             measures or None,

@@ -44,7 +44,7 @@ def classify_command(
     """
     from evenrank.queries.classifier import classify
 
-    with progress_bar("labelling", counted=True) as progress:
+    with progress_bar("labelling", unit="queries") as progress:
         found = classify(queries, model, min_confidence=min_confidence, explain=explain, progress=progress)
     deliver(_tsv(found), output)
     counts = found["label"].value_counts(sort=True).iter_rows()
@@ -103,7 +103,7 @@ def classify_train_command(
         note(f"{queries.left_out:,} queries left out: empty, or of other or multiple genders")
     found = None
     if cv:
-        with progress_bar("cross-validating", counted=True) as progress:
+        with progress_bar("cross-validating", unit="folds") as progress:
             found = crossvalidate(
                 make, queries.texts, queries.labels, folds=cv, seeds=range(seeds), progress=progress
             )
@@ -111,7 +111,7 @@ def classify_train_command(
         interval = "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
         scores = ", ".join(f"{label} {score:.3f}" for label, score in found.f1.items())
         note(f"accuracy {found.accuracy.value:.3f}{interval}; F1 {scores}; calibration error {found.ece:.3f}")
-    with progress_bar("training", counted=True) as progress:
+    with progress_bar("training", unit="steps") as progress:
         trained = make().fit(queries.texts, queries.labels, seed=seed, progress=progress)
     trained.save(output)
     write_card(output, trained, found, left_out=queries.left_out)

@@ -45,7 +45,7 @@ def tally_command(
     from evenrank.text.tally import tally_to_file
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
-    with progress_bar("counting") as progress:
+    with progress_bar("counting", unit="bytes") as progress:
         made = tally_to_file(
             source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache
         )

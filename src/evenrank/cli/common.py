@@ -105,10 +105,10 @@ def parse_runs(given: Iterable[str]) -> dict[str, str]:
 
 
 @contextmanager
-def progress_bar(what: str, *, counted: bool = False) -> Iterator[Callable[[int, int | None], None] | None]:
+def progress_bar(what: str, *, unit: str) -> Iterator[Callable[[int, int | None], None] | None]:
     """A bar on stderr, if that is a terminal; it goes away when the work is done.
 
-    It shows bytes and bytes a second, or, if things are `counted`, how many of how many.
+    `unit` is what is counted: `queries`, `words`, …; `bytes` are shown as sizes, with their speed.
     """
     if not sys.stderr.isatty():
         yield None
@@ -118,7 +118,8 @@ def progress_bar(what: str, *, counted: bool = False) -> Iterator[Callable[[int,
     from rich.progress import TimeRemainingColumn as Remaining
     from rich.progress import TransferSpeedColumn as Speed
 
-    amount = (MofNCompleteColumn(),) if counted else (DownloadColumn(), Speed())
+    counted = (MofNCompleteColumn(), TextColumn(unit.replace("[", r"\[")))
+    amount = (DownloadColumn(), Speed()) if unit == "bytes" else counted
     columns = (TextColumn("{task.description}"), BarColumn(), *amount, Remaining())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
@@ -143,7 +144,7 @@ def coloured(
     from evenrank.measures.sources import colour
 
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
-    with progress_bar("counting") as progress:
+    with progress_bar("counting", unit="bytes") as progress:
         return colour(tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress)
 
 

@@ -53,7 +53,7 @@ def _table(story: Story) -> str:
         rows.append(
             [run, number(bias.value), between, number(bias.summary.abs, ".3f"), number(useful.value, ".3f")]
         )
-    return render_grid(Format.table, ["run", "ARaB@10", "95% interval", "mean size", "nDCG@10"], rows)
+    return render_grid(Format.table, ["run", "ARaB@10", "95% interval", "abs(ARaB@10)", "nDCG@10"], rows)
 
 
 def _lines(story: Story, folder: Path) -> Iterator[str]:

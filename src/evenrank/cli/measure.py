@@ -87,7 +87,7 @@ def measure_command(
     files, wanted = split_runs(measures)
     runs = parse_runs([*files, *(run or [])])
     conditions = [parse_condition(text) for text in fail_if or []]
-    with progress_bar("counting") as progress:
+    with progress_bar("counting", unit="bytes") as progress:
         measured = measure(
             runs,
             [*wanted, *(condition.subject for condition in conditions)],

@@ -92,7 +92,7 @@ def constrain_command(
         if tally is None and docs is None
         else coloured(tally, docs, lexicon, tokenizer, fields=fields, id_field=id_field)
     )
-    with progress_bar("re-ranking", counted=True) as progress:
+    with progress_bar("re-ranking", unit="rounds" if mode.value == "mean" else "queries") as progress:
         fair = constrain(
             run,
             counted,
@@ -129,7 +129,7 @@ def summary(fair: Constrained) -> str:
             before, after = abs(before), abs(after)
         if len(after):
             mean = f"{before.mean():.4f} → {after.mean():.4f}"
-            lines.append(f"{text}: mean {'size' if condition.absolute else 'value'} {mean}")
+            lines.append(f"{text}: mean of {condition.subject} {mean}")
     lines.append(f"utility given up: {facts['mean_loss']:.2%} (mean over {queries:,} queries)")
     if facts["mode"] == "mean":
         if facts["outcome"] == "infeasible":

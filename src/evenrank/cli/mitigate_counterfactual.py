@@ -70,7 +70,7 @@ def counterfactual_command(
     named = ranker or ["bm25"]
     if len(set(named)) < len(named):
         raise InputError("a ranker is given twice")
-    with progress_bar("ranking", counted=True) as progress:
+    with progress_bar("ranking", unit="rankers") as progress:
         found = counterfactual(
             tables.docs(docs, fields=split_names(fields), id_field=id_field),
             queries,

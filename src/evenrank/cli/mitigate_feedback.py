@@ -110,7 +110,7 @@ def feedback_command(
 
     ranker = ranker.removesuffix("+rm3")
     settings = parse_settings(ranker, setting or [])
-    with progress_bar("feedback", counted=True) as progress:
+    with progress_bar("feedback", unit="settings") as progress:
         swept = feedback(
             index,
             queries,

@@ -53,7 +53,7 @@ def swap_command(
         note(f"{write_queries(mirrored, output, form=form.value):,} queries: {output}")
         return
     source = tables.docs(docs, fields=split_names(fields), id_field=id_field)
-    with progress_bar("mirroring") as progress:
+    with progress_bar("mirroring", unit="bytes") as progress:
         turned = swap(source, names=not no_names, lexicon=words)
         count = write_docs(turned, output, form=form.value, progress=progress)
     note(f"{count:,} documents: {output}")

@@ -77,7 +77,7 @@ def sweep_command(
     if (tally is None) == (docs is None):
         raise InputError("give either --tally or --docs")
     counted = coloured(tally, docs, lexicon, tokenizer, fields=fields, id_field=id_field)
-    with progress_bar("sweeping", counted=True) as progress:
+    with progress_bar("sweeping", unit="settings") as progress:
         found = sweep(
             run,
             counted,

@@ -136,7 +136,7 @@ def _watch(
 def _seen(watch: Watch, known: bool) -> Observation:
     from evenrank.server.monitor import observe
 
-    with progress_bar("asking", counted=True) as progress:
+    with progress_bar("asking", unit="queries") as progress:
         return observe(watch, progress=progress, known=known)
 
 

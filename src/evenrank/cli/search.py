@@ -45,7 +45,7 @@ def index_command(
     from evenrank.rankers.index.building import index
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
-    with progress_bar("indexing") as progress:
+    with progress_bar("indexing", unit="bytes") as progress:
         made = index(
             source,
             output,
@@ -74,7 +74,7 @@ def search_command(
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the ranker: k1=0.6; repeatable."),
     ] = None,
     qrels: Annotated[
-        str | None, typer.Option(metavar="QR", help="Judgements, for the rankers perfect and random.")
+        str | None, typer.Option(metavar="QR", help="Judgments, for the rankers perfect and random.")
     ] = None,
     lexicon: Annotated[
         str | None, typer.Option(metavar="L", help="Words of each group, for bias-aware feedback.")
@@ -116,7 +116,8 @@ def search_command(
     asked = tables.queries(queries)
     searched = Index.open(index, verify=True) if index is not None and verify else engine or index
     made = ranker_for(searched, ranker, **chosen)
-    with progress_bar("searching", counted=True) as progress:
+    encodes = ranker.startswith(("dense", "w2v"))  # the documents first, where that is not yet done
+    with progress_bar("searching", unit="documents, then queries" if encodes else "queries") as progress:
         run = made.rank(asked, depth=depth, progress=progress)
     if run.is_empty():
         raise InputError(

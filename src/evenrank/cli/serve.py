@@ -81,7 +81,7 @@ def _index(path: Path | None, docs: str | None, stack: ExitStack) -> Index:
     if path is not None:
         return Index.open(path)
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="evenrank-"))
-    with progress_bar("indexing") as progress:
+    with progress_bar("indexing", unit="bytes") as progress:
         return index(docs, Path(folder) / "index", progress=progress)
 
 

@@ -136,7 +136,7 @@ def train_command(
     from evenrank.vectors import train
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
-    with progress_bar("training") as progress:
+    with progress_bar("training", unit="bytes") as progress:
         made = train(
             source,
             method=method.value,
@@ -177,11 +177,11 @@ def distil_command(
     if like is not None:
         chosen = load(like).words
     elif docs is not None:
-        with progress_bar("reading") as progress:
+        with progress_bar("reading", unit="bytes") as progress:
             chosen = vocabulary(docs, min_count=min_count, progress=progress)
     else:
         chosen = read_words(str(words))
-    with progress_bar("encoding words", counted=True) as progress:
+    with progress_bar("encoding words", unit="words") as progress:
         made = distil(chosen, model=model, progress=progress)
     _save(made, output)
 

@@ -140,7 +140,7 @@ def queries(x: Any) -> pl.DataFrame:
 
 
 def qrels(x: Any) -> pl.DataFrame:
-    """The judgements: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
+    """The judgments: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
 
     ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; Parquet), a frame, a dict
     ``{query_id: {doc_id: relevance}}``, rows, or an ir_datasets dataset.
@@ -339,12 +339,12 @@ def pair_scores(x: Any) -> pl.DataFrame:
 
 
 def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> Dataset:
-    """The collection, queries and judgements of a folder or an ir_datasets dataset.
+    """The collection, queries and judgments of a folder or an ir_datasets dataset.
 
     A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. Where there are several
     (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them.
     ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. Without
-    judgements ``qrels`` is None.
+    judgments ``qrels`` is None.
     """
     refuse_after_fork()
     if irds.is_name(source) or irds.is_dataset(source):
@@ -409,7 +409,7 @@ def perfect(x: Any) -> pl.DataFrame:
 def random_run(x: Any, *, seed: int = 0) -> pl.DataFrame:
     """The judged documents of each query in random order: what a ranker that knows nothing would do.
 
-    ``x`` is anything :func:`qrels` takes. The same judgements and seed give the same run, whatever the
+    ``x`` is anything :func:`qrels` takes. The same judgments and seed give the same run, whatever the
     order of the rows.
     """
     judged = qrels(x)

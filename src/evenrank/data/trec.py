@@ -1,4 +1,4 @@
-"""Runs and judgements as TREC writes them: columns separated by spaces or tabs."""
+"""Runs and judgments as TREC writes them: columns separated by spaces or tabs."""
 
 from __future__ import annotations
 

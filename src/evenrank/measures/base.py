@@ -17,6 +17,7 @@ from evenrank import stats
 from evenrank.errors import InputError, nearest
 from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.summary import Bootstrap, Change, Summary
+from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
     from evenrank.measures.measurements import Measurement
@@ -302,7 +303,7 @@ def direction(measure: Measure, groups: tuple[str, ...] = ()) -> str:
     """How to read sign and size, in a few words."""
     if leans(measure) and len(groups) >= 2:
         of, against = measure.pair(groups)
-        return f"above 0 leans {of}, below 0 {against}"
+        return f"above 0 leans {toward(of)}, below 0 {toward(against)}"
     if not isinstance(measure, BiasMeasure):
         return "higher is better"
     return measure.READING or _DIRECTION[good(measure)]

@@ -70,7 +70,7 @@ def feedback(
     index
         An index with stored text, or its path.
     queries, qrels
-        What is asked; and judgements, without which only bias is measured.
+        What is asked; and judgments, without which only bias is measured.
     ranker
         The two searches: ``bm25`` or ``qld``; its settings (``k1=0.6``) may follow.
     lambdas

@@ -58,7 +58,7 @@ class Judged:
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
     ) -> pl.DataFrame:
-        """The lists of those of the queries that have judgements, in the order of the queries."""
+        """The lists of those of the queries that have judgments, in the order of the queries."""
         check_depth(depth)
         kept = self._run.filter(pl.col("rank") <= depth)
         return queries.select("query_id").join(kept, on="query_id", maintain_order="left_right")

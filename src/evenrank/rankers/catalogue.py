@@ -61,7 +61,7 @@ def is_engine(where: object) -> bool:
 
 
 def needs_index(name: str) -> bool:
-    """Does this ranker search an index? ``perfect`` and ``random`` are made from judgements."""
+    """Does this ranker search an index? ``perfect`` and ``random`` are made from judgments."""
     return _entry(name).indexed
 
 

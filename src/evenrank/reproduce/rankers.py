@@ -61,7 +61,7 @@ def compare_rankers(
     Parameters
     ----------
     data
-        What :func:`evenrank.load` returns; it must have judgements.
+        What :func:`evenrank.load` returns; it must have judgments.
     index
         An index of the documents, or where to make one.
     vectors
@@ -74,7 +74,7 @@ def compare_rankers(
         Called with the label of each ranker as its turn comes.
     """
     if data.qrels is None:
-        raise InputError("the rankers are compared by judgements; the collection has none")
+        raise InputError("the rankers are compared by judgments; the collection has none")
     if not isinstance(index, Index):
         index = Index.open(index) if os.path.isdir(index) else build(data.docs, index)  # noqa: PTH112
     if index.docs.fingerprint() != data.docs.fingerprint():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evenrank.show.numbers import toward
+
 NEAR, CLEAR, STRONG = 0.05, 0.3, 0.8
 """Sizes of ARaB (of logarithms of counts) below which a list is called near balance, slightly leaning,
 leaning; above the last, strongly leaning. One list is no sample: these are words for sizes, no tests."""
@@ -25,7 +27,7 @@ def lean(value: float | None, of: str, against: str) -> str:
         return "near balance"
     size = abs(value)
     how = "leans slightly" if size < CLEAR else "leans" if size < STRONG else "leans strongly"
-    return f"{how} {to}"
+    return f"{how} {toward(to)}"
 
 
 def verdict(

@@ -129,5 +129,10 @@ def few(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more:,} more"
 
 
+def toward(group: str) -> str:
+    """What comes after `leans`: `male`, but `toward libraries`."""
+    return group if group in ("female", "male") else f"toward {group}"
+
+
 def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -85,6 +85,7 @@ def render(audit: Audit, **more: Any) -> str:
         "few": numbers.few,
         "minus": minus,
         "level": _level,
+        "toward": numbers.toward,
         "mirrored": numbers.mirrored,
         "upper_first": numbers.upper_first,
     }

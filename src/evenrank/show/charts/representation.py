@@ -102,7 +102,7 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
             rows = list(shown.histogram(group).items())
             counts = pl.DataFrame(rows, schema=["bias", "queries"], orient="row")
             mean, size, queries = summary["MB"], summary["MAB"], summary["queries"]
-            says = f"Mean {mean:+.3f}, mean size {size:.3f}, over {queries:,} queries."
+            says = f"Mean {mean:+.3f}, mean of absolute values {size:.3f}, over {queries:,} queries."
             name = f"{slug(run)}-{slug(group)}-{len(found)}"
             found.append(
                 Figure(

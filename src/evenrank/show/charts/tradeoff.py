@@ -50,7 +50,7 @@ def tradeoff_scatter(frame: pl.DataFrame, *, bias: str = "bias", utility: str = 
     base = alt.Chart(found)
     x = alt.X(
         "size:Q",
-        title=f"{bias}, size (less is fairer)",
+        title=f"|{bias}| (lower is fairer)",
         axis=alt.Axis(grid=True, tickCount=6),
         scale=alt.Scale(zero=True),
     )
