@@ -85,7 +85,7 @@ def rerank_command(
 
         note(estimate(candidates(table, opened, asked, depth=depth)))
         _agreed(yes)
-    with progress_bar("re-ranking", counted=True) as progress:
+    with progress_bar("re-ranking", unit="documents") as progress:
         found = rerank(
             made,
             table,

@@ -93,7 +93,7 @@ def train_command(
     against: Any = negatives
     if negatives is not None and negatives.isdigit():
         against = int(negatives)
-    with progress_bar("training", counted=True) as progress:
+    with progress_bar("training", unit="steps") as progress:
         found = train_ranker(
             ranker.value,
             open_docs(docs, fields=split_names(fields)),
