@@ -42,13 +42,13 @@ def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
     engines = lines["engine"].unique(maintain_order=True).to_list()
     x = alt.X(
         "x:Q",
-        title="query: female ←  genderedness  → male",
+        title=f"query: {_ends(points['x'])}",
         axis=alt.Axis(grid=False, tickCount=6),
         scale=alt.Scale(nice=True),
     )
     y = alt.Y(
         "y:Q",
-        title="results: female ← genderedness → male",
+        title=f"results: {_ends(points['y'])}",
         scale=alt.Scale(zero=False, nice=True),
         axis=alt.Axis(tickCount=6),
     )
@@ -86,6 +86,17 @@ def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
     )
     lines_at_zero = [zero_line(axis) for axis in ("x", "y") if _crosses(points[axis])]
     return finished(alt.layer(*lines_at_zero, dots, fits), height=300)
+
+
+def _ends(values: pl.Series) -> str:
+    """What both ends of an axis mean; where all values lean one way, the other end is only less of it."""
+    low, high = values.min(), values.max()
+    left, right = "female", "male"
+    if isinstance(low, float) and low > 0:
+        left, right = "least male", "most male"
+    elif isinstance(high, float) and high < 0:
+        left, right = "most female", "least female"
+    return f"{left} ← genderedness → {right}"
 
 
 def _crosses(values: pl.Series) -> bool:
