@@ -16,11 +16,13 @@ import evenrank as er
 from evenrank import demo, stats
 from evenrank.errors import InputError
 from evenrank.mitigate.expanded_queries import expanded_queries, gendered_terms, term_groups, write_expanded
-from evenrank.mitigate.feedback_charts import query_chart, save, strength_chart
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.mitigate.side_by_side import side_by_side
 from evenrank.rankers import make
 from evenrank.rankers.index.building import index as build
+from evenrank.show.charts.feedback import query_chart, strength_chart
+from evenrank.show.charts.theme import configuration
+from evenrank.show.exporting import write_chart
 
 # Weight and number of biased terms: thesis, Table 4.3, Robust04, ARaB (it prints 65 where its data has 64).
 PUBLISHED = {"rm3": (64, 3.84), "bias-aware": (49, 2.72)}
@@ -214,15 +216,22 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path) -> None:
 @pytest.mark.parametrize("form", ["svg", "png", "html"])
 def test_charts_are_drawn_without_a_network(swept: FeedbackSweep, form: str, tmp_path: Path) -> None:
     for name, chart in (("strength", strength_chart(swept)), ("queries", query_chart(swept))):
-        save(chart, tmp_path / f"{name}.{form}")
+        write_chart(chart, tmp_path / f"{name}.{form}")
         content = (tmp_path / f"{name}.{form}").read_bytes()
         assert len(content) > 1000
         assert b'src="http' not in content
 
 
+def test_charts_of_feedback_have_the_colours_of_all_charts(swept: FeedbackSweep) -> None:
+    for chart in (strength_chart(swept), query_chart(swept)):
+        spec = chart.to_dict()
+        assert spec["config"]["font"] == configuration()["font"]
+        assert "#" not in str({key: value for key, value in spec.items() if key not in ("config", "$schema")})
+
+
 def test_a_chart_of_an_unknown_kind_is_refused(swept: FeedbackSweep, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.svg"):
-        save(query_chart(swept), tmp_path / "chart.bmp")
+        write_chart(query_chart(swept), tmp_path / "chart.bmp")
 
 
 def test_a_setting_without_a_value_is_refused_in_one_line(folder: Path) -> None:

@@ -208,17 +208,18 @@ def _whole(text: str, option: str) -> list[int]:
 
 
 def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries: Path | None) -> None:
-    from evenrank.mitigate import feedback_charts
+    from evenrank.show.charts.feedback import query_chart, strength_chart
+    from evenrank.show.exporting import write_chart
 
     if chart is not None:
-        feedback_charts.save(feedback_charts.strength_chart(swept), chart)
+        write_chart(strength_chart(swept), chart)
     if queries is not None:
         strength = swept.shown(show)
         if strength is None:
             raise InputError("--query-chart compares a λ above 0 with λ = 0; name one with --lambdas")
         measures = [effect.measure for effect in swept.steps[0].effects]
         first = next((m for m in measures if getattr(m, "SIGNED", False)), measures[0])
-        feedback_charts.save(feedback_charts.query_chart(swept, first, lambda_=strength), queries)
+        write_chart(query_chart(swept, first, lambda_=strength), queries)
 
 
 def _write_runs(swept: FeedbackSweep, folder: Path) -> None:

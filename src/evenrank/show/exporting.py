@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,20 @@ def write_sheet(figures: Sequence[Figure], path: str | PathLike[str]) -> Path:
         color="independent"
     )
     return _write(target, converted(sheet.to_dict(), form))
+
+
+def write_chart(chart: Any, path: str | PathLike[str]) -> Path:
+    """Write one chart, in the form that its ending names; as HTML it needs no network."""
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
+    known = (*FORMATS, "html", "json")
+    if form not in known:
+        raise InputError(f"a chart ends in .{', .'.join(known)}, not {target.name!r}", path=target)
+    if form in FORMATS:
+        return _write(target, converted(chart.to_dict(), form))
+    text = StringIO()
+    chart.save(text, format=form, **({"inline": True} if form == "html" else {}))
+    return _write(target, text.getvalue().encode())
 
 
 def drawn(figure: Figure, form: str) -> bytes:
