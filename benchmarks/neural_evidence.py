@@ -133,8 +133,12 @@ def collection(name: str) -> Any:
     """Training and test part of a collection, its index and first-stage run of the test queries."""
     folder = data() / name
     train, test = er.load(folder, split="train"), er.load(folder, split="test")
+    from evenrank.rankers.neural.saved import text_hashes
     from evenrank.training.trainer import own_index
 
+    # Some questions were asked twice, and stand in both parts: the test is on the others.
+    seen = np.isin(text_hashes(test.queries["text"]), text_hashes(train.queries["text"]))
+    test = test._replace(queries=test.queries.filter(pl.Series(~seen)))
     index = own_index(test.docs)
     first = er.search(index, test.queries, depth=DEPTH)
     return train, test, index, first
@@ -269,30 +273,55 @@ def measured(name: str, run: pl.DataFrame) -> dict[str, Any]:
 
 
 def mirrored(system: str) -> dict[str, Any]:
-    """Which gender a ranker puts first among four passages, two of each: as they are, and all swapped.
+    """Which gender a ranker puts first among the four passages of a question, two about women, two about men.
 
-    Half the sum of the two is what the ranker prefers, half the difference what the texts bring.
+    They are ranked as they are, and with all genders swapped. Half the sum of the two ARaB@4 is what the
+    ranker prefers, half the difference what the texts bring.
     """
-    folder = data() / "genderbias-qa"
-    loaded = er.load(folder)
-    groups = dict(tables.queries(folder / "labels.tsv").iter_rows())
-    swapped = er.swap(loaded.docs)
-    values = {}
-    for side, docs in (("as they are", loaded.docs), ("swapped", swapped)):
-        run = _qa_run(system, docs, loaded.queries)
-        lean = (
-            {"female": "male", "male": "female"} if side == "swapped" else {g: g for g in ("female", "male")}
-        )
-        values[side] = _lean(run, groups, lean)
-    return values
+    from evenrank.stats.intervals import mean_interval
+
+    loaded = er.load(data() / "genderbias-qa")
+    values: dict[str, dict[str, float]] = {}
+    for side, docs in (("as they are", loaded.docs), ("swapped", er.swap(loaded.docs))):
+        texts = tables.docs(docs.frame())
+        run = _own_passages(system, texts, loaded)
+        values[side] = er.measure(run, [er.ARaB @ 4], tally=er.tally(texts), confidence=None)[
+            er.ARaB @ 4
+        ].per_query()
+    queries = sorted(values["as they are"].keys() & values["swapped"].keys())
+    plain, mirror = (np.array([values[side][query] for query in queries]) for side in values)
+    found: dict[str, Any] = {"queries": len(queries)}
+    for name, numbers in (
+        ("raw", plain),
+        ("raw, swapped", mirror),
+        ("preference", (plain + mirror) / 2),
+        ("content", (plain - mirror) / 2),
+    ):
+        interval = mean_interval(numbers)
+        found[name] = {"value": interval.value, "low": interval.low, "high": interval.high}
+    return found
 
 
-def _lean(run: pl.DataFrame, groups: dict[str, str], name: dict[str, str]) -> dict[str, float]:
-    raise NotImplementedError
+def _own_passages(system: str, docs: Any, loaded: Any) -> pl.DataFrame:
+    """The four passages of each question in the order of a ranker."""
+    from evenrank.training.trainer import own_index
 
-
-def _qa_run(system: str, docs: Any, queries: pl.DataFrame) -> pl.DataFrame:
-    raise NotImplementedError
+    index = own_index(docs)
+    kind = system.partition(",")[0]
+    lexical = kind if kind in ("bm25", "qld") else "bm25"
+    ranked = er.search(index, loaded.queries, ranker=lexical, depth=index.documents)
+    own = loaded.qrels.select("query_id", "doc_id")
+    first = own.join(ranked, on=["query_id", "doc_id"], how="left").with_columns(
+        pl.col("score").fill_null(0.0)
+    )
+    first = tables.run(first.select("query_id", "doc_id", "score"))
+    if kind in ("bm25", "qld"):
+        return first
+    model: Any = {"bi-encoder": "bi-encoder", "hybrid": "hybrid", "language model": "llm"}.get(kind)
+    settings: dict[str, Any] = {"weight": _weight("squad")} if kind == "hybrid" else {}
+    if model is None:
+        model = trained(Unit("squad", system, 0))[0]
+    return er.rerank(model, first, docs, loaded.queries, depth=4, **settings)
 
 
 def main(arguments: list[str]) -> int:
@@ -306,7 +335,7 @@ def main(arguments: list[str]) -> int:
                 continue
             try:
                 content = run_unit(unit)
-            except Exception as error:
+            except Exception as error:  # the others are worth having
                 print(f"{unit.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 continue
             rr = content.get("measures", {}).get("RR@10", {}).get("value")

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
@@ -194,7 +195,7 @@ def train_prepared(
         "facts": {"seed": seed, "first stage": ready.first_stage, "collection": ready.collection},
     }
     checkpoint = target.with_name(f".{target.name}.training")
-    data = {**config, "data": _content(found), "vectors": _vector_facts(vectors)}
+    data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
     reranker, files, history = _fit(
         kind, model_settings, recipe, found, vectors, seed, checkpoint, data, config, say, progress
     )

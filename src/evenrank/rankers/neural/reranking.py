@@ -13,6 +13,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Ranker, check_depth
 from evenrank.rankers.index import Index
 from evenrank.rankers.neural.candidates import candidates
+from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
 
 if TYPE_CHECKING:
     from evenrank.rankers.neural.rerankers import Reranker
@@ -55,7 +56,8 @@ def rerank(
     allow_training_queries
         Re-rank also for queries that the model was trained on.
     settings
-        For models by name: ``weight``, ``batch``, ``max_length``, and those of a language model.
+        ``backend`` for transformers (torch, onnx, onnx-int8); for models by name also ``weight``, ``batch``,
+        ``max_length``, and those of a language model.
 
     Returns
     -------
@@ -90,9 +92,7 @@ def make_reranker(
         made: Reranker = model
         return made
     if is_ranker(model):
-        if settings:
-            raise InputError(f"a trained model has no setting {next(iter(settings))!r}")
-        opened = open_ranker(model)
+        opened = open_ranker(model, **_known("a trained model", settings, ("backend",)))
         if queries is not None:
             opened.refuse_seen(queries)
         return opened.hybrid() if hybrid else opened.reranker
@@ -116,11 +116,15 @@ def make_reranker(
 
         if not checkpoint:
             raise InputError("a cross-encoder has to be trained, or named: --model cross-encoder:CHECKPOINT")
-        known = _known(name, settings, ("batch", "max_length"))
+        known = _known(name, settings, ("batch", "max_length", "backend"))
         found = find_model(checkpoint)
         opened_model = open_cross_encoder(
             found.place, max_length=known.get("max_length"), local=found.source != "hub"
         )
+        backend = known.get("backend", "torch")
+        check_backend(backend)
+        if backend != "torch":
+            opened_model = OnnxModel(opened_model, found.fingerprint() or found.name, backend)
         return rerankers.CrossEncoderReranker(
             opened_model, batch=known.get("batch", 64), facts={"model": found.describe()}
         )
@@ -202,6 +206,7 @@ def trained(
     candidates: int = 100,
     hybrid: bool = False,
     keep_rest: bool = True,
+    backend: Backend = "torch",
     allow_training_queries: bool = False,
 ) -> Ranker:
     """A trained model as a ranker on an index.
@@ -221,6 +226,8 @@ def trained(
         Add the first-stage score with the weight that was chosen in training.
     keep_rest
         Let the other documents of the first stage follow.
+    backend
+        For transformers: ``torch``, ``onnx`` or ``onnx-int8``.
     allow_training_queries
         Answer also queries that the model was trained on.
     """
@@ -229,7 +236,7 @@ def trained(
 
     check_depth(candidates)
     index.docs  # noqa: B018  says at once if there is no text
-    opened = open_ranker(model)
+    opened = open_ranker(model, backend=backend)
     inner = opened.hybrid() if hybrid else opened.reranker
     guarded = _Guarded(opened, inner, allowed=allow_training_queries)
     if opened.kind == "bi-encoder" and first is None and not hybrid:

@@ -30,6 +30,7 @@ import xxhash
 from evenrank.data.files import one_line
 from evenrank.data.model_files import HEADER, is_model, packed, read_model, write_model
 from evenrank.errors import InputError
+from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
 from evenrank.rankers.neural.rerankers import (
     INTERACTION,
     KINDS,
@@ -126,16 +127,24 @@ def save_ranker(
     write_model(path, kind, facts, content)
 
 
-def open_ranker(path: str | os.PathLike[str]) -> SavedRanker:
-    """A trained ranker out of its folder, after every byte of it was checked."""
+def open_ranker(path: str | os.PathLike[str], *, backend: Backend = "torch") -> SavedRanker:
+    """A trained ranker out of its folder, after every byte of it was checked.
+
+    `backend` is for transformers: ``torch``, ``onnx`` or ``onnx-int8``.
+    """
     saved = read_model(path)
+    check_backend(backend)
+    if backend != "torch" and saved.kind not in ("cross-encoder", "bi-encoder"):
+        raise InputError(
+            f"{saved.kind} is computed by torch; backend {backend} is for transformers", path=path
+        )
     if saved.kind not in KINDS:
         raise InputError(f"this is a {saved.kind} model, not a ranker", path=path)
     _require_torch()
     try:
         config = json.loads(saved.files[_CONFIG])
         metrics = json.loads(saved.files[_METRICS])
-        reranker = _opened(saved.kind, config, saved.files, Path(path))
+        reranker = _opened(saved.kind, config, saved.files, Path(path), backend)
         trained = saved.arrays(_TRAINED)
     except InputError as error:
         raise error if error.path else InputError(error.message, path=path) from None
@@ -146,7 +155,9 @@ def open_ranker(path: str | os.PathLike[str]) -> SavedRanker:
     )
 
 
-def _opened(kind: str, config: Mapping[str, Any], files: Mapping[str, bytes], path: Path) -> Reranker:
+def _opened(
+    kind: str, config: Mapping[str, Any], files: Mapping[str, bytes], path: Path, backend: Backend
+) -> Reranker:
     if kind in INTERACTION:
         return WordReranker.opened(kind, config, files)
     if kind == "head":
@@ -156,10 +167,13 @@ def _opened(kind: str, config: Mapping[str, Any], files: Mapping[str, bytes], pa
     settings = config["settings"]
     if kind == "cross-encoder":
         model = open_cross_encoder(path / ENCODER, max_length=settings["max_length"])
+        if backend != "torch":
+            weights = (content for name, content in sorted(files.items()) if name.endswith(".safetensors"))
+            model = OnnxModel(model, xxhash.xxh3_128_hexdigest(b"".join(weights)), backend)
         return CrossEncoderReranker(model, facts=config["facts"])
     from evenrank.rankers.dense import Encoder
 
-    encoder = Encoder(path / ENCODER, max_length=settings["max_length"])
+    encoder = Encoder(path / ENCODER, max_length=settings["max_length"], backend=backend)
     return BiEncoderReranker(encoder, facts=config["facts"])
 
 
