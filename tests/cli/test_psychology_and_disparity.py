@@ -87,3 +87,30 @@ def test_bad_input_gets_one_line(
     line = shown(capfd, *arguments, code=2).strip()
     assert problem in line
     assert len(line.splitlines()) == 1
+
+
+def test_fewer_than_five_queries_a_side_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = [line.split() for line in Path(GENDERS).read_text().splitlines()]
+    women = [row for row in rows if row[1] == "female"]
+    few = [*women[:4], *(row for row in rows if row[1] != "female")]
+    (tmp_path / "few.tsv").write_text("".join("\t".join(row) + "\n" for row in few))
+    given = ("--genders", str(tmp_path / "few.tsv"), "--qrels", QRELS)
+    for command in (("psychology", *given, "--docs", DOCS, "--no-balance"), ("disparity", *RUNS, *given)):
+        assert main(list(command)) == 2
+        err = capfd.readouterr().err
+        assert "only 4 female queries can be compared; at least 5 of each gender are needed" in err
+
+
+def test_what_is_printed_has_one_sign_and_json_says_which_it_keeps(capfd: pytest.CaptureFixture[str]) -> None:
+    given = ("psychology", "--qrels", QRELS, "--genders", GENDERS, "--docs", DOCS)
+    kept = json.loads(shown(capfd, *given, "--format", "json"))
+    table = shown(capfd, *given)
+    male = next(one for one in kept["characteristics"] if one["characteristic"] == "male")
+    assert kept["positive"] == "female" and male["difference"] < 0
+    assert f"{-male['difference']:+.3f}  [{-male['high']:+.3f}, {-male['low']:+.3f}]" in table
+    disparity = json.loads(
+        shown(capfd, "disparity", *RUNS, "--qrels", QRELS, "--genders", GENDERS, "--format", "json")
+    )
+    assert disparity["positive"] == "male"

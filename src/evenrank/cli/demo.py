@@ -70,9 +70,9 @@ def _lines(story: Story, folder: Path) -> Iterator[str]:
         f"{verdict.headline(story.audit)} Above 0 the top of a list names men more strongly, below 0 women. "
         "Only queries that name no gender count.",
         f"The mean hides opposite queries: single lists of bm25 lean by {size['bm25']}.",
-        f"{CONSTRAINED} keeps every list within {LIMIT}: the size falls from {size['bm25']} to "
+        f"{CONSTRAINED} keeps every list within {LIMIT}: abs(ARaB@10) falls from {size['bm25']} to "
         f"{size[CONSTRAINED]}, nDCG@10 from {useful['bm25']} to {useful[CONSTRAINED]}.",
-        f"{AWARE} expands queries from passages that are not one-sided. It gets the size down to "
+        f"{AWARE} expands queries from passages that are not one-sided. It gets abs(ARaB@10) down to "
         f"{reached[story.learned]} before nDCG@10 falls significantly; re-ranking within a limit on the mean "
         f"gets it down to {reached[story.within]} (all queries).",
         f"With women and men exchanged, {moved:.0%} of the passages change their rank in bm25+rm3.",
