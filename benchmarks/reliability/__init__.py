@@ -94,7 +94,7 @@ def table(found: dict[str, Any]) -> str:
         seen = ", ".join(f"{of.get(each, 0)} {each}" for each in ("old", "none", "new"))
         seen += "; works afterwards" if of.get("works afterwards") else "; does not work afterwards"
         lines.append(_row(f"kill -9: {name}", of, "kills", seen, of.get("broken")))
-    for kind, what in (("full", "full disk"), ("read-only", "foreign folder")):
+    for kind, what in (("full", "full disk"), ("read-only", "read-only folder")):
         for name, of in found.get("disk", {}).get(kind, {}).items():
             if isinstance(of, dict):
                 seen = f"{of['refused']} refused" + (f", {of['done']} done" if of.get("done") else "")

@@ -80,8 +80,8 @@ COMMANDS: dict[str, Command] = {
         lambda path: material.text_of(er.Tally.of(path).frame),
     ),
     "index": Command(
-        ["index", f"{HERE / 'docs.tsv'}", "-o", "OUT"],
-        ["index", _collection(), "-o", "OUT"],
+        ["index", f"{HERE / 'docs.tsv'}", "-o", "OUT", "--force"],
+        ["index", _collection(), "-o", "OUT", "--force"],
         "index",
         lambda path: (er.Index.open(path, verify=True).documents, er.Index.open(path).terms),
     ),
