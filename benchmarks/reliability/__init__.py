@@ -117,4 +117,6 @@ def write_table(found: dict[str, Any]) -> None:
     page = FOLDER.parents[1] / "docs" / "reliability.md"
     before, start, rest = page.read_text().partition("<!-- table -->\n")
     _, end, after = rest.partition("<!-- /table -->")
-    page.write_text(f"{before}{start}\n{table(found)}\n\n{end}{after}")
+    missing = [f"`{name}`" for name in SECTIONS if not kept(name).exists()]
+    rest = f"Not run on this version yet: {', '.join(missing)}.\n\n" if missing else ""
+    page.write_text(f"{before}{start}\n{table(found)}\n\n{rest}{end}{after}")
