@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from evenrank.text.hashing import BASIS, PRIME, fnv1a
+
 BUCKETS = 1 << 18
 """Hashed features; some 80,000 occur in 3,000 queries, so few share a bucket by chance."""
 DENSE = 20
@@ -26,7 +28,6 @@ STOP, GIVEN, SURNAME, LEX_FEMALE, LEX_MALE, TERM_FEMALE, TERM_MALE, PLAIN, VECTO
 # Groups of features, as bits: each can be left out.
 WORDS, PAIRS, LETTERS, CONTEXTS, NAMES, LEXICON, TERMS, LEANING = (1 << i for i in range(8))
 
-_BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 _EDGE = np.uint64(0x5E)
@@ -37,15 +38,6 @@ _DIGITS = 250  # the kind of a number; kinds of words in the table are smaller
 def _mixed(a: Any, b: Any) -> Any:
     x = (a ^ (b + _MIX)) * _MIX
     return x ^ (x >> _SHIFT)
-
-
-@njit(nogil=True, cache=True)
-def word_hash(data: Any, start: int, end: int) -> Any:
-    """FNV-1a of a token, 64 bits."""
-    h = _BASIS
-    for i in range(start, end):
-        h = (h ^ np.uint64(data[i])) * _PRIME
-    return h
 
 
 @njit(nogil=True, cache=True)
@@ -155,7 +147,7 @@ def emit(
     count = split(data, start, end, starts, ends)
     ids[0] = kinds[0] = mixed[0] = _EDGE
     for t in range(count):
-        h = word_hash(data, starts[t], ends[t])
+        h = fnv1a(data, starts[t], ends[t])
         row = find(keys, slots, h)
         rows[t], ids[t + 1] = row, h
         if row >= 0:
@@ -196,10 +188,10 @@ def _letters(out: Any, n: int, data: Any, starts: Any, ends: Any, count: int) ->
     for t in range(count):
         a, b = starts[t] - 1, ends[t] + 1
         for i in range(a, b - 1):
-            h = _BASIS
+            h = BASIS
             for j in range(i, min(i + 5, b)):
                 c = np.uint64(94) if j == a else np.uint64(36) if j == b - 1 else np.uint64(data[j])
-                h = (h ^ c) * _PRIME
+                h = (h ^ c) * PRIME
                 if j > i:
                     n = _hashed(out, n, h, 3, t, t)
     return n

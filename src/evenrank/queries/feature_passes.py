@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from evenrank.queries.feature_kernel import MOST_FEATURES, MOST_TOKENS, VECTOR, emit, find, split, word_hash
+from evenrank.queries.feature_kernel import MOST_FEATURES, MOST_TOKENS, VECTOR, emit, find, split
+from evenrank.text.hashing import fnv1a
 
 
 @njit(nogil=True, cache=True)
@@ -121,7 +122,7 @@ def rows_of(data: Any, offsets: Any, keys: Any, slots: Any) -> Any:
     total = 0
     for q in range(len(offsets) - 1):
         for t in range(split(data, offsets[q], offsets[q + 1], starts, ends)):
-            found[total] = find(keys, slots, word_hash(data, starts[t], ends[t]))
+            found[total] = find(keys, slots, fnv1a(data, starts[t], ends[t]))
             total += 1
         bounds[q + 1] = total
     return found[:total], bounds
@@ -132,5 +133,5 @@ def hashes(data: Any, offsets: Any) -> Any:
     """The keys of words."""
     found = np.empty(len(offsets) - 1, np.uint64)
     for i in range(len(found)):
-        found[i] = word_hash(data, offsets[i], offsets[i + 1])
+        found[i] = fnv1a(data, offsets[i], offsets[i + 1])
     return found

@@ -10,7 +10,7 @@ from evenrank.arithmetic import log_of
 from evenrank.text.tokens import Tokenizer, tokens
 
 ENOUGH = 1 << 20
-"""Bytes that are counted here; for more the kernel (most of a second to load) is the quicker way."""
+"""Bytes that are counted here; for more the kernel (half a second to load) is the quicker way."""
 SLOW = 16
 """A byte beyond ASCII counts as many: its text is cut character by character."""
 

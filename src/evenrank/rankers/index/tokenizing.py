@@ -25,6 +25,7 @@ from evenrank.rankers.index.analysis import (
     characters,
 )
 from evenrank.text.codepoints import _composed, _decode, _encode, byte_at, compiled
+from evenrank.text.hashing import fnv1a
 from evenrank.text.layout import addresses, strings
 
 FREE = -1
@@ -119,9 +120,7 @@ def _longer(array: np.ndarray, size: int) -> np.ndarray:
 @compiled
 def hash_bytes(data: Any, first: Any, last: Any) -> Any:
     """FNV-1a, 64 bits, finished as in MurmurHash3."""
-    state = np.uint64(0xCBF29CE484222325)
-    for at in range(first, last):
-        state = (state ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+    state = fnv1a(data, first, last)
     state ^= state >> np.uint64(33)
     state *= np.uint64(0xFF51AFD7ED558CCD)
     return state ^ (state >> np.uint64(33))
