@@ -11,20 +11,18 @@ def main(given: list[str]) -> int:
     if given[:1] == ["--here"]:
         print(json.dumps(reliability.here(given[1])))
         return 0
-    for name in given or reliability.SECTIONS:
+    for name in given or reliability.missing(reliability.gathered()):
         chosen = [each for each in reliability.SECTIONS if each == name or each.startswith(f"{name}:")]
         if not chosen:
             print(f"there is no section {name}; there are {', '.join(reliability.SECTIONS)}", file=sys.stderr)
             return 2
         for each in chosen:
-            if given or not reliability.kept(each).exists():
-                reliability.run(each)
+            reliability.run(each)
             print(f"{each}: {json.dumps(json.loads(reliability.kept(each).read_text()))[:300]}", flush=True)
     content = {"command": "python -m benchmarks.evidence reliability", "evenrank": er.__version__}
-    path = reliability.FOLDER.parents[1] / "docs" / "evidence" / "reliability.json"
     whole = {**content, "results": reliability.gathered()}
     reliability.write_table(whole["results"])  # type: ignore[arg-type]
-    path.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    reliability.EVIDENCE.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
     return 0
 
 
