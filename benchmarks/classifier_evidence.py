@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import random
+import re
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
-from evenrank.queries.classifier import LABELS, Classifier, load_classifier, seen_in_training
-from evenrank.queries.crossvalidation import (
+from benchmarks.classifier_training import more, pieces_held_out
+from evenrank.queries.classifier import (
+    LABELS,
+    UNKNOWN,
+    Classifier,
+    clean,
+    decide,
+    load_classifier,
+    seen_in_training,
+)
+from evenrank.queries.evaluation import (
     confusion_matrix,
     crossvalidate,
     f1_scores,
     label_codes,
+    read_labelled,
     stratified_folds,
 )
-from evenrank.queries.labelled import read_labelled
 from evenrank.queries.lexicon_classifier import LexiconClassifier
+from evenrank.queries.samples import More, names_nobody
 from evenrank.queries.static_classifier import StaticClassifier, StaticSettings
 from evenrank.queries.svm_classifier import SvmClassifier
+from evenrank.queries.words import plain_queries
 from evenrank.text.lexicon import lexicon
 from evenrank.vectors import Vectors, distil, load
 
@@ -47,27 +64,146 @@ COMMON = 75_000
 """Of the GloVe vocabulary, this many words are encoded by MiniLM too, and all given names."""
 
 
+SEEDS = (0, 1)
+UNSEEN = Path(__file__).parents[1] / "tests" / "queries" / "unseen.toml"
+HAND_CHECKED = Path(__file__).parent / "data" / "wiki-test-query-genders.tsv"
+SAMPLE = 200
+
+
 def query_gender(data: Path) -> dict[str, Any]:
-    """Static and lexicon classifiers: five folds, three seeds; beside the published numbers."""
+    """All classifiers but the transformer: five folds, beside the published numbers; lists never learned."""
     queries = read_labelled(data / "data" / "query-gender" / "annotated.tsv")
-    vectors = training_vectors(data)
+    vectors, others = training_vectors(data), more(data)
     makers: dict[str, Callable[[], Classifier]] = {
-        "static": lambda: StaticClassifier(vectors=vectors),
+        "static": lambda: StaticClassifier(vectors=vectors, more=others),
         "lexicon": LexiconClassifier,
         "svm": lambda: SvmClassifier(vectors=vectors[:1]),
     }
     return {
-        "queries": {"labelled": len(queries.texts), "left out": queries.left_out},
+        "queries": {"labelled": len(queries.texts), "left out": queries.left_out, **others.describe()},
         "published": {name: list(row) for name, row in PUBLISHED.items()},
         **{
-            name: crossvalidate(make, queries.texts, queries.labels).to_dict()
+            name: crossvalidate(make, queries.texts, queries.labels, seeds=SEEDS).to_dict()
             for name, make in makers.items()
         },
+        "never learned": checks(load_classifier("static"), data),
+        "occupations in the annotated queries": occupations_annotated(queries.texts, queries.labels),
         "agreement with the thesis' labels": {
             name: _agreement(load_classifier(name), data) for name in ("static", "lexicon")
         },
         "words of the published list": gendered_words_alone(),
     }
+
+
+def checks(model: Classifier, data: Path) -> dict[str, Any]:
+    """Shares that got the right label on lists that no training touches; `unknown` is wrong."""
+    unseen = tomllib.loads(UNSEEN.read_text())
+    jobs, sentences, told = unseen["occupations"], unseen["sentences"], unseen["words"]
+    learned = {word for job in plain_queries()["jobs"] for word in job.split()}
+    new = [job for job in jobs if learned.isdisjoint(job.split())]
+    variants = pl.read_csv(data / "data" / "query-variants" / "triples.tsv", separator="\t", quote_char=None)
+    images = _column(data / "data" / "image-search" / "targets.tsv", "query")
+    folder = data / "data" / "fair-queries"
+    fair = _column(folder / "msmarco-dev.tsv", "Query") + _column(folder / "trec-dl19.tsv", "Query")
+    squad = _texts(data / "data" / "squad" / "queries.test.tsv")
+    plain = [text for text in squad if names_nobody(clean(text))]
+    questions = [
+        line.split("\t")[1] for line in (data / "data/genderbias-qa/queries.tsv").read_text().splitlines()
+    ]
+    neutral = {
+        "300 occupations in 6 sentences": [s.format(x=job) for job in jobs for s in sentences],
+        f"{len(new)} of these occupations, no word of which was learned": [
+            s.format(x=job) for job in new for s in sentences
+        ],
+        "33 occupations of Kay et al. in 6 sentences": [s.format(x=job) for job in images for s in sentences],
+        "long texts of passages, 12 to 64 words": pieces_held_out(data, 1000),
+        "five questions in a row (squad)": [" ".join(plain[i : i + 5]) for i in range(0, 2000, 5)],
+        "questions that name no gender (Kim et al.)": questions,
+        "fairness-sensitive queries (Rekabsaz et al.)": fair,
+        "queries without a gender (Kopeinik et al.)": variants["neutral"].to_list(),
+    }
+    gendered = {
+        f"{gender}, 300 occupations in 6 sentences": (
+            [s.format(x=job, **told[gender]) for job in jobs for s in unseen["told"]],
+            gender,
+        )
+        for gender in told
+    }
+    gendered |= {
+        f"{gender} variants (Kopeinik et al.)": (variants[gender].to_list(), gender) for gender in told
+    }
+    found = {name: _right(model, texts, "neutral") for name, texts in neutral.items()}
+    found |= {name: _right(model, texts, label) for name, (texts, label) in gendered.items()}
+    return found | {"wiki's test queries": wiki_sample(model, data)}
+
+
+def _texts(path: Path) -> list[str]:
+    return [line.split("\t")[1] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _column(path: Path, name: str) -> list[str]:
+    table = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
+    return [text for text in table[name].to_list() if text]
+
+
+def _right(model: Classifier, texts: list[str], label: str) -> dict[str, Any]:
+    chosen = _chosen(model, texts)
+    counts = {name: int((chosen == code).sum()) for code, name in enumerate((*LABELS, UNKNOWN))}
+    return {"texts": len(texts), "right": counts[label] / len(texts), "labelled": counts}
+
+
+def _chosen(model: Classifier, texts: list[str]) -> npt.NDArray[np.int64]:
+    return decide(model.predict_proba(texts), model.abstains_below)
+
+
+def wiki_sample(model: Classifier, data: Path, *, seed: int = 2026) -> dict[str, Any]:
+    """Of wiki's test queries, how many get which label; precision of 200 labelled female or male, by hand.
+
+    The labels given by hand (ids and labels only) are in data/wiki-test-query-genders.tsv.
+    """
+    rows = [line.split("\t") for line in (data / "data/wiki/queries.test.tsv").read_text().splitlines()]
+    texts = [text for _, text in rows]
+    seen = seen_in_training(model, texts)
+    chosen = _chosen(model, texts)
+    gendered = [i for i in np.flatnonzero(chosen < 2).tolist() if not seen[i]]
+    drawn = random.Random(seed).sample(gendered, min(SAMPLE, len(gendered)))
+    labels = _hand_checked()
+    judged = [i for i in drawn if rows[i][0] in labels]
+    return {
+        "queries": len(texts),
+        "labelled": {name: int((chosen == code).sum()) for code, name in enumerate((*LABELS, UNKNOWN))},
+        "also among the training queries": int(seen.sum()),
+        "drawn": len(drawn),
+        "judged by hand": len(judged),
+        "precision": _precision([labels[rows[i][0]] == LABELS[chosen[i]] for i in judged]),
+        "precision by label": {
+            name: _precision([labels[rows[i][0]] == name for i in judged if LABELS[chosen[i]] == name])
+            for name in LABELS[:2]
+        },
+    }
+
+
+def _precision(right: list[bool]) -> float | None:
+    return sum(right) / len(right) if right else None
+
+
+def _hand_checked() -> dict[str, str]:
+    if not HAND_CHECKED.exists():
+        return {}
+    with HAND_CHECKED.open(newline="") as file:
+        return {row["query_id"]: row["label"] for row in csv.DictReader(file, delimiter="\t")}
+
+
+def occupations_annotated(texts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """Annotated queries with an occupation of our lists and nobody named: how people labelled them."""
+    jobs = {*tomllib.loads(UNSEEN.read_text())["occupations"], *plain_queries()["jobs"]}
+    words = re.compile(r"\b(" + "|".join(sorted(map(re.escape, jobs), key=len, reverse=True)) + r")s?\b")
+    found = [
+        label
+        for text, label in zip(texts, labels, strict=True)
+        if words.search(clean(text)) and names_nobody(clean(text))
+    ]
+    return {"queries": len(found), "labelled": {label: found.count(label) for label in LABELS}}
 
 
 def query_gender_ablation(data: Path) -> dict[str, Any]:
@@ -76,7 +212,7 @@ def query_gender_ablation(data: Path) -> dict[str, Any]:
     dev = np.flatnonzero(stratified_folds(label_codes(queries.labels), 5, 0) != 0)
     texts, labels = [queries.texts[i] for i in dev], [queries.labels[i] for i in dev]
     found = {}
-    for name, make in _tried(training_vectors(data)).items():
+    for name, make in _tried(training_vectors(data), more(data)).items():
         accuracy = crossvalidate(make, texts, labels, seeds=(11,)).accuracy.value
         found[name] = {"accuracy": accuracy, "with a gendered word": told(make, texts, labels)}
         print(name, *found[name].values(), flush=True)
@@ -87,7 +223,7 @@ def training_vectors(data: Path) -> tuple[Vectors, ...]:
     """GloVe, and its words as MiniLM encodes them; EVENRANK_MINILM_WORDS may name a file of the latter."""
     import os
 
-    from evenrank.queries.word_lists import census_names
+    from evenrank.queries.words import census_names
 
     glove = load(data / "data" / "vectors" / "glove-100d.bin.gz")
     kept = os.environ.get("EVENRANK_MINILM_WORDS")
@@ -97,12 +233,12 @@ def training_vectors(data: Path) -> tuple[Vectors, ...]:
     return glove, distil([*glove.words[:COMMON], *given])
 
 
-def _tried(vectors: tuple[Vectors, ...]) -> dict[str, Callable[[], Classifier]]:
+def _tried(vectors: tuple[Vectors, ...], others: More) -> dict[str, Callable[[], Classifier]]:
     """The chosen settings, these less one thing, or plus one."""
     chosen = StaticSettings()
 
     def static(given: tuple[Vectors, ...] = vectors, **changed: Any) -> Callable[[], Classifier]:
-        return lambda: StaticClassifier(replace(chosen, **changed), vectors=given)
+        return lambda: StaticClassifier(replace(chosen, **changed), vectors=given, more=others)
 
     def less(*parts: str) -> tuple[str, ...]:
         return tuple(part for part in chosen.parts if part not in parts)
@@ -121,6 +257,7 @@ def _tried(vectors: tuple[Vectors, ...]) -> dict[str, Callable[[], Classifier]]:
         "without vectors": static(()),
         "with swapped queries": static(swaps=0.3),
         "without gendered words as queries": static(word_samples=0.0),
+        "without jobs, places, works and long texts": static(plain_samples=0.0),
         "words, pairs and letters only": static((), parts=("words", "pairs", "letters")),
     }
 
@@ -148,13 +285,14 @@ def _agreement(model: Classifier, data: Path) -> dict[str, Any]:
     unseen = ~seen_in_training(model, queries.texts)
     texts = [text for text, new in zip(queries.texts, unseen, strict=True) if new]
     truth = label_codes(queries.labels)[unseen]
-    matrix = confusion_matrix(truth, model.predict_proba(texts).argmax(1))
+    chosen = _chosen(model, texts)
+    matrix = confusion_matrix(truth, chosen)
     return {
         "queries": len(texts),
         "seen in training": int((~unseen).sum()),
-        "agreement": float(np.diag(matrix).sum() / matrix.sum()),
+        "agreement": float((chosen == truth).mean()),
         "of each class": {label: float(matrix[i, i] / matrix[i].sum()) for i, label in enumerate(LABELS)},
-        "f1": f1_scores(matrix),
+        "f1": f1_scores(truth, chosen),
     }
 
 

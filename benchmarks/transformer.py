@@ -22,7 +22,8 @@ def rows() -> list[Row]:
     from evenrank.queries.transformer_classifier import TransformerClassifier
 
     pairs = [(text, label) for label, texts in _TRAINING.items() for text in texts]
-    model = TransformerClassifier(epochs=1).fit([text for text, _ in pairs], [label for _, label in pairs])
+    texts, labels = [text for text, _ in pairs], [label for _, label in pairs]
+    model = TransformerClassifier(epochs=1, plain_samples=0).fit(texts, labels)
     words = " ".join(passages(50_000)).split()
     queries = [" ".join(words[i : i + 3 + i % 9]) for i in range(0, 7 * _QUERIES, 7)]
 

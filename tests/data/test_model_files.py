@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -95,3 +96,36 @@ def test_unknown_names_list_what_there_is() -> None:
 def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such model"):
         load_classifier(tmp_path / "none")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused_though_the_checksum_vouches_for_them(
+    tmp_path: Path, value: float
+) -> None:
+    write_model(tmp_path / "m", "lexicon", {}, {"x.npz": packed({"v": np.array([1.0, value])})})
+    with pytest.raises(InputError, match="not finite"):
+        read_model(tmp_path / "m").arrays("x.npz")
+
+
+def test_a_model_is_replaced_in_one_step(tmp_path: Path) -> None:
+    """While one thread replaces a model, another never finds none."""
+    target, found, stop = tmp_path / "m", [], threading.Event()
+    big = {number: {"x.npz": packed({"v": np.full(1000, number)})} for number in (1, 2)}
+    write_model(target, "lexicon", {"n": 1}, big[1])
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                saved = read_model(target)
+                found.append(int(saved.facts["n"]))
+            except InputError as error:
+                found.append(str(error))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in [2, 1] * 20:
+        write_model(target, "lexicon", {"n": number}, big[number])
+    stop.set()
+    reader.join()
+    assert target.is_dir() and [p.name for p in tmp_path.iterdir()] == ["m"]
+    assert found and not [f for f in found if isinstance(f, str) and "no such" in f]

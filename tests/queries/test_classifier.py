@@ -23,7 +23,7 @@ def test_a_query_without_words_is_neutral_by_the_prior_and_flagged() -> None:
     assert found["label"].to_list() == ["neutral"] * 4
     assert found["note"].to_list() == ["empty"] * 4
     assert found.select("female", "male", "neutral").unique().height == 1
-    assert found["neutral"][0] < 0.6  # the share in training, not certainty
+    assert found["neutral"][0] < 0.9  # the share of neutral queries, not certainty
 
 
 def test_a_very_long_query_is_cut_with_a_note() -> None:

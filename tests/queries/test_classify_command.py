@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from evenrank.cli import main
 from evenrank.cli.app import app
-from evenrank.data import tables
+from evenrank.data.tables import genders
 
 _TRAINING = "".join(
     f"{label}{i}\t{text} {i}\t{label}\n"
@@ -48,7 +48,7 @@ def test_jsonl_with_tabs_and_quotes_stays_one_line_each(tmp_path: Path) -> None:
 def test_its_output_is_what_genders_takes(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text("1\twho is marie curie\n")
     main(["classify", str(tmp_path / "q.tsv"), "-o", str(tmp_path / "out.tsv")])
-    assert tables.genders(tmp_path / "out.tsv").rows() == [("1", "female")]
+    assert genders(tmp_path / "out.tsv").rows() == [("1", "female")]
 
 
 def test_the_same_queries_give_the_same_bytes(tmp_path: Path) -> None:
@@ -130,6 +130,24 @@ def test_options_of_static_are_refused_elsewhere(tmp_path: Path, capsys: pytest.
     assert "choose from words, pairs, letters" in capsys.readouterr().err
 
 
+def test_queries_of_other_collections_are_learned_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.tsv").write_text(_TRAINING)
+    (tmp_path / "also.tsv").write_text("1\tis a hoozit she\tfemale\n2\tother\tother\n")
+    (tmp_path / "more.txt").write_text("a plain line\nanother plain line\nmary was here\n\na plain line\n")
+    arguments = ["classify-train", str(tmp_path / "d.tsv"), "--cv", "0", "-o", str(tmp_path / "m")]
+    arguments += ["--also", str(tmp_path / "also.tsv"), "--neutral", str(tmp_path / "more.txt")]
+    assert main(arguments) == 0
+    said = capsys.readouterr().err
+    assert "2 texts learned as neutral; 2 name somebody or stand there twice" in said
+    assert "21 queries learned" in said
+    card = json.loads((tmp_path / "m" / "card.json").read_text())
+    assert card["more"] == {"labelled queries": 1, "neutral texts": 2}
+    assert main([*arguments, "--model", "lexicon"]) == 2
+    assert "--also and --neutral go with --model static or transformer" in capsys.readouterr().err
+
+
 def test_help_names_the_models() -> None:
     assert "lexicon" in CliRunner().invoke(app, ["classify", "--help"]).output
     assert "transformer" in CliRunner().invoke(app, ["classify-train", "--help"]).output
@@ -142,8 +160,10 @@ def test_measure_can_predict_the_genders(tmp_path: Path, capsys: pytest.CaptureF
     files = ["--run", str(tmp_path / "a.run"), "--docs", str(tmp_path / "docs.tsv"), "--format", "json"]
     arguments = ["measure", "RaB@2", *files, "--genders", "predict"]
     assert main([*arguments, "--queries", str(tmp_path / "q.tsv")]) == 0
-    measured = json.loads(capsys.readouterr().out)["runs"][0]["measures"][0]
+    out, said = capsys.readouterr()
+    measured = json.loads(out)["runs"][0]["measures"][0]
     assert measured["queries"] == 1 and measured["left_out"] == {"labelled female": 1}
+    assert "2 of 2 queries labelled by the classifier: 1 female, 1 neutral" in said
     assert main(arguments) == 2
     assert "give --queries" in capsys.readouterr().err
 
@@ -158,7 +178,9 @@ def test_queries_from_training_get_no_predicted_gender(
     (tmp_path / "q.tsv").write_text(known + "new\ta query nobody has annotated\n")
     found = genders_or_predicted("predict", str(tmp_path / "q.tsv"))
     assert isinstance(found, pl.DataFrame) and found["query_id"].to_list() == ["new"]
-    assert "5 queries get no predicted gender" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "1 of 6 queries labelled by the classifier: 1 neutral" in said
+    assert "5 get no predicted gender, because it was trained on them" in said
 
 
 @pytest.mark.skipif(
@@ -169,7 +191,16 @@ def test_a_transformer_is_trained_with_vectors_and_explains_itself(tmp_path: Pat
     (tmp_path / "v.txt").write_text("mother 1 0\nfather 0 1\ntable 1 1\n")
     trained = str(tmp_path / "m")
     arguments = ["classify-train", str(tmp_path / "d.tsv"), "--model", "transformer", "--cv", "0"]
-    arguments += ["--vectors", str(tmp_path / "v.txt"), "--without", "lexicon", "--swaps", "1"]
+    arguments += [
+        "--vectors",
+        str(tmp_path / "v.txt"),
+        "--without",
+        "lexicon",
+        "--without",
+        "plain",
+        "--swaps",
+        "1",
+    ]
     assert main([*arguments, "-o", trained]) == 0
     card = json.loads((tmp_path / "m" / "card.json").read_text())
     assert card["word vectors"][0]["input"]["name"] == "v.txt" and card["swaps"] and not card["lexicon_words"]

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenrank.queries.augmentation import lexicon_samples, swapped
 from evenrank.queries.lexicon_classifier import LexiconClassifier
-from evenrank.queries.word_lists import census_names, clear_names, term_groups
+from evenrank.queries.samples import lexicon_samples, swapped
+from evenrank.queries.words import census_names, clear_names, term_groups
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_gendered_words_turn_neutral_queries_into_samples() -> None:
     assert found["men"] == "male"
     assert {"cost of a roof for men", "men cost of a roof"} & found.keys()
     assert all(found[text] == "female" for text in texts if "women" in text.split())
-    assert not any("mary" in text for text in texts)
+    assert not any("mary" in text.split() for text in texts)
 
 
 @pytest.mark.parametrize(

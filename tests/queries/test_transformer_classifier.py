@@ -14,7 +14,7 @@ import pytest
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, classify, load_classifier, seen_in_training
 from evenrank.queries.transformer_classifier import TransformerClassifier
-from evenrank.queries.word_knowledge import WordKnowledge
+from evenrank.queries.words import WordKnowledge
 from evenrank.vectors import Vectors
 
 needs_model = pytest.mark.skipif(
@@ -49,7 +49,9 @@ def _vectors() -> Vectors:
 
 @pytest.fixture(scope="module")
 def trained() -> TransformerClassifier:
-    made = TransformerClassifier(epochs=6, rate=2e-4, batch_size=6, vectors=_vectors(), lexicon_words=False)
+    made = TransformerClassifier(
+        epochs=6, rate=2e-4, batch_size=6, vectors=_vectors(), lexicon_words=False, plain_samples=0
+    )
     return made.fit(_TEXTS, _LABELS, seed=3)
 
 
@@ -83,7 +85,7 @@ def test_the_same_seed_gives_the_same_model_and_leaves_torch_alone() -> None:
     expected = torch.rand(1)
     torch.manual_seed(5)
     twice = [
-        TransformerClassifier(epochs=1, batch_size=6, static_share=0)
+        TransformerClassifier(epochs=1, batch_size=6, static_share=0, plain_samples=0)
         .fit(_TEXTS, _LABELS, seed=1)
         .predict_proba(_TEXTS)
         for _ in range(2)
@@ -157,7 +159,14 @@ def test_reasons_are_words_of_the_query(trained: TransformerClassifier) -> None:
 @needs_model
 def test_early_stopping_and_members_and_swaps() -> None:
     made = TransformerClassifier(
-        epochs=2, batch_size=32, members=2, swaps=True, held_out=0.25, patience=1, static_share=0
+        epochs=2,
+        batch_size=32,
+        members=2,
+        swaps=True,
+        held_out=0.25,
+        patience=1,
+        static_share=0,
+        plain_samples=0,
     )
     steps: list[tuple[int, int | None]] = []
     made.fit(_TEXTS, _LABELS, progress=lambda done, total: steps.append((done, total)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from evenrank.queries.classifier import Classifier
+    from evenrank.queries.samples import More
 
 
 def classify_command(
@@ -25,7 +27,13 @@ def classify_command(
     ] = "static",
     min_confidence: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="P", help="Label `unknown` where the probability is lower."),
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="P",
+            help="Label `unknown` where no probability is as high.",
+            show_default="the model's own",
+        ),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Add a column with the words that drove each label.")
@@ -34,7 +42,9 @@ def classify_command(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
     ] = None,
 ) -> None:
-    """Say which gender each query is about: female, male or neutral, with probabilities.
+    """Say which gender each query is about: female, male, neutral or unknown, with probabilities.
+
+    A job, a hobby, a product or a field names no gender; people's names and gendered words do.
 
     Out comes TSV with a header: query_id, text, label, female, male, neutral, note; and reasons with
     --explain. The note says where a query is empty, was cut after 1,000 characters, or was part of the
@@ -47,8 +57,7 @@ def classify_command(
     with progress_bar("labelling", unit="queries") as progress:
         found = classify(queries, model, min_confidence=min_confidence, explain=explain, progress=progress)
     deliver(_tsv(found), output)
-    counts = found["label"].value_counts(sort=True).iter_rows()
-    note(f"{len(found):,} queries: " + ", ".join(f"{number:,} {label}" for label, number in counts))
+    note(f"{len(found):,} queries: {_counted(found)}")
     for what, meaning in (
         ("training query", "were part of the training data; leave them out of an audit"),
         ("empty", "hold no word; labelled neutral"),
@@ -80,7 +89,23 @@ def classify_train_command(
     ] = 0.0,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="PART", help="Leave out names, lexicon, terms, letters, …"),
+        typer.Option(metavar="PART", help="Leave out names, lexicon, terms, plain, letters, …"),
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="More labelled queries to learn from; never measured on."),
+    ] = None,
+    neutral: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Texts, one a line; those that name nobody are learned."),
+    ] = None,
+    neutral_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Share of neutral queries where the model will be used, 0.85 for a log; for static.",
+            show_default="that of DATA",
+        ),
     ] = None,
     cv: Annotated[int, typer.Option(min=0, help="Folds of the cross-validation; 0 for none.")] = 5,
     seeds: Annotated[int, typer.Option(min=1, help="How often it is repeated.")] = 3,
@@ -89,16 +114,19 @@ def classify_train_command(
     """Train a classifier on labelled queries, and say how good it is on queries it has not seen.
 
     The model is a folder: model.json, arrays, and a card (card.json, card.md) with the numbers. Queries
-    labelled other or multiple are left out. Only hashes of the training queries are kept.
+    labelled other or multiple are left out. Only hashes of the training queries are kept. The order of the
+    rows makes no difference. Cross-validation is at the shares of the classes in DATA, whatever
+    --neutral-share says.
 
         evenrank classify-train annotated.tsv --vectors glove.bin.gz --cv 5 -o my-model
     """
-    from evenrank.queries.crossvalidation import crossvalidate
-    from evenrank.queries.labelled import read_labelled
+    from evenrank.queries.evaluation import crossvalidate, read_labelled
     from evenrank.queries.model_card import write_card
 
     queries = read_labelled(data)
-    make = _maker(model, vectors or [], swaps, without or [], checkpoint)
+    more = _more(model, also or [], neutral or [])
+    make = _maker(model, vectors or [], swaps, without or [], checkpoint, more)
+    _for_log(make, neutral_share)  # what is asked for is refused before anything is trained
     if queries.left_out:
         note(f"{queries.left_out:,} queries left out: empty, or of other or multiple genders")
     found = None
@@ -110,12 +138,41 @@ def classify_train_command(
         low, high = found.accuracy.low, found.accuracy.high
         interval = "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
         scores = ", ".join(f"{label} {score:.3f}" for label, score in found.f1.items())
-        note(f"accuracy {found.accuracy.value:.3f}{interval}; F1 {scores}; calibration error {found.ece:.3f}")
+        note(
+            f"accuracy {found.accuracy.value:.3f}{interval}, unknown counted as wrong; "
+            f"{found.coverage:.1%} labelled; F1 {scores}; calibration error {found.ece:.3f}"
+        )
     with progress_bar("training", unit="steps") as progress:
-        trained = make().fit(queries.texts, queries.labels, seed=seed, progress=progress)
+        fresh = _for_log(make, neutral_share)()
+        trained = fresh.fit(queries.texts, queries.labels, seed=seed, progress=progress)
     trained.save(output)
     write_card(output, trained, found, left_out=queries.left_out)
-    note(f"{len(queries.texts):,} queries learned; the model is in {output}")
+    learned = len(queries.texts) + (len(more.labelled.texts) + len(more.neutral) if more else 0)
+    note(f"{learned:,} queries learned; the model is in {output}")
+
+
+def _more(model: str, also: list[str], neutral: list[str]) -> More | None:
+    """What `--also` and `--neutral` name; None where neither is given."""
+    if not also and not neutral:
+        return None
+    if model not in ("static", "transformer"):
+        raise InputError("--also and --neutral go with --model static or transformer")
+    from evenrank.data.door import lines
+    from evenrank.queries.classifier import clean
+    from evenrank.queries.evaluation import read_labelled
+    from evenrank.queries.samples import More, Samples, names_nobody
+
+    labelled = Samples([], [])
+    for path in also:
+        read = read_labelled(path)
+        labelled.texts.extend(read.texts)
+        labelled.labels.extend(read.labels)
+    texts = [clean(line) for path in neutral for _, line in lines(Path(path), remark=None)]
+    nobody = sorted({text for text in texts if text and names_nobody(text)})
+    if neutral:
+        named = sum(map(bool, texts)) - len(nobody)
+        note(f"{len(nobody):,} texts learned as neutral; {named:,} name somebody or stand there twice")
+    return More(labelled, tuple(nobody))
 
 
 class _Make:
@@ -124,13 +181,20 @@ class _Make:
     def __init__(self, name: str, **settings: object) -> None:
         from evenrank.queries.classifier import kind_of
 
-        self.kind, self.settings = kind_of(name), settings
+        self.name, self.kind, self.settings = name, kind_of(name), settings
 
     def __call__(self) -> Classifier:
         return self.kind(**self.settings)
 
 
-def _maker(name: str, vectors: list[str], swaps: float, without: list[str], checkpoint: str | None) -> _Make:
+def _maker(
+    name: str,
+    vectors: list[str],
+    swaps: float,
+    without: list[str],
+    checkpoint: str | None,
+    more: More | None,
+) -> _Make:
     from evenrank.queries.classifier import kind_of
 
     kind_of(name)  # an unknown name is refused before anything else
@@ -149,23 +213,39 @@ def _maker(name: str, vectors: list[str], swaps: float, without: list[str], chec
     if name == "transformer":
         if swaps not in (0, 1):
             raise InputError(f"--swaps {swaps:g}: a transformer learns from swapped queries (1) or not (0)")
-        _choose(without, ("names", "lexicon"))
+        _choose(without, ("names", "lexicon", "plain"))
         return _Make(
             name,
             checkpoint=checkpoint,
             vectors=tuple(vectors),
             names="names" not in without,
             lexicon_words="lexicon" not in without,
+            **({"plain_samples": 0} if "plain" in without else {}),
+            more=more,
             swaps=swaps > 0,
         )
     from evenrank.queries.static_classifier import StaticSettings
     from evenrank.vectors import load
 
     settings = StaticSettings()
-    _choose(without, settings.parts)
+    _choose(without, (*settings.parts, "plain"))
     parts = tuple(part for part in settings.parts if part not in without)
-    settings = StaticSettings(parts=parts, swaps=swaps)
-    return _Make(name, settings=settings, vectors=tuple(load(path) for path in vectors))
+    plain = 0.0 if "plain" in without else settings.plain_samples
+    settings = StaticSettings(parts=parts, swaps=swaps, plain_samples=plain)
+    return _Make(name, settings=settings, vectors=tuple(load(path) for path in vectors), more=more)
+
+
+def _for_log(make: _Make, neutral_share: float | None) -> _Make:
+    """The same classifiers, told how many of the queries to come are neutral."""
+    if neutral_share is None:
+        return make
+    from evenrank.queries.static_classifier import StaticSettings
+
+    settings = make.settings.get("settings")
+    if not isinstance(settings, StaticSettings):
+        raise InputError("--neutral-share goes with --model static")
+    changed = replace(settings, neutral_share=neutral_share)
+    return _Make(make.name, **{**make.settings, "settings": changed})
 
 
 def _choose(without: list[str], parts: tuple[str, ...]) -> None:
@@ -208,8 +288,17 @@ def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFra
 
     found = classify(queries)
     seen = found["note"].str.contains("training query", literal=True)
-    if seen.any():
-        note(f"{int(seen.sum()):,} queries get no predicted gender: the classifier was trained on them")
     if seen.all():
         raise InputError("the classifier was trained on all of these queries; give labels as --genders FILE")
-    return found.filter(~seen).select("query_id", gender="label")
+    kept = found.filter(~seen)
+    said = [f"{len(kept):,} of {len(found):,} queries labelled by the classifier: {_counted(kept)}"]
+    if seen.any():
+        said.append(f"{int(seen.sum()):,} get no predicted gender, because it was trained on them")
+    note("; ".join(said))
+    return kept.select("query_id", gender="label")
+
+
+def _counted(found: pl.DataFrame) -> str:
+    """How many queries have which label, the most frequent first."""
+    counts = sorted(found["label"].value_counts().iter_rows(), key=lambda row: (-row[1], row[0]))
+    return ", ".join(f"{number:,} {label}" for label, number in counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import io
 import json
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +40,14 @@ class SavedModel:
         """The arrays of an ``.npz`` among the files."""
         try:
             with np.load(io.BytesIO(self.files[name]), allow_pickle=False) as stored:
-                return {key: stored[key] for key in stored.files}
-        except (KeyError, ValueError, OSError, EOFError) as error:
+                found = {key: stored[key] for key in stored.files}
+        except (KeyError, ValueError, OSError, EOFError, BadZipFile, MemoryError) as error:
             raise InputError(f"the arrays of {name} cannot be read: {error}", path=self.path) from error
+        for key, array in found.items():
+            if array.dtype.kind in "fc" and not np.isfinite(array).all():
+                problem = f"{key} in {name} holds numbers that are not finite"
+                raise InputError(f"{problem}, so every answer would be void; train again", path=self.path)
+        return found
 
 
 def write_model(
@@ -81,9 +88,7 @@ def write_model(
                 with (temporary / name).open("xb") as file:
                     file.write(content)
                     settle(file)
-            if target.exists():  # never without a model under its name, but for a moment between two names
-                target.replace(before)
-            temporary.replace(target)
+            _put(temporary, target, before)
         finally:
             if before.exists() and not target.exists():
                 before.replace(target)
@@ -91,6 +96,28 @@ def write_model(
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
+
+
+def _put(temporary: Path, target: Path, before: Path) -> None:
+    """Give a folder its name. One that has it is exchanged in one step, so that readers never find none.
+
+    Where the system cannot exchange, the old folder stands as ``before`` for a moment.
+    """
+    if target.exists() and _exchanged(temporary, target):
+        return  # the temporary folder holds the old model now
+    if target.exists():
+        target.replace(before)
+    temporary.replace(target)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap two names in one step (Linux, renameat2); False where that is not offered."""
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
 def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedModel:

@@ -54,11 +54,14 @@ class Classifier(Protocol):
     trained_on
         Hashes of the training queries (:func:`query_hashes`), sorted; empty for a classifier that was
         not trained. Labelling these for an audit would be cheating.
+    abstains_below
+        Where no class is as probable as this, the label is ``unknown``.
     """
 
     name: ClassVar[str]
     labels: ClassVar[tuple[str, ...]]
     trained_on: npt.NDArray[np.uint64]
+    abstains_below: float
 
     def fit(
         self, texts: Sequence[str], labels: Sequence[str], *, seed: int = 0, progress: Progress | None = None
@@ -149,6 +152,12 @@ def query_hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
     return np.array([xxhash.xxh3_64_intdigest(clean(text).encode()) for text in texts], np.uint64)
 
 
+def decide(probabilities: Probabilities, below: float | npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """The place of the likeliest class in :data:`LABELS`; one more where it is less likely than ``below``."""
+    chosen = probabilities.argmax(1)
+    return np.where(probabilities.max(1, initial=0) < below, len(LABELS), chosen)
+
+
 def seen_in_training(model: Classifier, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Which of the texts the classifier was trained on."""
     return np.isin(query_hashes(texts), model.trained_on)
@@ -162,7 +171,7 @@ def classify(
     explain: bool = False,
     progress: Progress | None = None,
 ) -> pl.DataFrame:
-    """Which gender each query is about: female, male or neutral.
+    """Which gender each query is about: female, male, neutral, or unknown where the model is unsure.
 
     Parameters
     ----------
@@ -171,7 +180,8 @@ def classify(
     model
         ``static``, ``lexicon``, ``transformer``, the folder of a saved model, or a classifier.
     min_confidence
-        Abstain below this probability: the label is then ``unknown``; the probabilities stay.
+        Abstain below this probability: the label is then ``unknown``; the probabilities stay. If not given,
+        the model's own bound (:attr:`Classifier.abstains_below`).
     explain
         Add a column ``reasons``: the words that drove the label.
 
@@ -197,11 +207,11 @@ def classify(
     texts = [clean(text) for text in given]
     probabilities = _predict(classifier, texts, progress)
     empty = np.array([not text for text in texts])
-    chosen = np.where(empty, LABELS.index("neutral"), probabilities.argmax(1))
-    label = pl.Series("label", np.array(LABELS, object)[chosen], pl.String)
-    if min_confidence is not None:
-        sure = probabilities[np.arange(len(texts)), chosen] >= min_confidence
-        label = label.zip_with(pl.Series(sure), pl.Series([UNKNOWN])).alias("label")
+    below = classifier.abstains_below if min_confidence is None else min_confidence
+    chosen = decide(probabilities, below)
+    if min_confidence is None:
+        chosen[empty] = LABELS.index("neutral")
+    label = pl.Series("label", np.array((*LABELS, UNKNOWN), object)[chosen], pl.String)
     found = table.with_columns(
         label,
         *(pl.Series(name, probabilities[:, column]) for column, name in enumerate(LABELS)),

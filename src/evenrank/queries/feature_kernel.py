@@ -1,7 +1,7 @@
 """The features of queries, from their bytes: hashed n-grams of words, letters and kinds of words.
 
-Free functions on arrays, compiled. :mod:`evenrank.queries.feature_passes` runs them over many queries.
-One function emits the features, for training and for labelling alike: the two cannot drift apart.
+Free functions on arrays, compiled. One function emits the features, for training and for labelling alike: the
+two cannot drift apart. The passes over many queries learn from them, score them, or explain one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from evenrank.text.hashing import BASIS, PRIME, fnv1a
 
 BUCKETS = 1 << 18
 """Hashed features; some 80,000 occur in 3,000 queries, so few share a bucket by chance."""
-DENSE = 20
+DENSE = 99
 """Counted features after the hashed ones."""
 MOST_TOKENS = 64
 MOST_FEATURES = 24_000
 """More than 1,000 characters in 64 tokens can make."""
 
 # What a word of the table is, as bits.
-STOP, GIVEN, SURNAME, LEX_FEMALE, LEX_MALE, TERM_FEMALE, TERM_MALE, PLAIN, VECTOR = (1 << i for i in range(9))
+STOP, GIVEN, SURNAME, LEX_FEMALE, LEX_MALE, TERM_FEMALE, TERM_MALE, PLAIN, VECTOR, DOUBTFUL, TURN, WORK = (
+    1 << i for i in range(12)
+)
 
 # Groups of features, as bits: each can be left out.
 WORDS, PAIRS, LETTERS, CONTEXTS, NAMES, LEXICON, TERMS, LEANING = (1 << i for i in range(8))
@@ -31,6 +33,10 @@ WORDS, PAIRS, LETTERS, CONTEXTS, NAMES, LEXICON, TERMS, LEANING = (1 << i for i 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 _EDGE = np.uint64(0x5E)
+_AND = np.uint64(0xE6F79719051FF286)  # the hash of "and"
+_APART = 2.25  # of two names: the product of their leanings, of which one is negative
+_SET = 16  # features of names and listed words, in each of six sets
+_USUAL = 8  # words of a query; in longer ones a single name or listed word counts for less
 _DIGITS = 250  # the kind of a number; kinds of words in the table are smaller
 
 
@@ -177,9 +183,15 @@ def emit(
         n = _grams(out, n, kinds, count, 1, 3, 4)
         n = _grams(out, n, mixed, count, 2, 3, 5)
         _scaled(out, begin, n, scales[3])
-    if on & NAMES:
-        n = _names(out, n, rows, bits, lean, frequency, count)
-    return _words(out, n, rows, bits, gender, count, on), count
+    turn, base = _turn(rows, bits, count)
+    before = n
+    n = _names(out, n, rows, bits, lean, frequency, 0, turn, count, base) if on & NAMES else n
+    n = _listed(out, n, rows, bits, 0, turn, count, on, base)
+    if turn < count:
+        base += _SET if n == before else 2 * _SET
+        n = _names(out, n, rows, bits, lean, frequency, turn, count, count, base) if on & NAMES else n
+        n = _listed(out, n, rows, bits, turn, count, count, on, base)
+    return _leaning(out, n, rows, bits, gender, count, on), count
 
 
 @njit(nogil=True, cache=True)
@@ -198,65 +210,270 @@ def _letters(out: Any, n: int, data: Any, starts: Any, ends: Any, count: int) ->
 
 
 @njit(nogil=True, cache=True)
-def _names(out: Any, n: int, rows: Any, bits: Any, lean: Any, frequency: Any, count: int) -> int:
-    """How the given names lean: the first, the most female, the most male, all; how common; surnames."""
-    first, high, low, surnames, together = -1, -1, -1, 0, 0
-    for t in range(count):
-        r = rows[t]
-        if r < 0 or bits[r] & STOP:
-            continue
-        if bits[r] & GIVEN:
-            x = lean[r]
-            n = _put(out, n, BUCKETS + 3, math.tanh(x / 2), t, t)
-            first = t if first < 0 else first
-            high = t if x > 0 and (high < 0 or x > lean[rows[high]]) else high
-            low = t if x < 0 and (low < 0 or x < lean[rows[low]]) else low
-            after = rows[t + 1] if t + 1 < count else -1
-            if after >= 0 and bits[after] & SURNAME and not bits[after] & STOP:
-                together += 1
-        if bits[r] & SURNAME:
-            surnames += 1
-    if first >= 0:
-        n = _put(out, n, BUCKETS, lean[rows[first]] / 3, first, first)
-        n = _put(out, n, BUCKETS + 4, 1.0, first, first)
-        n = _put(out, n, BUCKETS + 5, frequency[rows[first]], first, first)
-    if high >= 0:
-        n = _put(out, n, BUCKETS + 1, lean[rows[high]] / 3, high, high)
-    if low >= 0:
-        n = _put(out, n, BUCKETS + 2, lean[rows[low]] / 3, low, low)
-    if surnames:
-        n = _put(out, n, BUCKETS + 6, float(min(surnames, 3)), 0, count - 1)
-    if together:
-        n = _put(out, n, BUCKETS + 7, float(together), 0, count - 1)
-    return n
+def _share(count: int) -> float:
+    """By what a single word counts in a query of so many: a long text meets a name or a list by chance."""
+    return math.sqrt(_USUAL / count) if count > _USUAL else 1.0
 
 
 @njit(nogil=True, cache=True)
-def _words(out: Any, n: int, rows: Any, bits: Any, gender: Any, count: int, on: int) -> int:
-    """Gendered words of both lists, and the genderedness of all words: mean, extremes, sum."""
-    seen, known, high, low = 0, 0, -1, -1
+def _turn(rows: Any, bits: Any, count: int) -> Any:
+    """Where a query turns from whom it is about to where or in what, and which set of features it has.
+
+    *who plays the girl in wreck it ralph*: what stands after *in* tells less, least of all when somebody was
+    named before it, or when the query speaks of seasons, songs and films. So names and listed words have six
+    sets of features: before the turn, after it, after it when there was one before; each with or without a
+    word for a work.
+    """
+    turn, base = count, BUCKETS
     for t in range(count):
         r = rows[t]
         if r < 0:
             continue
-        b = bits[r]
+        if bits[r] & TURN and t and turn == count:
+            turn = t
+        if bits[r] & WORK:
+            base = BUCKETS + 3 * _SET
+    return turn, base
+
+
+@njit(nogil=True, cache=True)
+def _names(
+    out: Any,
+    n: int,
+    rows: Any,
+    bits: Any,
+    lean: Any,
+    frequency: Any,
+    start: int,
+    end: int,
+    count: int,
+    base: int,
+) -> int:
+    """How the given names lean: the first, the most female, the most male, all; how common; surnames.
+
+    A name that is an ordinary word as well (grace, will, mark) is one only before a surname.
+    """
+    first, high, low, surnames, together = -1, -1, -1, 0, 0
+    share = _share(count)
+    for t in range(start, end):
+        r = rows[t]
+        if r < 0 or bits[r] & STOP:
+            continue
+        after = rows[t + 1] if t + 1 < count else -1
+        named = after >= 0 and bits[after] & SURNAME and not bits[after] & STOP
+        if bits[r] & GIVEN and (named or not bits[r] & DOUBTFUL):
+            x = lean[r]
+            n = _put(out, n, base + 3, share * math.tanh(x / 2), t, t)
+            first = t if first < 0 else first
+            high = t if x > 0 and (high < 0 or x > lean[rows[high]]) else high
+            low = t if x < 0 and (low < 0 or x < lean[rows[low]]) else low
+            if named:
+                together += 1
+        if bits[r] & SURNAME:
+            surnames += 1
+    if first >= 0:
+        n = _put(out, n, base, share * lean[rows[first]] / 3, first, first)
+        n = _put(out, n, base + 4, share, first, first)
+        n = _put(out, n, base + 5, share * frequency[rows[first]], first, first)
+    if high >= 0:
+        n = _put(out, n, base + 1, share * lean[rows[high]] / 3, high, high)
+    if low >= 0:
+        n = _put(out, n, base + 2, share * lean[rows[low]] / 3, low, low)
+    if surnames:
+        n = _put(out, n, base + 6, share * min(surnames, 3), start, end - 1)
+    if together:
+        n = _put(out, n, base + 7, share * min(together, 2), start, end - 1)
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _listed(
+    out: Any, n: int, rows: Any, bits: Any, start: int, end: int, count: int, on: int, base: int
+) -> int:
+    """Gendered words of both lists: each, and whether there is one."""
+    seen, share = 0, _share(count)
+    for t in range(start, end):
+        if rows[t] < 0:
+            continue
+        b = bits[rows[t]]
         for side in range(4):
             mark = LEX_FEMALE << side
             if b & mark and on & (LEXICON if side < 2 else TERMS):
-                n = _put(out, n, BUCKETS + 8 + side, 1.0, t, t)
+                n = _put(out, n, base + 8 + side, share, t, t)
                 if not seen & mark:
-                    n = _put(out, n, BUCKETS + 12 + side, 1.0, t, t)
+                    n = _put(out, n, base + 12 + side, 1.0, t, t)
                 seen |= mark
-        if gender[r] != 0 and not b & STOP:
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _leaning(out: Any, n: int, rows: Any, bits: Any, gender: Any, count: int, on: int) -> int:
+    """The genderedness of all words: mean and extremes."""
+    if not on & LEANING:
+        return n
+    known, high, low = 0, -1, -1
+    base, share = BUCKETS + 6 * _SET, _share(count)
+    for t in range(count):
+        r = rows[t]
+        if r >= 0 and gender[r] != 0 and not bits[r] & STOP:
             known += 1
             high = t if high < 0 or gender[r] > gender[rows[high]] else high
             low = t if low < 0 or gender[r] < gender[rows[low]] else low
-    if known and on & LEANING:
-        for t in range(count):
-            r = rows[t]
-            if r >= 0 and gender[r] != 0 and not bits[r] & STOP:
-                n = _put(out, n, BUCKETS + 16, 5 * gender[r] / known, t, t)
-                n = _put(out, n, BUCKETS + 17, 3 * gender[r], t, t)
-        n = _put(out, n, BUCKETS + 18, 5 * gender[rows[high]], high, high)
-        n = _put(out, n, BUCKETS + 19, 5 * gender[rows[low]], low, low)
+    for t in range(count):
+        r = rows[t]
+        if r >= 0 and gender[r] != 0 and not bits[r] & STOP:
+            n = _put(out, n, base, 5 * gender[r] / known, t, t)
+    if known:
+        n = _put(out, n, base + 1, share * 5 * gender[rows[high]], high, high)
+        n = _put(out, n, base + 2, share * 5 * gender[rows[low]], low, low)
     return n
+
+
+@njit(nogil=True, cache=True)
+def _names_both(rows: Any, ids: Any, bits: Any, lean: Any, count: int) -> bool:
+    """Whether a query holds listed words of both genders, or joins a woman's and a man's name by *and*."""
+    seen = 0
+    for t in range(count):
+        r = rows[t]
+        if r < 0:
+            continue
+        seen |= bits[r]
+        if 0 < t < count - 1 and ids[t + 1] == _AND and rows[t - 1] >= 0 and rows[t + 1] >= 0:
+            before, after = rows[t - 1], rows[t + 1]
+            given = bits[before] & bits[after] & GIVEN and not (bits[before] | bits[after]) & (
+                STOP | DOUBTFUL
+            )
+            if given and lean[before] * lean[after] < -_APART:
+                return True
+    return bool(seen & (LEX_FEMALE | TERM_FEMALE) and seen & (LEX_MALE | TERM_MALE))
+
+
+@njit(nogil=True, cache=True)
+def _scratch() -> Any:
+    size = MOST_TOKENS + 2
+    work = (
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.uint64),
+        np.empty(size, np.uint64),
+        np.empty(size, np.uint64),
+    )
+    out = (
+        np.empty(MOST_FEATURES, np.int64),
+        np.empty(MOST_FEATURES, np.float64),
+        np.empty(MOST_FEATURES, np.int64),
+        np.empty(MOST_FEATURES, np.int64),
+    )
+    return work, out
+
+
+@njit(nogil=True, cache=True)
+def collect(
+    data: Any, offsets: Any, keys: Any, slots: Any, facts: Any, on: int, scales: Any, room: int
+) -> Any:
+    """The features of many queries as the three arrays of a CSR matrix, for training."""
+    work, out = _scratch()
+    index, value = np.empty(room, np.int64), np.empty(room, np.float64)
+    bounds = np.zeros(len(offsets), np.int64)
+    total = 0
+    for q in range(len(offsets) - 1):
+        n, _ = emit(data, offsets[q], offsets[q + 1], keys, slots, facts, on, scales, work, out)
+        for i in range(n):
+            index[total + i], value[total + i] = out[0][i], out[1][i]
+        total += n
+        bounds[q + 1] = total
+    return index[:total], value[:total], bounds
+
+
+@njit(nogil=True, cache=True)
+def score(
+    data: Any,
+    offsets: Any,
+    keys: Any,
+    slots: Any,
+    facts: Any,
+    on: int,
+    scales: Any,
+    weights: Any,
+    vectors: Any,
+    found: Any,
+    both: Any,
+) -> None:
+    """Add each query's scores to ``found``: its features' weights, and the mean weight of its words.
+
+    ``both`` is told which queries name women and men alike.
+    """
+    work, out = _scratch()
+    bits = facts[1]
+    for q in range(len(offsets) - 1):
+        n, count = emit(data, offsets[q], offsets[q + 1], keys, slots, facts, on, scales, work, out)
+        a = b = c = 0.0
+        for i in range(n):
+            f, v = out[0][i], out[1][i]
+            a += v * weights[f, 0]
+            b += v * weights[f, 1]
+            c += v * weights[f, 2]
+        known = 0
+        for t in range(count):
+            if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
+                known += 1
+        for t in range(count):
+            r = work[2][t]
+            if r >= 0 and bits[r] & VECTOR:
+                a += vectors[r, 0] / known
+                b += vectors[r, 1] / known
+                c += vectors[r, 2] / known
+        both[q] = _names_both(work[2], work[3], bits, facts[2], count)
+        found[q, 0] += a
+        found[q, 1] += b
+        found[q, 2] += c
+
+
+@njit(nogil=True, cache=True)
+def attribute(
+    data: Any, keys: Any, slots: Any, facts: Any, on: int, scales: Any, weights: Any, vectors: Any
+) -> Any:
+    """What each token of one query adds to each class: a feature of several tokens is shared out evenly."""
+    work, out = _scratch()
+    bits = facts[1]
+    n, count = emit(data, 0, len(data), keys, slots, facts, on, scales, work, out)
+    given = np.zeros((count, 3), np.float64)
+    for i in range(n):
+        share = out[1][i] / (out[3][i] - out[2][i] + 1)
+        for t in range(out[2][i], out[3][i] + 1):
+            for label in range(3):
+                given[t, label] += share * weights[out[0][i], label]
+    known = 0
+    for t in range(count):
+        if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
+            known += 1
+    for t in range(count):
+        if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
+            for label in range(3):
+                given[t, label] += vectors[work[2][t], label] / known
+    return given, work[0][:count], work[1][:count]
+
+
+@njit(nogil=True, cache=True)
+def rows_of(data: Any, offsets: Any, keys: Any, slots: Any) -> Any:
+    """The rows of the table that each query's tokens stand in (−1: none), and where each query's begin."""
+    starts, ends = np.empty(MOST_TOKENS + 2, np.int64), np.empty(MOST_TOKENS + 2, np.int64)
+    found = np.empty((len(offsets) - 1) * MOST_TOKENS, np.int64)
+    bounds = np.zeros(len(offsets), np.int64)
+    total = 0
+    for q in range(len(offsets) - 1):
+        for t in range(split(data, offsets[q], offsets[q + 1], starts, ends)):
+            found[total] = find(keys, slots, fnv1a(data, starts[t], ends[t]))
+            total += 1
+        bounds[q + 1] = total
+    return found[:total], bounds
+
+
+@njit(nogil=True, cache=True)
+def hashes(data: Any, offsets: Any) -> Any:
+    """The keys of words."""
+    found = np.empty(len(offsets) - 1, np.uint64)
+    for i in range(len(found)):
+        found[i] = fnv1a(data, offsets[i], offsets[i + 1])
+    return found

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.measures.given_names import COMMON_WORDS
 from evenrank.queries import feature_kernel as kernel
-from evenrank.queries import feature_passes
-from evenrank.queries.word_lists import census_names, gendered_words, term_groups
+from evenrank.queries.words import census_names, gendered_words, place_words, plain_queries, term_groups
 from evenrank.vectors.gendered import genderedness
 from evenrank.vectors.texts import stop_words
 
@@ -39,11 +39,12 @@ _SHAPING = frozenset(
     will would should could i you your my me we it its he she his her and or with from by at as that this if
     have has had not s t""".split()
 )
+_TURNS = frozenset(("in", "on", "from"))  # what follows tells less about whom a query is about
 _COMMON, _KNOWN, _FAMILIAR = 1500, 3000, 20_000  # places in a vocabulary sorted by frequency
 _KINDS = {
     kind: number
     for number, kind in enumerate(
-        "none F f M m A a surname word lexicon-female lexicon-male common known rare".split()
+        "none F f M m A a surname word lexicon-female lexicon-male common known rare doubtful".split()
     )
 }
 
@@ -101,11 +102,14 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
     names = census_names() if "names" in parts else {}
     lexicon = gendered_words() if "lexicon" in parts else {}
     leaning = genderedness() if "genderedness" in parts else None
-    words = list(dict.fromkeys((*ranked, *_SHAPING, *stop_words(), *names, *lexicon)))
+    lists = (*_SHAPING, *stop_words(), *place_words(), *plain_queries()["work_words"])
+    words = list(dict.fromkeys((*ranked, *lists, *names, *lexicon)))
     if leaning is not None:
         words = list(dict.fromkeys((*words, *leaning.words.to_pylist())))
     words = [word for word in words if word.isalnum()]
     terms = term_groups(words) if "terms" in parts else {}
+    doubtful, telling = COMMON_WORDS | stop_words(), place_words()
+    works = frozenset(plain_queries()["work_words"])
     place = {word: rank for rank, word in enumerate(ranked)}
     kind, bits = np.zeros(len(words), np.uint8), np.zeros(len(words), np.uint16)
     lean, frequency = np.zeros(len(words), np.float16), np.zeros(len(words), np.float16)
@@ -113,10 +117,13 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
         name, rank = names.get(word), place.get(word)
         kind[row] = _KINDS[_kind(word, name, rank, lexicon)]
         flags = kernel.STOP if word in _SHAPING else 0
+        flags |= kernel.TURN if word in _TURNS else 0
+        flags |= kernel.WORK if word in works else 0
         flags |= kernel.VECTOR if rank is not None else 0
         if name is not None:
             flags |= (kernel.GIVEN if name.given else 0) | (kernel.SURNAME if name.surname else 0)
-        if rank is not None and rank < _COMMON and not (name and name.given):
+            flags |= kernel.DOUBTFUL if word in doubtful else 0
+        if word in telling or (rank is not None and rank < _COMMON and not (name and name.given)):
             flags |= kernel.PLAIN
         for source, female, male in (
             (lexicon, kernel.LEX_FEMALE, kernel.LEX_MALE),
@@ -129,7 +136,7 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
             lean[row] = name.lean
             frequency[row] = math.log1p(1000 * max(name.female, name.male)) / 5
     gender = np.zeros(len(words)) if leaning is None else np.nan_to_num(leaning.of(words))
-    keys = feature_passes.hashes(*packed_bytes(words))
+    keys = kernel.hashes(*packed_bytes(words))
     keys, order = np.unique(keys, return_index=True)
     columns = (kind, bits, lean, frequency, gender.astype(np.float16))
     return WordTable(keys, *(column[order] for column in columns)), [words[row] for row in order]
@@ -138,6 +145,8 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
 def _kind(word: str, name: Any, rank: int | None, lexicon: dict[str, str]) -> str:
     if word in lexicon:
         return f"lexicon-{lexicon[word]}"
+    if name is not None and name.given and word in COMMON_WORDS:
+        return "doubtful"
     if name is not None and name.given:
         letter = "F" if name.lean > 1.5 else "M" if name.lean < -1.5 else "A"
         return letter if max(name.female, name.male) >= 0.004 else letter.lower()

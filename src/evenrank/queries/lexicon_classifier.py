@@ -14,8 +14,8 @@ import numpy.typing as npt
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
-from evenrank.queries.crossvalidation import label_codes
-from evenrank.queries.word_lists import clear_names, gendered_words, term_groups
+from evenrank.queries.evaluation import label_codes
+from evenrank.queries.words import clear_names, gendered_words, term_groups
 
 _WORD = re.compile(r"[^\W_]+")
 _FILE = "lexicon.npz"
@@ -33,6 +33,7 @@ class LexiconClassifier:
 
     name: ClassVar[str] = "lexicon"
     labels: ClassVar[tuple[str, ...]] = LABELS
+    abstains_below = 0.0
 
     def __init__(self) -> None:
         self.trained_on: npt.NDArray[np.uint64] = np.empty(0, np.uint64)

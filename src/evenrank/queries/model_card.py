@@ -10,7 +10,7 @@ from typing import Any
 import evenrank
 from evenrank.data.files import writing
 from evenrank.queries.classifier import LABELS, Classifier
-from evenrank.queries.crossvalidation import CrossValidation
+from evenrank.queries.evaluation import CrossValidation
 
 _LIMITS = (
     "A query is labelled by its words, not by facts: an unknown name, or a name of another language, is "

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
-from evenrank.queries.crossvalidation import label_codes, stratified_folds
-from evenrank.queries.leaving_out import reasons
-from evenrank.queries.linear import Floats, softmax, temperature
-from evenrank.queries.word_knowledge import Source, WordKnowledge, opened
+from evenrank.queries.evaluation import label_codes, reasons, softmax, stratified_folds, temperature
+from evenrank.queries.samples import in_order
+from evenrank.queries.words import Source, WordKnowledge, opened
+
+Floats = npt.NDArray[np.float64]
 
 _FILE = "svm.npz"
 _ARRAYS = ("support", "coefficients", "bias", "gamma", "temperature", "prior", "trained_on", "words", "rows")
@@ -37,6 +38,7 @@ class SvmClassifier:
 
     name: ClassVar[str] = "svm"
     labels: ClassVar[tuple[str, ...]] = LABELS
+    abstains_below = 0.0
 
     def __init__(self, *, vectors: Sequence[Source] = (), degree: int = 3, strength: float = 1.0) -> None:
         self.degree, self.strength = degree, strength
@@ -49,7 +51,9 @@ class SvmClassifier:
         self, texts: Sequence[str], labels: Sequence[str], *, seed: int = 0, progress: Progress | None = None
     ) -> Self:
         """Learn from labelled queries. ``seed`` chooses the queries that the temperature is set on."""
-        texts, truth = [clean(text) for text in texts], label_codes(labels)
+        if len(texts) == len(labels):
+            texts, labels = in_order(texts, labels)
+        truth = label_codes(labels)
         counts = np.bincount(truth, minlength=len(LABELS))
         if len(texts) != len(truth) or not counts.all():
             raise InputError(f"{len(texts)} texts and {len(truth)} labels; give one each, and every class")

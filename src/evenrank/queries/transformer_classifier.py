@@ -15,21 +15,26 @@ import numpy.typing as npt
 from evenrank.data.files import one_line
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
-from evenrank.queries.augmentation import lexicon_samples, swapped
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
-from evenrank.queries.crossvalidation import label_codes, stratified_folds
-from evenrank.queries.leaving_out import reasons
-from evenrank.queries.linear import softmax, temperature
-from evenrank.queries.static_classifier import StaticClassifier
-from evenrank.queries.transformer_encoder import open_encoder, open_tokenizer, require_torch, tokenizer_files
-from evenrank.queries.word_knowledge import Source, WordKnowledge, opened
+from evenrank.queries.evaluation import label_codes, reasons, softmax, stratified_folds, temperature
+from evenrank.queries.samples import More, Samples, in_order, lexicon_samples, long_samples, swapped
+from evenrank.queries.samples import plain_samples as made_samples
+from evenrank.queries.static_classifier import ABSTAINS_BELOW, StaticClassifier
+from evenrank.queries.words import Source, WordKnowledge, opened
 from evenrank.vectors import Vectors, find_model
 
 if TYPE_CHECKING:
     from evenrank.queries.transformer_network import Encoded, Network
 
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from evenrank.vectors.encoders import Model
+
 MEMBER_SEEDS = 1000
 """What is added to the seed from one member of an ensemble to the next."""
+_OPTIONS = ("names", "lexicon_words", "plain_samples", "swaps", "static_share", "members")
 _ENCODER = "encoder.json"
 _WEIGHTS = "weights.safetensors"
 _WORDS = "words.npz"
@@ -55,6 +60,12 @@ class TransformerClassifier:
     lexicon_words
         Train on each gendered word too, as a query of its own, as Bigdeli et al. (2021) do, and within a
         neutral query: few annotated queries hold one.
+    plain_samples
+        Train on so many of the queries made of our own lists too: jobs, hobbies, products, fields, places and
+        works, which name no gender, and their counterparts for women and for men; half as many long texts
+        and texts of other collections. 0 for none: then *nurse* is female.
+    more
+        Queries of other collections to learn from as well.
     swaps
         Train on the counterfactual of each female and male query too.
     static_share
@@ -63,7 +74,7 @@ class TransformerClassifier:
     members
         Networks that are trained, each with another seed, and averaged.
     settings
-        Fields of :class:`~evenrank.queries.transformer_training.Recipe`: ``epochs``, ``rate``, …
+        Fields of :class:`~evenrank.queries.transformer_network.Recipe`: ``epochs``, ``rate``, …
 
     Examples
     --------
@@ -81,13 +92,15 @@ class TransformerClassifier:
         vectors: Source | Sequence[Source] = (),
         names: bool = True,
         lexicon_words: bool = True,
+        plain_samples: int = 1600,
+        more: More | None = None,
         swaps: bool = False,
         static_share: float = 0.5,
         members: int = 1,
         **settings: Any,
     ) -> None:
         require_torch()
-        from evenrank.queries.transformer_training import Recipe
+        from evenrank.queries.transformer_network import Recipe
 
         known = {field.name for field in fields(Recipe)}
         if unknown := sorted(settings.keys() - known):
@@ -100,11 +113,16 @@ class TransformerClassifier:
         self.options: dict[str, Any] = {
             "names": names,
             "lexicon_words": lexicon_words,
+            "plain_samples": plain_samples,
             "swaps": swaps,
             "static_share": static_share,
             "members": members,
         }
+        if plain_samples < 0:
+            raise InputError(f"plain_samples is {plain_samples}; it must be at least 0")
+        self._more = more or More()
         self.trained_on: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+        self.abstains_below = ABSTAINS_BELOW
         self.prior = np.full(len(LABELS), 1 / len(LABELS))
         self.temperatures: list[float] = []
         self.losses: list[list[float]] = []
@@ -131,19 +149,18 @@ class TransformerClassifier:
         """
         import torch
 
-        from evenrank.queries.transformer_network import Network, encode
-        from evenrank.queries.transformer_training import Bar, train
+        from evenrank.queries.transformer_network import Bar, Network, encode, train
 
+        if len(texts) != len(labels) or not len(labels):
+            raise InputError(f"{len(texts)} texts and {len(labels)} labels; there must be one for each")
+        cleaned, labels = in_order(texts, labels)
         codes = label_codes(labels)
-        if len(texts) != len(codes) or not len(codes):
-            raise InputError(f"{len(texts)} texts and {len(codes)} labels; there must be one for each")
         model = find_model(self._checkpoint)
         self._encoder_facts = model.describe()
         self._tokenizer = open_tokenizer(model.place, model.name, local=model.source != "hub")
         vectors = tuple(opened(source) for source in self._vectors)
         self._vector_facts = [dict(source.provenance) for source in vectors]
         self._knowledge = WordKnowledge.gathered(names=self.options["names"], vectors=vectors[:1])
-        cleaned = [clean(text) for text in texts]
         queries = encode(cleaned, self._tokenizer, self._knowledge)
         members = self.options["members"]
         bar = Bar(progress, members * self.recipe.epochs * -(-len(queries) // self.recipe.batch_size))
@@ -178,10 +195,11 @@ class TransformerClassifier:
                 )
         bar.done()
         if self.options["static_share"]:
-            self._static = StaticClassifier(vectors=vectors).fit(cleaned, labels, seed=seed)
+            self._static = StaticClassifier(vectors=vectors, more=self._more).fit(cleaned, labels, seed=seed)
         counts = np.bincount(codes, minlength=len(LABELS))
         self.prior = (counts + 1) / (counts.sum() + len(LABELS))
-        self.trained_on = np.unique(query_hashes(texts))
+        others = [*self._more.labelled.texts, *self._more.neutral]
+        self.trained_on = np.unique(query_hashes([*cleaned, *others]))
         return self
 
     def predict_proba(self, texts: Sequence[str]) -> Probabilities:
@@ -257,7 +275,7 @@ class TransformerClassifier:
         facts = stored.facts
         try:
             made = cls(
-                **{key: facts[key] for key in ("names", "lexicon_words", "swaps", "static_share", "members")},
+                **{key: facts[key] for key in _OPTIONS},
                 **facts["recipe"],
             )
             made._encoder_facts, made._vector_facts = facts["encoder"], facts["word vectors"]
@@ -305,10 +323,19 @@ class TransformerClassifier:
 
     def _more_queries(self, texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
         """Texts and labels beyond the annotated ones."""
-        parts = [swapped(texts, labels)] if self.options["swaps"] else []
+        parts = [in_order(*self._more.labelled)]
+        parts += [swapped(texts, labels)] if self.options["swaps"] else []
         parts += [lexicon_samples(texts, labels)] if self.options["lexicon_words"] else []
-        more = [text for found, _ in parts for text in found]
-        return more, [label for _, found in parts for label in found]
+        if count := self.options["plain_samples"]:
+            plain = made_samples()
+            neutral = [text for text, label in zip(texts, labels, strict=True) if label == "neutral"]
+            nobody = Samples(list(self._more.neutral), ["neutral"] * len(self._more.neutral))
+            long = long_samples(neutral, plain)
+            parts += [
+                part.picked(some) for part, some in ((plain, count), (long, count // 4), (nobody, count // 4))
+            ]
+        more = [text for part in parts for text in part.texts]
+        return more, [label for part in parts for label in part.labels]
 
     def _require_trained(self) -> None:
         if not self._networks:
@@ -340,3 +367,49 @@ def _unpacked(files: Mapping[str, bytes], folder: Path) -> Path:
         if name.startswith(_STATIC):
             (folder / name.removeprefix(_STATIC)).write_bytes(content)
     return folder
+
+
+def require_torch() -> None:
+    """Say what to install where a package is missing."""
+    for package in ("torch", "transformers", "safetensors"):
+        if find_spec(package) is None:
+            raise InputError(
+                f"the transformer classifier needs {package}, which is not installed: "
+                "pip install 'evenrank[neural,offline]'"
+            )
+
+
+def open_encoder(model: Model) -> Any:
+    """The pre-trained encoder; weights as safetensors only."""
+    logging = import_module("transformers.utils.logging")
+    transformers = import_module("transformers")
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()  # it lists weights that are not used, which is no news here
+    logging.disable_progress_bar()
+    try:
+        return transformers.AutoModel.from_pretrained(
+            model.place, use_safetensors=True, local_files_only=model.source != "hub"
+        )
+    except Exception as error:  # damaged files raise anything
+        raise InputError(f"the encoder cannot be loaded: {one_line(error)[:200]}", path=model.name) from None
+    finally:
+        logging.set_verbosity(before)
+
+
+def open_tokenizer(place: str, name: str, *, local: bool = True) -> Any:
+    """The tokenizer in a folder, or, if not `local`, on the hub."""
+    transformers = import_module("transformers")
+    try:
+        found = transformers.AutoTokenizer.from_pretrained(place, local_files_only=local)
+    except Exception as error:
+        raise InputError(f"the tokenizer cannot be loaded: {one_line(error)[:200]}", path=name) from None
+    if not found.is_fast:
+        raise InputError("the encoder has no fast tokenizer, which is needed to find words; choose another")
+    return found
+
+
+def tokenizer_files(tokenizer: Any) -> dict[str, bytes]:
+    """What :func:`open_tokenizer` needs, by file name."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.is_file()}

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenrank.errors import InputError
 from evenrank.mitigate.live import rerank
-from evenrank.queries.classifier import LABELS, Classifier, clean, load_classifier
+from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, clean, decide, load_classifier
 from evenrank.rankers.base import Ranker
 from evenrank.rankers.catalogue import make
 from evenrank.rankers.index import Index
@@ -102,8 +102,10 @@ class Service:
         """What each query is about."""
         texts = [clean(query) for query in queries]
         found = []
-        for query, text, row in zip(queries, texts, self.classifier.predict_proba(texts), strict=True):
-            label = LABELS[int(row.argmax())] if text else "neutral"
+        rows = self.classifier.predict_proba(texts)
+        chosen = decide(rows, self.classifier.abstains_below)
+        for query, text, row, code in zip(queries, texts, rows, chosen.tolist(), strict=True):
+            label = (*LABELS, UNKNOWN)[code] if text else "neutral"
             found.append({"text": query, "label": label, **dict(zip(LABELS, map(float, row), strict=True))})
         return found
 
@@ -111,7 +113,7 @@ class Service:
         """The gender that a query seems to be about, where that is likely, and the words that say so."""
         found = self.gender(query)
         label = found["label"]
-        if label == "neutral" or found[label] < SURE or not query.strip():
+        if label in ("neutral", UNKNOWN) or found[label] < SURE or not query.strip():
             return None
         (reasons,) = self.classifier.explain([query])
         words = [word for word, of, _ in reasons if of == label]

@@ -109,7 +109,7 @@ def names() -> Names:
     shorter list have no mirror image.
     """
     from evenrank.measures.given_names import COMMON_WORDS
-    from evenrank.queries.word_lists import CLEAR, census_names, clear_names, gendered_words
+    from evenrank.queries.words import CLEAR, census_names, clear_names, gendered_words
     from evenrank.vectors.texts import stop_words
 
     census, sets = census_names(), word_sets()
@@ -145,7 +145,7 @@ def names() -> Names:
 def family_names() -> frozenset[str]:
     """Surnames that can stand behind a given name, and are no ordinary words."""
     from evenrank.measures.given_names import COMMON_WORDS
-    from evenrank.queries.word_lists import census_names
+    from evenrank.queries.words import census_names
 
     ordinary = word_sets()["ordinary_surnames"] | COMMON_WORDS
     return frozenset(n for n, facts in census_names().items() if facts.surname >= _RARE and n not in ordinary)
