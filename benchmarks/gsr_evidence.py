@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import evenrank as er
-from evenrank.measures.direct_stereotype import direct_stereotype
-from evenrank.measures.stereotype_analysis import most_gendered, reinforcement_table, reliability
+from evenrank.measures.gsr.analysis import most_gendered
 from evenrank.reproduce import gsr_parity, gsr_toy
+from evenrank.reproduce.direct_stereotype import direct_stereotype
+from evenrank.reproduce.stereotype_tables import reinforcement_table, reliability
 from evenrank.vectors import DEFINITION, STEREOTYPES, association_tests, distil
 from evenrank.vectors.texts import GenderedTexts, gendered_texts
 

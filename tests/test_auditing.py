@@ -112,13 +112,12 @@ def test_an_unknown_baseline_is_an_error_that_lists_the_runs(runs: dict[str, Pat
 
 
 def test_passages_of_a_query_add_up_to_its_value(audit: Audit, inputs: dict[str, Any]) -> None:
-    tally = er.tally(inputs["docs"])
     from evenrank.auditing.passages import leaning_queries
-    from evenrank.data.tables import run
+    from evenrank.measures.inputs import Inputs
 
-    frames = {name: run(demo.folder() / f"{name}.run") for name in audit.runs}
-    found = [audit.measured[name, "ARaB@10"] for name in frames]
-    everything = leaning_queries(found, frames, tally, docs=inputs["docs"], passages=10)
+    opened = Inputs.open({name: demo.folder() / f"{name}.run" for name in audit.runs}, docs=inputs["docs"])
+    found = [audit.measured[name, "ARaB@10"] for name in audit.runs]
+    everything = leaning_queries(found, opened, passages=10)
     assert len(everything) == 20
     for query in everything:
         assert sum(p.contribution for p in query.passages) == pytest.approx(query.value)

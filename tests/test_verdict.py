@@ -12,7 +12,8 @@ import pytest
 import evenrank as er
 from evenrank.auditing import Audit, verdict
 from evenrank.auditing.running import cutoff_curves
-from evenrank.measures.summary import QUANTILES
+from evenrank.measures.inputs import Inputs
+from evenrank.measures.results import QUANTILES, Bootstrap, Options
 from evenrank.show import cards
 
 DOCS = {"m": "he he he", "f": "she she she", "n": "nothing at all", "x": "his", "y": "her own"}
@@ -126,8 +127,8 @@ def test_a_gauge_puts_balance_in_the_middle_and_the_bound_at_the_end() -> None:
 def test_curves_go_down_to_half_of_what_half_of_the_lists_reach(deep: int, expected: list[int]) -> None:
     docs = {f"d{i}": "he" for i in range(80)}
     whole = {f"d{i}": 80.0 - i for i in range(deep)}
-    frame = er.data.tables.run({"a": whole, "b": whole, "c": {"d0": 1.0}})
-    curves = cutoff_curves({"run": frame}, [er.parse("ARaB@10")], tally=er.tally(docs))
+    inputs = Inputs.open({"a": whole, "b": whole, "c": {"d0": 1.0}}, docs=docs)
+    curves = cutoff_curves(inputs, [er.parse("ARaB@10")], Options(bootstrap=Bootstrap(None)))
     assert curves.filter(measure="ARaB")["cutoff"].to_list() == expected
 
 
@@ -151,7 +152,7 @@ def test_json_says_which_group_is_positive() -> None:
 
 
 def test_queries_that_all_lean_one_way_are_called_least_of_it() -> None:
-    from evenrank.measures.stereotype_analysis import GenderedQuery
+    from evenrank.measures.gsr.analysis import GenderedQuery
     from evenrank.show.tables import gendered
 
     def query(g: float) -> GenderedQuery:

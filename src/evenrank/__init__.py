@@ -6,7 +6,13 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from functools import partial
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from evenrank import process
@@ -38,8 +44,8 @@ _HOME = {
     "ARaB": "measures.rank_bias",
     "FaiRR": "measures.neutrality",
     "NFaiRR": "measures.neutrality",
-    "GSR": "measures.stereotype",
-    "LIWC": "measures.psychology",
+    "GSR": "measures.gsr.measure",
+    "LIWC": "measures.dictionary_bias",
     "disparity": "measures.disparities",
     "association": "measures.associating",
     "audit_judgments": "psychology.judgments",
@@ -47,8 +53,8 @@ _HOME = {
     **dict.fromkeys(("rND", "rKL", "rRD"), "measures.ranked_parity"),
     **dict.fromkeys(("Skew", "MinSkew", "MaxSkew", "NDKL"), "measures.skew"),
     **dict.fromkeys(("Exposure", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"),
-    "FAIR": "measures.ranked_group_test",
-    "MB": "measures.mean_bias",
+    "FAIR": "measures.ranked_parity",
+    "MB": "measures.representation",
     "constrain": "mitigate.constrain",
     "interpolate": "mitigate.interpolate",
     "sweep": "mitigate.tradeoff",
@@ -61,6 +67,37 @@ _HOME = {
     "feedback": "mitigate.feedback",
     "gendered_terms": "mitigate.expanded_queries",
 }
+
+# Modules that have moved: their old paths go on working for one release.
+_MOVED = {
+    "evenrank.measures.attribution": "evenrank.measures.explain",
+    "evenrank.measures.magnitude": "evenrank.text.magnitude",
+    "evenrank.measures.mean_bias": "evenrank.measures.representation",
+    "evenrank.measures.measurements": "evenrank.measures.results",
+    "evenrank.measures.psychology": "evenrank.measures.dictionary_bias",
+    "evenrank.measures.ranked_group_test": "evenrank.measures.ranked_parity",
+    "evenrank.measures.reinforcement": "evenrank.measures.gsr.results",
+    "evenrank.measures.slope": "evenrank.measures.gsr.slope",
+    "evenrank.measures.stereotype": "evenrank.measures.gsr.measure",
+    "evenrank.measures.summary": "evenrank.measures.results",
+    "evenrank.psychology.ready": "evenrank.psychology.scoring",
+    "evenrank.psychology.sampling": "evenrank.psychology.comparing",
+}
+
+
+class _OldPaths(MetaPathFinder, Loader):
+    """Finds a module under the path it had before: what it holds is looked up in the one it is now."""
+
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name in _MOVED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        new = _MOVED[module.__name__]
+        warnings.warn(f"{module.__name__} is now {new}", DeprecationWarning, stacklevel=2)
+        vars(module)["__getattr__"] = partial(getattr, import_module(new))
+
+
+sys.meta_path.append(_OldPaths())
 
 # Effectiveness measures, straight from ir_measures, so that one import serves a mixed list.
 _EFFECTIVENESS = (
@@ -77,19 +114,18 @@ if TYPE_CHECKING:
     from evenrank.errors import InputError
     from evenrank.measures.associating import association
     from evenrank.measures.binding import bind
+    from evenrank.measures.dictionary_bias import LIWC
     from evenrank.measures.disparities import disparity
     from evenrank.measures.evaluate import measure
     from evenrank.measures.exposure import AWRF, DemographicParity, DisparateTreatment, Exposure
+    from evenrank.measures.gsr.measure import GSR
     from evenrank.measures.labelled_lists import represent
-    from evenrank.measures.mean_bias import MB
     from evenrank.measures.neutrality import FaiRR, NFaiRR
     from evenrank.measures.parse import parse
-    from evenrank.measures.psychology import LIWC
     from evenrank.measures.rank_bias import ARaB, RaB
-    from evenrank.measures.ranked_group_test import FAIR
-    from evenrank.measures.ranked_parity import rKL, rND, rRD
+    from evenrank.measures.ranked_parity import FAIR, rKL, rND, rRD
+    from evenrank.measures.representation import MB
     from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
-    from evenrank.measures.stereotype import GSR
     from evenrank.mitigate.constrain import constrain
     from evenrank.mitigate.counterfactuals import counterfactual
     from evenrank.mitigate.expanded_queries import gendered_terms

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
+from typing import Any
 
 LONGEST = 2000
 """Characters of a message: who names a megabyte of id gets its beginning and its end."""
@@ -51,3 +52,17 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     longest = max(map(len, names), default=0)
     near = get_close_matches(word.lower(), names, 1) if len(word) <= 3 * longest else []
     return names[near[0]] if near else None
+
+
+def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse a value that is not one of the known ones."""
+    if value not in known:
+        raise InputError(f"{name} cannot be {value!r}; {choices(str(value), known)}")
+
+
+def choices(word: str, known: Iterable[str]) -> str:
+    """A hint for a word that is not known: the nearest that is, or all of them."""
+    names = [str(name) for name in known]
+    if near := nearest(word, names):
+        return f"did you mean {near!r}?"
+    return f"one of {', '.join(names)}" if names else "it takes none"

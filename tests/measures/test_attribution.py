@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import ARaB, InputError, RaB
-from evenrank.measures.attribution import summed
 from evenrank.measures.base import BiasMeasure
-from evenrank.measures.magnitude import MAGNITUDES
+from evenrank.measures.explain import summed
+from evenrank.text.magnitude import MAGNITUDES
 
 WORDS = ["he", "his", "men", "she", "her", "women", "ball", "tree"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)

@@ -29,11 +29,14 @@ from evenrank import (
     rRD,
 )
 from evenrank.measures.exposure import awrf, group_exposure, treatment
-from evenrank.measures.ranked_group_test import adjusted_alpha, failure_probability, minimum_counts, passes
 from evenrank.measures.ranked_parity import (
     _highest,
+    adjusted_alpha,
     difference,
     divergence,
+    failure_probability,
+    minimum_counts,
+    passes,
     ranked_parity,
     ratio_difference,
 )

@@ -15,7 +15,7 @@ import pytest
 
 import evenrank as er
 from evenrank import ARaB, FaiRR, InputError, NFaiRR, RaB, nDCG
-from evenrank.measures.evaluate import named_runs, run_name
+from evenrank.measures.inputs import named_runs, run_name
 
 DOCS = {
     "d1": "he and his brother",  # 3 male

@@ -21,7 +21,7 @@ import evenrank as er
 from evenrank import GSR, InputError, nDCG
 from evenrank.data import tables
 from evenrank.measures import compare_reinforcement
-from evenrank.measures.reinforcement import Reinforcement
+from evenrank.measures.gsr.results import Reinforcement
 from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words

@@ -14,20 +14,19 @@ from scipy.stats import spearmanr
 
 import evenrank as er
 from evenrank import GSR, InputError
-from evenrank.measures.direct_stereotype import direct_stereotype
-from evenrank.measures.given_names import clear_names
-from evenrank.measures.stereotype_analysis import (
+from evenrank.measures.gsr.analysis import most_gendered, scatter
+from evenrank.reproduce.direct_stereotype import direct_stereotype
+from evenrank.reproduce.gsr_parity import gsr_parity
+from evenrank.reproduce.stereotype_tables import (
     debiasing_distances,
     effectiveness_table,
     kendall_distance,
-    most_gendered,
     reinforcement_table,
     reliability,
-    scatter,
     spearman,
 )
-from evenrank.reproduce.gsr_parity import gsr_parity
 from evenrank.vectors import genderedness
+from evenrank.vectors.given_names import clear_names
 
 LISTS = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1, max_size=6)
 

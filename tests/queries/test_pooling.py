@@ -352,7 +352,7 @@ class TestCommands:
         )
         assert counted.stdout == ""
         assert "2 queries labelled by 3 annotators: 0 neutral, 1 female, 1 male, 0 other" in counted.stderr
-        from evenrank.measures.subsets import gender_labels
+        from evenrank.measures.results import gender_labels
 
         assert gender_labels(at["labels.tsv"]) == {"1": "female", "2": "male"}
 

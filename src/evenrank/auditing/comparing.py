@@ -12,7 +12,7 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.measures.base import compare
-from evenrank.measures.measurements import Measurement, Measurements
+from evenrank.measures.results import Measurement, Measurements
 from evenrank.stats import Comparison
 
 LEVEL = 0.05

@@ -14,8 +14,8 @@ from typing import Literal
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.base import compare, good
-from evenrank.measures.measurements import Measurement, Measurements
 from evenrank.measures.parse import Condition
+from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Grid
 
 Judging = Literal["point", "interval"]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from evenrank.measures.lists import magnitude_of
-from evenrank.measures.lookup import find_rows
-from evenrank.measures.measurements import Measurement
-from evenrank.measures.rank_bias import RankBias
+from evenrank.measures.inputs import Inputs
+from evenrank.measures.results import Measurement
 
 if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
-    from evenrank.text.tally import Tally
 
 EXCERPT = 420  # bytes of a passage that are shown
 _BEFORE = 60  # bytes shown before the first marked word of a long passage
@@ -68,28 +65,20 @@ class LeaningQuery:
 
 
 def leaning_queries(
-    found: Sequence[Measurement],
-    runs: Mapping[str, pl.DataFrame],
-    tally: Tally,
-    *,
-    docs: Any = None,
-    queries: pl.DataFrame | None = None,
-    matcher: Matcher | None = None,
-    missing: str = "error",
-    per_side: int = 5,
-    passages: int = 3,
+    found: Sequence[Measurement], inputs: Inputs, *, per_side: int = 5, passages: int = 3
 ) -> tuple[LeaningQuery, ...]:
     """The queries that lean farthest to either side, run by run, each with its heaviest passages.
+
+    Without documents there are no passages, without queries no texts of them.
 
     Parameters
     ----------
     found
-        One RaB or ARaB, measured for each run.
-    docs, queries, matcher
-        Texts and the words to mark; without documents there are no passages, without queries no texts.
+        One measure that leans and is a sum over documents, measured for each run.
     """
+    docs, queries, matcher = inputs.docs, inputs.queries, inputs.matcher
     chosen = {m.run: _extremes(m, per_side) for m in found}
-    ranked = {m.run: _contributions(m, runs[m.run], chosen[m.run], tally, missing) for m in found}
+    ranked = {m.run: _contributions(m, chosen[m.run], inputs) for m in found}
     heaviest = {
         run: frame.filter(pl.col("contribution") != 0)
         .sort(pl.col("contribution").abs(), "rank", descending=[True, False], maintain_order=True)
@@ -133,30 +122,20 @@ def _extremes(m: Measurement, per_side: int) -> list[tuple[str, float]]:
     return [(m.query_ids[i], float(m.values[i])) for i in [*up, *down]]
 
 
-def _contributions(
-    m: Measurement, run: pl.DataFrame, chosen: list[tuple[str, float]], tally: Tally, missing: str
-) -> pl.DataFrame:
+def _contributions(m: Measurement, chosen: list[tuple[str, float]], inputs: Inputs) -> pl.DataFrame:
     """What each ranked document of the chosen queries adds to its query's value."""
-    measure = m.measure
-    assert isinstance(measure, RankBias)
-    cutoff = int(measure["cutoff"])
-    top = run.filter(pl.col("query_id").is_in([query for query, _ in chosen]))
-    if missing == "skip":
-        top = top.filter(pl.Series(find_rows(top["doc_id"], tally.frame["doc_id"]) >= 0))
-    top = top.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id")).filter(
-        pl.col("rank") <= cutoff
+    measure: Any = m.measure
+    run = inputs.runs[m.run].filter(pl.col("query_id").is_in([query for query, _ in chosen]))
+    context = measure.VIEW(inputs, [measure]).context(run, m.run)
+    lists = context.lists
+    return pl.DataFrame(
+        {
+            "query_id": lists.query_ids.gather(np.repeat(np.arange(len(lists.lengths)), lists.lengths)),
+            "doc_id": lists.doc_ids,
+            "rank": lists.positions,
+            "contribution": measure.contributions(context),
+        }
     )
-    rows = find_rows(top["doc_id"], tally.frame["doc_id"])
-    of, against = measure.pair(tally.groups)
-    sides = [
-        magnitude_of(measure["magnitude"], group, lambda name: tally.frame[name].to_numpy()[rows])
-        for group in (of, against)
-    ]
-    difference = np.where(rows >= 0, sides[0] - sides[1], 0.0)
-    lengths = top.select(pl.len().over("query_id"))["len"].to_list()
-    weights = {n: measure.weights(n, cutoff) for n in set(lengths)}
-    weight = np.array([weights[n][rank - 1] for n, rank in zip(lengths, top["rank"], strict=True)])
-    return top.select("query_id", "doc_id", "rank").with_columns(contribution=pl.Series(weight * difference))
 
 
 def segments(

@@ -18,16 +18,16 @@ from evenrank.auditing import gate, verdict
 from evenrank.auditing.comparing import Compared, Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
-from evenrank.measures.attribution import Attribution
-from evenrank.measures.measurements import Measurement, Measurements
+from evenrank.measures.explain import Attribution
 from evenrank.measures.parse import Condition
+from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Grid, Small, plain_markdown
 from evenrank.show.numbers import form_of, interval, number
 
 if TYPE_CHECKING:
     from evenrank.measures.disparities import Disparities
+    from evenrank.measures.gsr.analysis import GenderedQuery
     from evenrank.measures.representation import Representation
-    from evenrank.measures.stereotype_analysis import GenderedQuery
     from evenrank.psychology import JudgmentsAudit, RankingsAudit
 
 MARK = "†"

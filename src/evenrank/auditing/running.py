@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import polars as pl
 from ir_measures import AP, RR, nDCG
@@ -22,19 +22,19 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.absolute import Absolute
 from evenrank.measures.base import BiasMeasure, is_bias, leans
-from evenrank.measures.document_groups import given_groups
-from evenrank.measures.evaluate import listed_measures, measure, named_runs, run_name
+from evenrank.measures.dictionary_bias import LIWC
+from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF
-from evenrank.measures.mean_bias import MB
-from evenrank.measures.measurements import Measurements
+from evenrank.measures.gsr.measure import GSR
+from evenrank.measures.gsr.view import Genderedness
+from evenrank.measures.inputs import Given, Inputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.psychology import LIWC
-from evenrank.measures.rank_bias import ARaB, RaB, RankBias
+from evenrank.measures.rank_bias import ARaB, RaB
 from evenrank.measures.ranked_parity import rKL
+from evenrank.measures.representation import MB
+from evenrank.measures.results import Bootstrap, Measurements, Options
 from evenrank.measures.skew import NDKL
-from evenrank.measures.sources import colour
-from evenrank.measures.stereotype import GSR
 
 DEPTH = 10
 CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
@@ -52,30 +52,14 @@ def audit(
     runs: Any,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     *,
-    docs: Any = None,
-    tally: Any = None,
-    lexicon: Any = None,
-    tokenizer: str | None = None,
-    queries: Any = None,
-    qrels: Any = None,
     baseline: str | None = None,
-    background: Any = None,
-    vectors: Any = None,
-    pairs: Any = None,
-    genders: Any = None,
     only: str | None = None,
-    labels: Any = None,
-    targets: Any = None,
-    dictionary: Any = None,
     fail_if: str | Condition | Iterable[str | Condition] = (),
     judging: Literal["point", "interval"] | None = None,
-    missing: Literal["error", "zero", "skip"] = "error",
-    ties: Literal["order", "expected"] = "order",
-    order: Literal["score", "rank"] = "score",
     confidence: float | None = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-    progress: Any = None,
+    **given: Unpack[Given],
 ) -> Audit:
     """Audit runs for bias: measure, compare with a baseline, explain, and judge.
 
@@ -98,18 +82,19 @@ def audit(
     judging
         Whether values and changes are held against these by the `point` or by their one-sided 95% bound
         (`interval`). Unless given, changes from the baseline by the interval, values by the point.
-    docs, tally, lexicon, tokenizer, queries, qrels
+    only, confidence, resamples, seed
         As for :func:`evenrank.measure`.
-    vectors, pairs, genders, only, labels, targets, dictionary
-        As for :func:`evenrank.measure`.
-    missing, ties, order, confidence, resamples, seed, progress
+    docs, tally, lexicon, tokenizer, queries, qrels, vectors, pairs, genders, labels, targets, dictionary
+        As for :func:`evenrank.measure`; the documents are read twice at most.
+    missing, ties, order, progress
         As for :func:`evenrank.measure`.
 
     Examples
     --------
     >>> from evenrank import demo
     >>> here = demo.folder()
-    >>> docs, queries, qrels = tables.load(here)
+    >>> import evenrank as er
+    >>> docs, queries, qrels = er.load(here)
     >>> found = audit(
     ...     {"bm25": here / "bm25.run", "dense": here / "dense.run"},
     ...     docs=docs, queries=queries, qrels=qrels, genders=here / "genders.tsv",
@@ -117,112 +102,111 @@ def audit(
     >>> found.baseline, found.passed
     ('bm25', True)
     """
-    frames = {name: tables.run(run, order=order) for name, run in _named(runs).items()}
+    inputs = Inputs.open(_named(runs), **given)
+    frames = inputs.runs
     baseline = _baseline(baseline, frames)
     conditions = tuple(parse_condition(one, relative=True) for one in _several(fail_if))
     gate.check_conditions(conditions, baseline=baseline if len(frames) > 1 else None)
-    docs = None if docs is None else tables.docs(docs)
-    queries = None if queries is None else tables.queries(queries)
-    qrels = None if qrels is None else tables.qrels(qrels)
-    genders = None if genders is None else tables.genders(genders)
-    coloured = None if docs is None and tally is None else colour(tally, docs, lexicon, tokenizer, progress)
-    groups = () if coloured is None else coloured.groups
-    chosen = background is not None
-    background = frames[baseline] if background is None else tables.run(background, order=order)
-    shared: dict[str, Any] = {"missing": missing, "ties": ties, "order": order, "seed": seed}
-    given = shared | {
-        "tally": coloured,
-        "queries": queries,
-        "qrels": qrels,
-        "background": background,
-        "genders": genders,
-        "only": only,
-    }
+    chosen = inputs.background is not None
+    if not chosen:
+        inputs = replace(inputs, background=frames[baseline])
+    groups = inputs.tally.groups if inputs.countable else ()
     asked: list[Measure] = (
         listed_measures(measures)
         if measures is not None
         else default_measures(
             groups,
-            () if labels is None else given_groups(labels).groups,
-            docs=docs is not None,
-            queries=queries is not None,
-            qrels=qrels is not None,
-            targets=targets is not None,
+            () if given.get("labels") is None else inputs.groups.groups,
+            docs=inputs.docs is not None,
+            queries=inputs.queries is not None,
+            qrels=inputs.qrels is not None,
+            targets=given.get("targets") is not None,
         )
     )
     wanted = list(dict.fromkeys([*asked, *(condition.subject for condition in conditions)]))
     if not wanted:
         raise InputError("nothing to measure: give docs or a tally for bias, qrels for effectiveness")
-    needs = {"docs": docs, "vectors": vectors, "pairs": pairs, "labels": labels, "targets": targets}
-    needs |= {"dictionary": dictionary, "confidence": confidence, "resamples": resamples}
-    measured, dropped = _measured(frames, wanted, keep=measures is not None, **given, **needs)
-    kept = [m.measure for m in measured.runs[baseline]]
+    compared = _compared_genders(inputs)
+    _expect_texts(inputs, wanted, compared)
+    options = Options(only, False, Bootstrap(confidence, resamples, seed))
+    found_all, dropped = _measured(inputs, wanted, options, keep=measures is not None)
+    kept = [m.measure for m in found_all.runs[baseline]]
     headline = headline_measure(kept)
     found = Audit(
-        measured=measured,
+        measured=found_all,
         baseline=baseline if len(frames) > 1 else None,
         groups=groups,
-        comparisons=compare_runs(measured, baseline, confidence=confidence or 0.95, seed=seed),
+        comparisons=compare_runs(found_all, baseline, confidence=confidence or 0.95, seed=seed),
         conditions=conditions,
         checks=gate.check(
-            measured,
+            found_all,
             conditions,
             baseline=baseline if len(frames) > 1 else None,
             judging=judging,
             seed=seed,
         ),
-        cautions=(*measured.cautions, *dropped, *_about_background(kept, frames, baseline, chosen)),
+        cautions=(*found_all.cautions, *dropped, *_about_background(kept, frames, baseline, chosen)),
         confidence=confidence,
-        queries={} if queries is None else dict(queries.iter_rows()),
+        queries={} if inputs.queries is None else dict(inputs.queries.iter_rows()),
     )
-    if coloured is not None and leans(headline):
-        explained = measure(frames, headline, docs=docs, explain=True, confidence=None, **given)
-        from evenrank.text.matcher import Matcher  # loads numba
-
-        source = coloured.lexicon or lexicon
-        matcher = None if source is None else Matcher(source, coloured.tokenizer or tokenizer or "words")
+    if inputs.countable and leans(headline) and headline.LINEAR:
+        quick = replace(options, bootstrap=Bootstrap(None, seed=seed))
+        explained = measured(inputs, [headline], replace(quick, explain=True))
         rows = [explained[run, headline] for run in frames]
         found = replace(
             found,
-            curves=cutoff_curves(frames, kept, confidence=confidence, **given),
-            offered=_offered(measured, headline, frames, coloured, qrels, confidence or 0.95, given),
+            curves=cutoff_curves(inputs, kept, quick, confidence=confidence),
+            offered=_offered(found_all, headline, inputs, quick, confidence or 0.95),
             attributions={m.run: m.attribution for m in rows if m.attribution is not None},
-            leaning=leaning_queries(
-                rows, frames, coloured, docs=docs, queries=queries, matcher=matcher, missing=missing
-            ),
+            leaning=leaning_queries(rows, inputs),
         )
-    if queries is not None and any(m.NAME == "GSR" for m in kept):
-        from evenrank.measures.stereotype_analysis import most_gendered
+    if inputs.queries is not None and any(is_bias(m) and m.VIEW is Genderedness for m in kept):
+        from evenrank.measures.gsr.analysis import most_gendered
 
-        found = replace(found, gendered=most_gendered(queries, vectors, count=8, pairs=pairs))
-    return _by_gender(found, frames, docs, qrels, genders, labels, targets, dictionary, tokenizer, seed)
+        named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
+        found = replace(found, gendered=most_gendered(inputs.queries, count=8, **named))
+    found = _by_gender(found, inputs, compared, seed)
+    if inputs.docs is not None:
+        inputs.docs.forget()
+    return found
+
+
+def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str, bool]) -> None:
+    """Say beforehand whose texts will be asked for, so that one pass over the documents fetches them all."""
+    if inputs.docs is None:
+        return
+    headline = headline_measure(measures)
+    if inputs.countable and leans(headline) and headline.LINEAR:
+        for ids in headline.VIEW(inputs, [headline]).wanted_texts(explain=True):
+            inputs.docs.expect(ids.unique().to_list())
+    if compared["judged"] and inputs.qrels is not None:
+        labelled = pl.col("query_id").is_in(list(inputs.genders or ()))
+        inputs.docs.expect(inputs.qrels.filter(pl.col("relevance") > 0, labelled)["doc_id"].to_list())
+    elif compared["listed"]:
+        for run in inputs.runs.values():
+            inputs.docs.expect(run.filter(pl.col("rank") <= DEPTH)["doc_id"].to_list())
 
 
 def _offered(
-    measured: Measurements,
-    headline: BiasMeasure,
-    frames: Mapping[str, pl.DataFrame],
-    tally: Any,
-    qrels: pl.DataFrame | None,
-    confidence: float,
-    given: Mapping[str, Any],
+    found_all: Measurements, headline: BiasMeasure, inputs: Inputs, options: Options, confidence: float
 ) -> dict[str, Offered]:
     """For each run, the lean of what its queries were offered: relevant documents, else all candidates."""
     found: dict[str, Offered] = {}
     plain = RaB(
         **{key: headline.params[key] for key in ("of", "against", "magnitude") if key in headline.params}
     )
-    judged = None if qrels is None else _relevant_run(qrels, tally.frame["doc_id"])
-    for name, frame in frames.items():
-        mine = measured[name, headline]
+    qrels = inputs.qrels
+    judged = None if qrels is None else _relevant_run(qrels, inputs.tally.frame["doc_id"])
+    for name, frame in inputs.runs.items():
+        mine = found_all[name, headline]
         offers = [] if judged is None or judged.is_empty() else [("relevant documents", judged)]
         lengths = frame.group_by("query_id").len()["len"]
         if (lengths > headline.depth()).mean() > 0.5:  # type: ignore[operator]
             offers.append(("candidates", frame))
         for kind, documents in offers:
             depth = int(documents.group_by("query_id").len()["len"].max())  # type: ignore[arg-type]
-            more = dict(given) | {"confidence": None, "background": None, "ties": "order"}
-            theirs = measure({name: documents}, plain @ depth, **more | {"missing": "skip"})[plain @ depth]
+            seen = inputs.of_runs({name: documents}, ties="order", missing="skip")
+            theirs = measured(seen, [plain @ depth], options)[plain @ depth]
             _, a, b = mine.beside(theirs)
             offered = Offered.of(kind, a, b, confidence)
             if offered is not None:
@@ -238,11 +222,11 @@ def _relevant_run(qrels: pl.DataFrame, held: pl.Series) -> pl.DataFrame:
 
 
 def _measured(
-    frames: Mapping[str, pl.DataFrame], wanted: list[Measure], *, keep: bool, **given: Any
+    inputs: Inputs, wanted: list[Measure], options: Options, *, keep: bool
 ) -> tuple[Measurements, tuple[str, ...]]:
     """All measures; what nobody asked for by name and the data do not allow is left out, and said."""
     try:
-        return measure(frames, wanted, **given), ()
+        return measured(inputs, wanted, options), ()
     except InputError:
         if keep:
             raise
@@ -254,54 +238,56 @@ def _measured(
         if not without:
             continue
         try:
-            measure(frames, one, **given | {"confidence": None})
+            measured(inputs, [one], replace(options, bootstrap=Bootstrap(None)))
         except InputError as error:
             wanted = without
             dropped.append(f"{one.NAME} was left out: {error.message}.")
-    return measure(frames, wanted, **given), tuple(dropped)
+    return measured(inputs, wanted, options), tuple(dropped)
 
 
-def _by_gender(
-    found: Audit,
-    frames: Mapping[str, pl.DataFrame],
-    docs: Any,
-    qrels: pl.DataFrame | None,
-    genders: pl.DataFrame | None,
-    labels: Any,
-    targets: Any,
-    dictionary: Any,
-    tokenizer: str | None,
-    seed: int,
-) -> Audit:
+def _compared_genders(inputs: Inputs) -> dict[str, bool]:
+    """Whether enough queries of both genders are judged, and enough listed by every run, to compare them."""
+    from evenrank.measures.disparities import FEWEST
+
+    labels = inputs.genders or {}
+    qrels = inputs.qrels
+    judged = set() if qrels is None else {*qrels.filter(pl.col("relevance") > 0)["query_id"].to_list()}
+    listed = set.intersection(*({*run["query_id"].to_list()} for run in inputs.runs.values()))
+    found = {}
+    for where, among in (("judged", judged), ("listed", listed)):
+        many = Counter(gender for query, gender in labels.items() if query in among)
+        found[where] = min(many["female"], many["male"]) >= FEWEST
+    return found
+
+
+def _by_gender(found: Audit, inputs: Inputs, compared: Mapping[str, bool], seed: int) -> Audit:
     """What needs labels: psychology and disparity (of queries), representation (of documents)."""
+    given, frames, docs, qrels = inputs.given, inputs.runs, inputs.docs, inputs.qrels
+    labels, targets, genders = given.get("labels"), given.get("targets"), inputs.genders
     if labels is not None and targets is not None:
         from evenrank.measures.labelled_lists import represent
 
         shown = {name: represent(frame, targets, labels=labels) for name, frame in frames.items()}
         found = replace(found, representation=shown)
-    if genders is None:
-        return found
-    asked = set(genders["query_id"].to_list())
-    judged = set() if qrels is None else set(qrels.filter(pl.col("relevance") > 0)["query_id"].to_list())
-    listed = set.intersection(*(set(run["query_id"].to_list()) for run in frames.values()))
-    many = {
-        where: Counter(gender for query, gender in genders.iter_rows() if query in asked & among)
-        for where, among in (("judged", judged), ("listed", listed))
-    }
-    from evenrank.measures.disparities import FEWEST, disparity
-
-    enough = {where: min(count["female"], count["male"]) >= FEWEST for where, count in many.items()}
-    if docs is not None and any(enough.values()):
+    if docs is not None and any(compared.values()):
         from evenrank.psychology import audit_judgments, audit_rankings
 
-        more: dict[str, Any] = {"dictionary": dictionary, "tokenizer": tokenizer or "words", "seed": seed}
+        more: dict[str, Any] = {
+            "genders": genders,
+            "docs": docs,
+            "dictionary": given.get("dictionary"),
+            "tokenizer": given.get("tokenizer") or "words",
+            "seed": seed,
+        }
         found = replace(
             found,
-            psychology=audit_judgments(genders=genders, qrels=qrels, docs=docs, **more)
-            if enough["judged"]
-            else audit_rankings(frames, genders=genders, docs=docs, baseline=found.baseline, **more),
+            psychology=audit_judgments(qrels=qrels, **more)
+            if compared["judged"]
+            else audit_rankings(frames, at=DEPTH, baseline=found.baseline, **more),
         )
-    if qrels is not None and enough["judged"]:
+    if qrels is not None and compared["judged"]:
+        from evenrank.measures.disparities import disparity
+
         found = replace(
             found, disparity=disparity(frames, qrels, genders, baseline=found.baseline, seed=seed)
         )
@@ -381,35 +367,26 @@ def default_measures(
 
 
 def cutoff_curves(
-    runs: Mapping[str, pl.DataFrame],
-    measures: Iterable[Measure],
-    *,
-    confidence: float | None = 0.95,
-    **given: Any,
+    inputs: Inputs, measures: Iterable[Measure], options: Options, *, confidence: float | None = 0.95
 ) -> pl.DataFrame:
-    """RaB, ARaB and NFaiRR at growing cut-offs: run, measure, cutoff, value, low, high.
+    """Measures at growing cut-offs, RaB, ARaB and NFaiRR: run, measure, cutoff, value, low, high.
 
-    Only of families that the audit measures, down to half the depth that half of the lists reach. Intervals
-    are Student's: there are many, and curves are read by eye.
-
-    Parameters
-    ----------
-    given
-        What :func:`evenrank.measure` needs: tally, background, genders and so on.
+    Only what the measures of the audit call worth drawing, down to half the depth that half of the lists
+    reach. Intervals are Student's: there are many, and curves are read by eye.
     """
-    families = _families(measures)
-    lengths = pl.concat(run.group_by("query_id").len()["len"] for run in runs.values())
+    families = curve_measures(measures)
+    lengths = pl.concat(run.group_by("query_id").len()["len"] for run in inputs.runs.values())
     depth = int(lengths.median() or 0)  # type: ignore[arg-type]
     # Near the end of the lists NFaiRR goes to 1 of itself: run and background hold the same documents.
     cutoffs = [k for k in CUTOFFS if k <= max(min(depth, 10), depth // 2, 1)]
     if not families:
         return pl.DataFrame(schema=_SCHEMA)
     wanted = {(name, k): family @ k for name, family in families.items() for k in cutoffs}
-    measured = measure(runs, wanted.values(), confidence=None, **given)
+    found = measured(inputs, list(wanted.values()), options)
     rows = []
-    for run in runs:
+    for run in inputs.runs:
         for (name, k), one in wanted.items():
-            m = measured[run, one]
+            m = found[run, one]
             low = high = None
             if confidence is not None and m.value is not None and len(m.values) > 1:
                 interval = stats.mean_interval(m.values, confidence=confidence, method="t")
@@ -418,18 +395,6 @@ def cutoff_curves(
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def _families(measures: Iterable[Measure]) -> dict[str, Measure]:
+def curve_measures(measures: Iterable[Measure]) -> dict[str, Measure]:
     """One measure without cut-off for each curve, by the name it goes under."""
-    given = list(measures)
-    found: dict[str, Measure] = {}
-    for one in given:
-        if isinstance(one, RankBias):
-            pair = {key: one.params[key] for key in ("of", "against") if key in one.params}
-            if one.params.get("magnitude", "tf") != "tf":
-                continue  # one magnitude is enough for curves
-            for family in (RaB, ARaB):
-                named = family(**pair) if pair else family
-                found[str(named)] = named
-        elif one.NAME == "NFaiRR" and set(one.params) <= {"cutoff"}:
-            found["NFaiRR"] = NFaiRR
-    return found
+    return {str(curve): curve for one in measures if is_bias(one) for curve in one.curves()}

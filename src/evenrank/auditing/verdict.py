@@ -10,8 +10,8 @@ from ir_measures.measures import Measure
 
 from evenrank.auditing.comparing import Compared, between
 from evenrank.measures.base import good, is_bias, leans
-from evenrank.measures.measurements import Measurement
-from evenrank.measures.reinforcement import Reinforcement
+from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.results import Measurement
 from evenrank.show import numbers
 from evenrank.show.numbers import toward
 

@@ -9,24 +9,20 @@ from typing import Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.classify import genders_or_predicted
 from evenrank.cli.common import (
     Format,
-    Missing,
-    Order,
     deliver,
     note,
-    parse_runs,
     progress_bar,
-    split_names,
     split_runs,
 )
 from evenrank.cli.streams import visible
 from evenrank.errors import InputError
 
 
+@options.takes_inputs
 def audit_command(
-    given: Annotated[
+    asked: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[RUN|MEASURE]...",
@@ -34,34 +30,12 @@ def audit_command(
             show_default="all measures that the inputs allow",
         ),
     ] = None,
-    run: options.Runs = None,
-    docs: options.Docs = None,
-    tally: options.TallyFile = None,
-    queries: options.Queries = None,
-    qrels: options.Qrels = None,
+    *,
+    given: options.GivenInputs,
     baseline: options.Baseline = None,
-    background: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN", help="What NFaiRR compares with: a name or file.", show_default="baseline"
-        ),
-    ] = None,
     fail_if: options.FailIf = None,
     judging: options.Gate = None,
-    genders: options.Genders = None,
     only: options.OnlyQueries = None,
-    labels: options.Labels = None,
-    targets: options.Targets = None,
-    lexicon: options.Lexicon = None,
-    tokenizer: options.Cutting = None,
-    fields: options.Fields = "title,text",
-    id_field: options.IdField = None,
-    vectors: options.Vectors = None,
-    pairs: options.Pairs = None,
-    dictionary: options.Dictionary = None,
-    missing: options.MissingDocs = Missing.error,
-    ties: options.TiedScores = options.Ties.order,
-    order: options.RunOrder = Order.score,
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
@@ -97,42 +71,26 @@ def audit_command(
             --baseline bm25 --fail-if 'abs(ARaB@10)>0.1' -o audit
     """
     from evenrank.auditing import audit
-    from evenrank.data.tables import docs as open_docs
 
-    files, measures = split_runs(given or [])
-    runs = parse_runs([*files, *(run or [])])
+    files, measures = split_runs(asked or [])
+    runs = given.runs(files)
     for folder in (output, charts):
         _check_folder(folder)
     with progress_bar("counting", unit="bytes") as progress:
         found = audit(
             runs,
             measures or None,
-            docs=None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field),
-            tally=tally,
-            lexicon=lexicon,
-            tokenizer=None if tokenizer is None else tokenizer.value,
-            queries=queries,
-            qrels=qrels,
             baseline=baseline,
-            background=None if background is None else runs.get(background, background),
-            vectors=vectors,
-            pairs=pairs,
-            genders=genders_or_predicted(genders, queries),
             only=None if only is None else only.value,
-            labels=labels,
-            targets=targets,
-            dictionary=dictionary,
             fail_if=fail_if or (),
             judging=None if judging is None else judging.value,
-            missing=missing.value,
-            ties=ties.value,
-            order=order.value,
             confidence=confidence if resamples else None,
             resamples=resamples or 1,
             seed=seed,
             progress=progress,
+            **given.keywords(runs),
         )
-    if genders == "predict":
+    if given.genders == "predict":
         guessed = "The genders of the queries are guesses of the shipped classifier, not labels by people."
         found = replace(found, cautions=(*found.cautions, guessed))
     more = {"title": title} if title else {}

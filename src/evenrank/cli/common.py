@@ -87,7 +87,7 @@ def _looks_like_a_path(text: str) -> bool:
 
 def parse_runs(given: Iterable[str]) -> dict[str, str]:
     """Runs by name out of `[NAME=]PATH`; a name given twice is refused."""
-    from evenrank.measures.evaluate import run_name
+    from evenrank.measures.inputs import run_name
 
     runs: dict[str, str] = {}
     for text in given:
@@ -141,7 +141,7 @@ def coloured(
 ) -> Tally:
     """The tally that is given, or that of the documents, with a bar while they are counted."""
     from evenrank.data.tables import docs as open_docs
-    from evenrank.measures.sources import colour
+    from evenrank.measures.inputs import colour
 
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("counting", unit="bytes") as progress:

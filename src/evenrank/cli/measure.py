@@ -7,21 +7,17 @@ from typing import Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.classify import genders_or_predicted
 from evenrank.cli.common import (
     Format,
-    Missing,
-    Order,
     deliver,
     note,
-    parse_runs,
     progress_bar,
-    split_names,
     split_runs,
 )
 from evenrank.errors import InputError
 
 
+@options.takes_inputs
 def measure_command(
     measures: Annotated[
         list[str],
@@ -31,34 +27,11 @@ def measure_command(
             show_default=False,
         ),
     ],
-    run: options.Runs = None,
-    docs: options.Docs = None,
-    tally: options.TallyFile = None,
-    lexicon: options.Lexicon = None,
-    tokenizer: options.Cutting = None,
-    fields: options.Fields = "title,text",
-    id_field: options.IdField = None,
-    queries: options.Queries = None,
-    qrels: options.Qrels = None,
-    background: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN", help="What NFaiRR compares with: a name or file.", show_default="the first"
-        ),
-    ] = None,
-    vectors: options.Vectors = None,
-    pairs: options.Pairs = None,
-    labels: options.Labels = None,
-    dictionary: options.Dictionary = None,
-    targets: options.Targets = None,
-    genders: options.Genders = None,
+    given: options.GivenInputs,
     only: options.OnlyQueries = None,
-    missing: options.MissingDocs = Missing.error,
-    ties: options.TiedScores = options.Ties.order,
-    order: options.RunOrder = Order.score,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show the value of every query.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the words, documents and queries behind RaB, ARaB, GSR.")
+        bool, typer.Option("--explain", help="Show the words, documents and queries behind the values.")
     ] = False,
     fail_if: options.FailIf = None,
     judging: options.Gate = None,
@@ -79,40 +52,24 @@ def measure_command(
     """
     from evenrank.auditing import gate
     from evenrank.cli.rendering import render
-    from evenrank.data.tables import docs as open_docs
     from evenrank.measures.evaluate import measure
     from evenrank.measures.parse import parse_condition
 
     _check_form(form, explain=explain, per_query=per_query)
     files, wanted = split_runs(measures)
-    runs = parse_runs([*files, *(run or [])])
+    runs = given.runs(files)
     conditions = [parse_condition(text) for text in fail_if or []]
     with progress_bar("counting", unit="bytes") as progress:
         measured = measure(
             runs,
             [*wanted, *(condition.subject for condition in conditions)],
-            tally=tally,
-            docs=None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field),
-            lexicon=lexicon,
-            tokenizer=None if tokenizer is None else tokenizer.value,
-            queries=queries,
-            qrels=qrels,
-            background=None if background is None else runs.get(background, background),
-            vectors=vectors,
-            pairs=pairs,
-            labels=labels,
-            targets=targets,
-            dictionary=dictionary,
-            genders=genders_or_predicted(genders, queries),
             only=None if only is None else only.value,
-            missing=missing.value,
-            ties=ties.value,
-            order=order.value,
             confidence=confidence if resamples else None,
             resamples=resamples or 1,
             seed=seed,
             explain=explain,
             progress=progress,
+            **given.keywords(runs),
         )
     failures = gate.failures(
         gate.check(measured, conditions, judging=None if judging is None else judging.value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Missing, coloured, deliver, note, progress_bar
+from evenrank.cli.common import Missing, coloured, deliver, note, progress_bar, split_names
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ def constrain_command(
 
         evenrank mitigate constrain --run bm25.run --docs docs.tsv --limit 'abs(ARaB@10)<=0.1' -o fair.run
     """
+    from evenrank.data.tables import docs as open_docs
     from evenrank.data.tables import write_run
-    from evenrank.measures.evaluate import run_name
+    from evenrank.measures.inputs import run_name
     from evenrank.mitigate.constrain import constrain
 
     if tally is not None and docs is not None:
@@ -104,6 +105,7 @@ def constrain_command(
             background=background,
             labels=labels,
             targets=targets,
+            docs=None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field),
             utility=utility.value,
             missing=missing.value,  # type: ignore[arg-type]
             progress=progress,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from evenrank.cli.common import Format, Missing, Order, Tokenizer
+from evenrank.cli.common import Format, Missing, Order, Tokenizer, parse_runs, split_names
 
 
 class Ties(StrEnum):
@@ -85,6 +89,14 @@ OnlyQueries = Annotated[
     Only | None,
     typer.Option(help="Queries to measure.", show_default="neutral for bias, with --genders; else all"),
 ]
+Background = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RUN",
+        help="What NFaiRR compares with: a name or file.",
+        show_default="the first run; in an audit, the baseline",
+    ),
+]
 MissingDocs = Annotated[
     Missing,
     typer.Option(help="Documents the collection lacks: stop, count as word-free, or close the gap."),
@@ -119,3 +131,73 @@ Chart = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Also draw it there: .svg, .png or .pdf."),
 ]
+
+
+@dataclass(frozen=True)
+class GivenInputs:
+    """What is measured and with what, as the command line gives it; `takes_inputs` makes options of it."""
+
+    run: Runs = None
+    docs: Docs = None
+    tally: TallyFile = None
+    lexicon: Lexicon = None
+    tokenizer: Cutting = None
+    fields: Fields = "title,text"
+    id_field: IdField = None
+    queries: Queries = None
+    qrels: Qrels = None
+    background: Background = None
+    vectors: Vectors = None
+    pairs: Pairs = None
+    labels: Labels = None
+    dictionary: Dictionary = None
+    targets: Targets = None
+    genders: Genders = None
+    missing: MissingDocs = Missing.error
+    ties: TiedScores = Ties.order
+    order: RunOrder = Order.score
+
+    def runs(self, files: Iterable[str]) -> dict[str, str]:
+        """All runs by name: the files among the arguments, then those of --run."""
+        return parse_runs([*files, *(self.run or [])])
+
+    def keywords(self, runs: dict[str, str]) -> dict[str, Any]:
+        """The inputs, as :func:`evenrank.measure` and :func:`evenrank.audit` take them."""
+        from evenrank.cli.classify import genders_or_predicted
+        from evenrank.data.tables import docs as open_docs
+
+        given = {name: _plain(getattr(self, name)) for name in _KEYWORDS}
+        if self.docs is not None:
+            given["docs"] = open_docs(self.docs, fields=split_names(self.fields), id_field=self.id_field)
+        if self.background is not None:
+            given["background"] = runs.get(self.background, self.background)
+        given["genders"] = genders_or_predicted(self.genders, self.queries)
+        return given
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, StrEnum) else value
+
+
+_KEYWORDS = [
+    name
+    for name in inspect.signature(GivenInputs).parameters
+    if name not in ("run", "fields", "id_field", "genders")
+]
+
+
+def takes_inputs(command: Callable[..., int]) -> Callable[..., int]:
+    """Let a command take the options of `GivenInputs`, in the place of its parameter `given`."""
+    own = inspect.signature(command, eval_str=True).parameters
+    shared = inspect.signature(GivenInputs, eval_str=True).parameters
+
+    @wraps(command)
+    def taking(**options: Any) -> int:
+        given = GivenInputs(**{name: options.pop(name) for name in shared})
+        return command(**options, given=given)
+
+    each = [p for name, one in own.items() for p in (shared.values() if name == "given" else [one])]
+    named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in each]
+    taking.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    taking.__annotations__ = {p.name: p.annotation for p in named}
+    return taking

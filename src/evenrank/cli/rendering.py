@@ -17,8 +17,7 @@ from rich.text import Text
 from evenrank.auditing.result import latex_values
 from evenrank.cli.common import Format
 from evenrank.cli.grids import GROUP_COLOURS, canvas
-from evenrank.measures.measurements import Measurement, Measurements
-from evenrank.measures.summary import Summary
+from evenrank.measures.results import Measurement, Measurements, Summary
 from evenrank.show.numbers import form_of, interval, level, number, plain, signed
 
 _ATTRIBUTED = 8  # rows shown of each list of contributions

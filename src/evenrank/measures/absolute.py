@@ -10,10 +10,10 @@ from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, PerQuery, require_params
-from evenrank.measures.summary import Bootstrap, Summary
+from evenrank.measures.results import Bootstrap, Summary
 
 if TYPE_CHECKING:
-    from evenrank.measures.measurements import Measurement
+    from evenrank.measures.results import Measurement
 
 
 class Absolute(BiasMeasure):

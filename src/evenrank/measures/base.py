@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 
 import ir_measures
 import numpy as np
@@ -14,44 +12,23 @@ from ir_measures.measures import Measure, ParamInfo
 from numpy.typing import NDArray
 
 from evenrank import stats
-from evenrank.errors import InputError, nearest
-from evenrank.measures.lists import Floats, RankedLists
-from evenrank.measures.summary import Bootstrap, Change, Summary
+from evenrank.errors import InputError, choices
+from evenrank.measures.bounds import Alternatives, bounded
+from evenrank.measures.lists import Floats, Weighing
+from evenrank.measures.results import Bootstrap, Change, Summary
+from evenrank.measures.views import Context, PerQuery, View, Words
 from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
-    from evenrank.measures.measurements import Measurement
+    from evenrank.measures.parse import Condition
+    from evenrank.measures.results import Measurement
 
 LARGEST = 2**63 - 1
 """The largest whole number that arrays hold."""
+T = TypeVar("T")
 Good = Literal["zero", "high", "low", "one"]
 """Where good values lie."""
 _GOOD: tuple[Good, ...] = ("zero", "high", "low", "one")
-
-
-@dataclass(frozen=True, eq=False)
-class Context:
-    """One run as a measure sees it. What the measure did not ask for in `NEEDS` may be None."""
-
-    lists: RankedLists
-    background: RankedLists | None = None
-    docs: Any = None
-    queries: pl.DataFrame | None = None
-    qrels: pl.DataFrame | None = None
-    targets: Mapping[str, Mapping[str, Fraction]] | None = None
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        return self.lists.groups
-
-
-@dataclass(frozen=True, eq=False)
-class PerQuery:
-    """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why."""
-
-    values: Floats
-    parts: Mapping[str, Floats] = field(default_factory=dict)
-    undefined: str = "undefined"
 
 
 class Param(ParamInfo):
@@ -85,6 +62,14 @@ class BiasMeasure(Measure):
         What a value has to be compared with, where none is good in itself.
     LEANS
         Whether the sign names a group: that which `pair(groups)` gives first above 0, else the second.
+    LINEAR
+        Whether the value is a sum over the documents of a list, see `LinearMeasure`.
+    TIES
+        Whether `--ties expected` gives the mean over all orders of tied documents: for values made with
+        `lists.weigh`. Else tied documents stand in trec_eval's order, and a note says so.
+    VIEW
+        How it sees the inputs: `Words` (of a tally), `Groups` (of documents), `Dictionary` (the words of
+        one), or `Genderedness` (the leaning of texts).
     NEEDS
         What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
     WAYS_OUT
@@ -97,6 +82,7 @@ class BiasMeasure(Measure):
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
     NAME: str = ""
+    VIEW: ClassVar[type[View]] = Words
     NEEDS: frozenset[str] = frozenset({"tally"})
     GOOD: ClassVar[Good | None] = None
     BEST: ClassVar[float | None] = None
@@ -104,6 +90,8 @@ class BiasMeasure(Measure):
     READING: ClassVar[str] = ""
     YARDSTICK: ClassVar[str] = ""
     LEANS: ClassVar[bool] = False
+    LINEAR: ClassVar[bool] = False
+    TIES: ClassVar[bool] = True
     SIGNED: ClassVar[bool] = False
     ORDERED: ClassVar[bool] = True
     WAYS_OUT: ClassVar[Mapping[str, str]] = {}
@@ -152,8 +140,127 @@ class BiasMeasure(Measure):
 
         return Absolute(self)
 
+    def limited(self, condition: Condition) -> Condition:
+        """The condition as a limit on one list; refused where it cannot be one."""
+        if self.params.get("cutoff") is None:
+            raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
+        if condition.absolute:
+            check_from_above(condition)
+        return condition
+
+    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
+        """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
+        raise NotImplementedError
+
+    def curves(self) -> tuple[BiasMeasure, ...]:
+        """Measures without a cut-off that are worth drawing against one, in a report on this measure."""
+        return ()
+
+    def backgrounds(self, offered: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
+        """What the collection and the judged-relevant documents offer, beside the values of these queries."""
+        return {}
+
     def _param_repr(self, v: Any) -> str:
         return repr(dict(sorted(v.items())) if isinstance(v, dict) else v)
+
+
+class LinearMeasure(BiasMeasure):
+    """A measure that is a sum over the ranked documents: the weight of the rank × the value of the document.
+
+    Write `weights` and `values` (and `scale`, where the sum is divided by something), and the rest follows:
+    values by query, their exact means over the orders of tied documents, what each document and query adds,
+    limits for re-ranking, and the evaluation of a single list.
+    """
+
+    LINEAR = True
+    UNDEFINED: ClassVar[str] = "undefined"
+
+    def weights(self, n: int, t: int) -> Floats:
+        """What each of n ranked documents weighs at the cut-off t; 0 below it."""
+        raise NotImplementedError
+
+    def values(self, context: Context) -> Floats:
+        """What each document of the lists adds at weight 1."""
+        raise NotImplementedError
+
+    def scale(self, context: Context) -> Floats | None:
+        """What the sum of each list is divided by, where it is; undefined unless it is above 0."""
+        return None
+
+    def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]] | None:
+        """Where values are sums of group magnitudes: which magnitude, and what each group counts."""
+        return None
+
+    def per_query(self, context: Context) -> PerQuery:
+        total = self.weighing(context).total(self.each_value(context))
+        return PerQuery(self.scaled(total, context), undefined=self.UNDEFINED)
+
+    def weighing(self, context: Context) -> Weighing:
+        """The weights of the documents of the lists, averaged over ties where that is asked for."""
+        return context.lists.weigh(self.weights, self["cutoff"])
+
+    def each_value(self, context: Context) -> Floats:
+        """`values`, computed once for a context."""
+        return context.cached(("values", self), lambda: np.asarray(self.values(context), dtype=np.float64))
+
+    def scaled(self, sums: Floats, context: Context) -> Floats:
+        """Sums over the lists as values: divided by the scale, NaN where that is not above 0."""
+        scale = context.cached(("scale", self), lambda: self.scale(context))
+        if scale is None:
+            return sums
+        return np.divide(sums, scale, out=np.full(len(sums), np.nan), where=scale > 0)
+
+    def contributions(self, context: Context) -> Floats:
+        """What each document of the lists adds to the value of its list."""
+        lists, weighing = context.lists, self.weighing(context)
+        added = np.zeros(len(lists.rows))
+        added[weighing.entries] = weighing.weights * self.each_value(context)[weighing.entries]
+        scale = self.scaled(np.ones(len(lists.lengths)), context)
+        return added if (scale == 1).all() else added * np.repeat(scale, lists.lengths)
+
+    def line(self, context: Context, query: int) -> tuple[Floats, Floats] | None:
+        """Weights of the ranks and values of the documents of one list; None where it is undefined."""
+        lists, cutoff = context.lists, int(self["cutoff"])
+        start, n = int(lists.starts[query]), int(lists.lengths[query])
+        values = self.each_value(context)[start : start + n]
+        scale = context.cached(("scale", self), lambda: self.scale(context))
+        if scale is not None:
+            if not scale[query] > 0:
+                return None
+            values = values / scale[query]
+        return self.weights(min(n, cutoff), cutoff), values
+
+    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
+        line = self.line(context, query)
+        return None if line is None else [bounded(condition, *line)]
+
+    def curves(self) -> tuple[BiasMeasure, ...]:
+        """The measure itself, where nothing but the cut-off was chosen."""
+        return (type(self)(),) if set(self.params) <= {"cutoff"} else ()
+
+
+def limited(condition: Condition) -> Condition:
+    """The condition as a limit on one list, as its measure takes it; refused where it cannot be one."""
+    measure = condition.measure
+    if not is_bias(measure) or not _can_be_limit(measure):
+        known = [m for m in ir_measures.measures.registry.values() if is_bias(m) and _can_be_limit(m)]
+        names = [m.NAME for m in sorted(known, key=lambda m: (not m.LEANS, not m.LINEAR))]
+        raise InputError(
+            f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
+        )
+    return measure.limited(condition)
+
+
+def _can_be_limit(measure: BiasMeasure) -> bool:
+    return type(measure).limit is not BiasMeasure.limit
+
+
+def check_from_above(condition: Condition) -> None:
+    """Refuse a bound from below on a size, and one from above that no size keeps to."""
+    if condition.op.startswith(">"):
+        raise InputError(f"{condition}: limit it from above with <=")
+    if not condition.holds(0.0):
+        raise InputError(f"{condition}: a size is never below 0; the least bound is <=0")
 
 
 def register(measure: BiasMeasure) -> None:
@@ -215,20 +322,6 @@ def require_params(measure: Measure) -> None:
             at = f"{measure.NAME}@10" if key == measure.AT_PARAM else f"{measure.NAME}({key}=…)"
             what = "a cut-off" if key == "cutoff" else f"the parameter {key!r}"
             raise InputError(f"{measure.NAME} needs {what}, as in {at}")
-
-
-def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
-    """Refuse a value that is not one of the known ones."""
-    if value not in known:
-        raise InputError(f"{name} cannot be {value!r}; {choices(str(value), known)}")
-
-
-def choices(word: str, known: Iterable[str]) -> str:
-    """A hint for a word that is not known: the nearest that is, or all of them."""
-    names = [str(name) for name in known]
-    if near := nearest(word, names):
-        return f"did you mean {near!r}?"
-    return f"one of {', '.join(names)}" if names else "it takes none"
 
 
 def is_bias(measure: Measure) -> TypeGuard[BiasMeasure]:

@@ -8,14 +8,11 @@ pipeline; and aggregates are plain means over all judged queries, so every one o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import ir_measures
-import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
 from ir_measures.providers import Evaluator, Provider
@@ -23,43 +20,11 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.measures.absolute import core
-from evenrank.measures.base import BiasMeasure, Context, check_choice
-from evenrank.measures.document_groups import DocumentGroups
-from evenrank.measures.evaluate import MISSING, listed_measures
-from evenrank.measures.fingerprint import fingerprint
-from evenrank.measures.groups import GroupMeasure
-from evenrank.measures.lists import RankedLists, ranked_lists
-from evenrank.measures.psychology import DictionaryBias, dictionary_tally
-from evenrank.measures.sources import colour, document_groups, reader
-from evenrank.measures.stereotype import StereotypeReinforcement
-from evenrank.measures.study import Study
-from evenrank.measures.targets import group_targets, targets_fingerprint
+from evenrank.measures.base import BiasMeasure, is_bias
+from evenrank.measures.evaluate import listed_measures
+from evenrank.measures.inputs import Given, Inputs
+from evenrank.measures.views import View, views_of
 from evenrank.process import refuse_after_fork
-
-if TYPE_CHECKING:
-    from evenrank.text.tally import Tally
-    from evenrank.vectors.texts import GenderedTexts
-
-
-@dataclass(frozen=True, eq=False)
-class Binding:
-    """What bound measures share."""
-
-    tally: Tally | DocumentGroups | None
-    docs: Any
-    queries: pl.DataFrame | None
-    background: pl.DataFrame | None
-    missing: str
-    name: str
-    texts: GenderedTexts | None = None
-    targets: Mapping[str, Mapping[str, Fraction]] | None = None
-
-    def lists(self, run: pl.DataFrame, depth: int, name: str) -> RankedLists:
-        assert self.tally is not None  # `bind` sees to it
-        return ranked_lists(
-            run, self.tally.frame, self.tally.groups, depth=depth, missing=self.missing, name=name
-        )
 
 
 class BoundMeasure(Measure):
@@ -67,10 +32,11 @@ class BoundMeasure(Measure):
 
     DEFAULT = 0.0
 
-    def __init__(self, measure: BiasMeasure, binding: Binding) -> None:
+    def __init__(self, measure: BiasMeasure, view: View, name: str) -> None:
         super().__init__(**measure.params)
         self.measure = measure
-        self.binding = binding
+        self.view = view
+        self.name = name
         self.__name__ = self.NAME = measure.NAME
         self.SUPPORTED_PARAMS = measure.SUPPORTED_PARAMS
         self.AT_PARAM = measure.AT_PARAM
@@ -82,22 +48,12 @@ class BoundMeasure(Measure):
         raise InputError(f"{self.measure} is bound; set parameters and cut-offs before binding")
 
     def __repr__(self) -> str:
-        return f"{self.measure}[{self.binding.name}]"
+        return f"{self.measure}[{self.name}]"
 
 
 def bind(
     measures: str | Measure | Iterable[str | Measure],
-    *,
-    tally: Any = None,
-    docs: Any = None,
-    queries: Any = None,
-    background: Any = None,
-    vectors: Any = None,
-    pairs: Any = None,
-    labels: Any = None,
-    targets: Any = None,
-    dictionary: Any = None,
-    missing: str = "error",
+    **given: Unpack[Given],
 ) -> list[Measure]:
     """Measures that work in `ir_measures.calc_aggregate`, `ir_measures.iter_calc` and `pt.Experiment`.
 
@@ -121,8 +77,8 @@ def bind(
 
     Parameters
     ----------
-    tally, docs
-        The coloured collection, or documents to colour with the default lexicon.
+    tally, docs, lexicon, tokenizer
+        The coloured collection, or documents to colour.
     queries
         Queries to list, where there are no judgments, even when nothing is ranked for them. GSR reads their
         texts.
@@ -139,75 +95,20 @@ def bind(
         Documents that the collection lacks: `error`, `zero` or `skip`.
     """
     refuse_after_fork()
-    check_choice("missing", missing, MISSING)
+    for name in ("qrels", "genders", "ties", "order"):
+        if name in given:
+            raise InputError(f"bind takes no {name}; judgments and runs come with the evaluation")
+    inputs = Inputs.open(None, **given)
     wanted = listed_measures(measures)
-    biases = [measure for measure in wanted if isinstance(measure, BiasMeasure)]
-    slopes = [measure for measure in biases if isinstance(core(measure), StereotypeReinforcement)]
-    grouped = [measure for measure in biases if isinstance(core(measure), GroupMeasure)]
-    worded = [measure for measure in biases if isinstance(core(measure), DictionaryBias)]
-    if worded and docs is None:
-        raise InputError(f"{worded[0]} needs the text of the documents; give docs")
-    apart = [*slopes, *worded]
-    counting = [m for m in biases if m not in apart and (m not in grouped or labels is None)]
-    if counting and tally is None and docs is None:
+    biases = [measure for measure in wanted if is_bias(measure)]
+    if inputs.counting(biases) and not inputs.countable:
         raise InputError("bound measures need a tally, or docs to make one from")
-    if slopes and (docs is None or queries is None):
-        raise InputError(f"{slopes[0]} needs the text of documents and queries; give docs and queries")
-    coloured = colour(tally, docs) if counting else None
-    groups = document_groups(labels, coloured) if grouped else None
-    texts = reader(vectors, pairs) if slopes else None
-    collection = None if docs is None else tables.docs(docs)
-    against = None if background is None else tables.run(background)
-    asked = None if queries is None else tables.queries(queries)
-    binding = Binding(
-        tally=coloured,
-        docs=collection,
-        queries=asked,
-        background=against,
-        missing=missing,
-        name=_name(coloured, asked, against, collection, texts)
-        + ("" if missing == "error" else f",{missing}"),
-        texts=texts,
-    )
-    if coloured is not None:
-        for measure in counting:
-            measure.check_groups(coloured.groups)
-    of_groups = binding
-    if groups is not None:
-        for measure in grouped:
-            measure.check_groups(groups.groups)
-        # A document without a given label shows no group; see `measure_groups`.
-        unknown = missing if groups.inferred else "unlabelled"
-        wished = None if targets is None else group_targets(targets, groups.groups)
-        name = fingerprint([groups.frame, asked])[:8] + (
-            "" if wished is None else targets_fingerprint(wished)[:8]
-        )
-        of_groups = replace(binding, tally=groups, missing=unknown, name=name, targets=wished)
-    of_words = binding
-    if worded:
-        words = dictionary_tally(collection, dictionary)
-        of_words = replace(binding, tally=words, name=fingerprint([words.frame, asked])[:8])
-    bindings: dict[Measure, Binding] = {
-        **dict.fromkeys(grouped, of_groups),
-        **dict.fromkeys(worded, of_words),
-    }
+    views = views_of(inputs, biases)
+    for view in views.values():
+        view.check()
+    names = {view: view.name for view in views.values()}
     _install()
-    return [BoundMeasure(m, bindings.get(m, binding)) if isinstance(m, BiasMeasure) else m for m in wanted]
-
-
-def _name(
-    tally: Tally | None,
-    queries: pl.DataFrame | None,
-    background: pl.DataFrame | None,
-    docs: Any,
-    texts: GenderedTexts | None,
-) -> str:
-    """Eight characters that differ where what is bound differs."""
-    frames = [None if tally is None else tally.frame, queries, background]
-    if texts is not None:
-        table = pl.DataFrame({"word": texts.vocabulary, "g": texts.values})
-        frames += [table, pl.DataFrame({"docs": [docs.fingerprint()]})]
-    return fingerprint(frames)[:8]
+    return [BoundMeasure(m, (view := views[m.VIEW]), names[view]) if is_bias(m) else m for m in wanted]
 
 
 class EvenrankProvider(Provider):
@@ -241,58 +142,23 @@ class BoundEvaluator(Evaluator):
         table = _table(run)
         frame = tables.run(table) if table.height else None
         ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()
-        for binding, measures in _by_binding(self.measures).items():
-            listed = self._listed(binding, ranked)
-            found = {} if frame is None else self._values(binding, measures, frame)
+        for view, measures in _by_view(self.measures).items():
+            listed = self._listed(view, ranked)
+            found = {} if frame is None else view.values(frame, [b.measure for b in measures], self.qrels)
             for bound in measures:
-                values = found.get(bound, {})
+                values = found.get(bound.measure, {})
                 scale = len(listed) / len(values) if values else 0.0
                 unlisted = sum(value for query, value in values.items() if query not in listed)
                 for query in listed:
                     value = scale * (values.get(query, 0.0) + unlisted / len(listed))
                     yield Metric(query_id=query, measure=bound, value=value)
 
-    def _values(
-        self, binding: Binding, measures: list[BoundMeasure], run: pl.DataFrame
-    ) -> dict[BoundMeasure, dict[str, float]]:
-        """Values of each measure, by query."""
-        slopes = {b: b.measure for b in measures if isinstance(b.measure, StereotypeReinforcement)}
-        others = [b for b in measures if b not in slopes]
-        context = _context(binding, others, run, self.qrels) if others else None
-        found = {} if context is None else {b: _values(b.measure, context) for b in others}
-        if slopes:
-            assert binding.texts is not None and binding.queries is not None  # `bind` sees to it
-            present = {*self.qrel_qids, *run["query_id"].unique().to_list()}
-            _refuse_batches(next(iter(slopes)), binding.queries["query_id"], present)
-            study = Study.of(
-                {"the run": run},
-                list(slopes.values()),
-                binding.texts,
-                docs=binding.docs,
-                queries=binding.queries,
-                qrels=self.qrels,
-                missing=binding.missing,
-                baselines=False,
-            )
-            for bound, measure in slopes.items():
-                found[bound] = study.contributions("the run", measure)
-        return found
-
-    def _listed(self, binding: Binding, ranked: Iterable[str]) -> dict[str, None]:
+    def _listed(self, view: View, ranked: Iterable[str]) -> dict[str, None]:
         if self.qrel_qids:  # PyTerrier wants the same queries for all measures, and others list these
             return dict.fromkeys(self.qrel_qids)
-        asked = [] if binding.queries is None else binding.queries["query_id"].to_list()
+        queries = view.inputs.queries
+        asked = [] if queries is None else queries["query_id"].to_list()
         return dict.fromkeys([*self.qrel_qids, *ranked, *asked])
-
-
-def _refuse_batches(bound: BoundMeasure, asked: pl.Series, present: set[str]) -> None:
-    """A slope over a batch of queries is not the slope; the smallest of several batches gives them away."""
-    count = sum(query in present for query in asked.to_list())
-    if 2 * count <= len(asked):
-        raise InputError(
-            f"{bound.measure} is a slope over all queries, but only {count:,} of the {len(asked):,} bound "
-            "ones are judged or ranked; evaluate without batch_size, and bind the queries that are evaluated"
-        )
 
 
 def _table(run: Any) -> pl.DataFrame:
@@ -313,35 +179,12 @@ def _table(run: Any) -> pl.DataFrame:
     )
 
 
-def _by_binding(measures: Iterable[Measure]) -> dict[Binding, list[BoundMeasure]]:
-    found: dict[Binding, list[BoundMeasure]] = {}
+def _by_view(measures: Iterable[Measure]) -> dict[View, list[BoundMeasure]]:
+    found: dict[View, list[BoundMeasure]] = {}
     for measure in measures:
         if isinstance(measure, BoundMeasure):
-            found.setdefault(measure.binding, []).append(measure)
+            found.setdefault(measure.view, []).append(measure)
     return found
-
-
-def _context(
-    binding: Binding, measures: Sequence[BoundMeasure], run: pl.DataFrame, qrels: pl.DataFrame | None
-) -> Context:
-    depth = max(bound.measure.background_depth() for bound in measures)
-    background = binding.background if binding.background is not None else run
-    return Context(
-        lists=binding.lists(run, max(bound.measure.depth() for bound in measures), "the run"),
-        background=binding.lists(background, depth, "the background run") if depth else None,
-        docs=binding.docs,
-        queries=binding.queries,
-        qrels=qrels,
-        targets=binding.targets,
-    )
-
-
-def _values(measure: BiasMeasure, context: Context) -> dict[str, float]:
-    if not len(context.lists.query_ids):
-        return {}
-    values = measure.per_query(context).values
-    pairs = zip(context.lists.query_ids.to_list(), values.tolist(), strict=True)
-    return {query: value for query, value in pairs if not np.isnan(value)}
 
 
 def _install() -> None:

@@ -18,10 +18,11 @@ import evenrank
 from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure
+from evenrank.measures.base import is_bias
 from evenrank.measures.effectiveness import effectiveness
-from evenrank.measures.evaluate import listed_measures, named_runs
+from evenrank.measures.evaluate import listed_measures
 from evenrank.measures.fingerprint import fingerprint
+from evenrank.measures.inputs import named_runs
 from evenrank.stats import Comparison
 
 _GENDERS = ("female", "male", "neutral", "other")
@@ -225,7 +226,7 @@ def disparity(
     """
     measures = listed_measures(measure)
     for one in measures:
-        if isinstance(one, BiasMeasure):
+        if is_bias(one):
             raise InputError(f"{one} measures bias; disparity is about effectiveness, as in RR@10")
     frames = {name: tables.run(run) for name, run in named_runs(runs).items()}
     baseline = baseline or next(iter(frames))

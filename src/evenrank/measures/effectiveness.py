@@ -13,38 +13,37 @@ from numpy.typing import NDArray
 
 from evenrank.arithmetic import settled
 from evenrank.errors import InputError
+from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats
-from evenrank.measures.measurements import Measurement
-from evenrank.measures.sources import Sources
-from evenrank.measures.subsets import left_out
-from evenrank.measures.summary import Bootstrap, Options, Summary
+from evenrank.measures.results import Bootstrap, Measurement, Options, Summary, left_out
+from evenrank.measures.views import NOT_LINEAR
 
 
 def measure_effectiveness(
-    name: str, run: pl.DataFrame, measures: Sequence[Measure], sources: Sources, options: Options
+    name: str, run: pl.DataFrame, measures: Sequence[Measure], inputs: Inputs, options: Options
 ) -> list[Measurement]:
     """Each effectiveness measure of a normalised run, over the judged queries, 0 where nothing was returned.
 
     Gender labels restrict it only when a subset was asked for by name.
     """
-    if sources.qrels is None:
+    if inputs.qrels is None:
         raise InputError(f"{measures[0]} needs relevance judgments; give qrels")
     only = options.only or "all"
     ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
-    judged, values = effectiveness(run, sources.qrels, measures)
-    chosen = np.array([only == "all" or (sources.labels or {}).get(query) == only for query in judged], bool)
-    expected = [] if sources.queries is None else sources.queries["query_id"].to_list()
+    judged, values = effectiveness(run, inputs.qrels, measures)
+    chosen = np.array([only == "all" or (inputs.genders or {}).get(query) == only for query in judged], bool)
+    expected = [] if inputs.queries is None else inputs.queries["query_id"].to_list()
     unmeasured = left_out(
         dict.fromkeys([*expected, *judged, *ranked]),
         set(judged),
-        labels=sources.labels,
+        labels=inputs.genders,
         only=only,
         otherwise="not judged",
     )
     silent = len({query for query, one in zip(judged, chosen, strict=True) if one}.difference(ranked))
     notes = [f"judged queries with nothing returned, counted as 0: {silent:,}"] if silent else []
-    if options.ties == "expected":
-        notes.append("not linear in the documents: tied ones stand in trec_eval's order")
+    if inputs.ties == "expected":
+        notes.append(NOT_LINEAR)
     results = []
     for measure in measures:
         found = values[measure]

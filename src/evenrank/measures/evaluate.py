@@ -2,69 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
-from numbers import Real
-from os import PathLike
-from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import polars as pl
 from ir_measures.measures import Measure
 
 import evenrank
-from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.absolute import Absolute, core
-from evenrank.measures.base import BiasMeasure, check_choice
-from evenrank.measures.bias import measure_bias
+from evenrank.measures.base import is_bias
 from evenrank.measures.effectiveness import measure_effectiveness
 from evenrank.measures.fingerprint import fingerprint
-from evenrank.measures.group_bias import measure_groups
-from evenrank.measures.groups import GroupMeasure
-from evenrank.measures.measurements import Measurement, Measurements
+from evenrank.measures.inputs import Given, Inputs
 from evenrank.measures.parse import parse
-from evenrank.measures.psychology import DictionaryBias, affiliation_tally, measure_dictionary_bias
-from evenrank.measures.reinforcement import measure_reinforcement
-from evenrank.measures.sources import Sources, gather_sources
-from evenrank.measures.stereotype import StereotypeReinforcement
-from evenrank.measures.study import Study
-from evenrank.measures.subsets import check_subset, gender_labels
-from evenrank.measures.summary import Bootstrap, Options
-from evenrank.measures.targets import targets_fingerprint
+from evenrank.measures.results import Bootstrap, Measurement, Measurements, Options, check_subset
+from evenrank.measures.views import View, views_of
 from evenrank.process import refuse_after_fork
 
-MISSING = ("error", "zero", "skip")
-_SUFFIXES = (".gz", ".zst", ".run", ".txt")
+_FAMILIES = ("tally", "genderedness", "groups", "targets", "dictionary")  # in the order of the provenance
 
 
 def measure(
     runs: Any,
     measures: str | Measure | Iterable[str | Measure],
     *,
-    tally: Any = None,
-    docs: Any = None,
-    lexicon: Any = None,
-    tokenizer: str | None = None,
-    queries: Any = None,
-    qrels: Any = None,
-    background: Any = None,
-    vectors: Any = None,
-    pairs: Any = None,
-    labels: Any = None,
-    targets: Any = None,
-    dictionary: Any = None,
-    genders: Any = None,
     only: str | None = None,
-    missing: Literal["error", "zero", "skip"] = "error",
-    ties: Literal["order", "expected"] = "order",
-    order: Literal["score", "rank"] = "score",
     confidence: float | None = 0.95,
     resamples: int = 2000,
     seed: int = 0,
     explain: bool = False,
-    progress: Any = None,
+    **given: Unpack[Given],
 ) -> Measurements:
     """Bias and effectiveness of one or several runs, with intervals, in the order asked for.
 
@@ -113,7 +83,8 @@ def measure(
     confidence, resamples, seed
         Bootstrap intervals by query; `confidence=None` makes none, which is quicker.
     explain
-        Add which words (if docs are given), documents and queries make up each RaB, ARaB and GSR.
+        Add which words (if docs are given), documents and queries make up each measure that is a sum over
+        documents (RaB, ARaB, …), and GSR.
     progress
         Passed on to the tally, if one is made.
 
@@ -125,45 +96,34 @@ def measure(
     1.0
     """
     refuse_after_fork()
-    check_choice("missing", missing, MISSING)
-    check_choice("ties", ties, ("order", "expected"))
-    check_choice("order", order, ("score", "rank"))
     _check_bootstrap(confidence, resamples, seed)
-    if ties == "expected" and order == "rank":
-        raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
-    asked = listed_measures(measures)
-    wanted = list(dict.fromkeys(core(one) for one in asked))
-    frames = {name: tables.run(run, order=order) for name, run in named_runs(runs).items()}
-    sources = gather_sources(
-        wanted,
-        frames,
-        tally=tally,
-        docs=docs,
-        lexicon=lexicon,
-        tokenizer=tokenizer,
-        queries=queries,
-        qrels=qrels,
-        background=None if background is None else tables.run(background, order=order),
-        labels=None if genders is None else gender_labels(genders),
-        missing=missing,
-        progress=progress,
-        vectors=vectors,
-        pairs=pairs,
-        groups=labels,
-        targets=targets,
-    )
-    ours = affiliation_tally(wanted, frames, sources.docs, dictionary, tokenizer, missing, ties)
-    sources = replace(sources, affiliation=ours)
-    check_subset(only, sources.labels)
-    options = Options(missing, ties, order, only, explain, Bootstrap(confidence, resamples, seed))
-    study = _study(wanted, frames, sources, options)
+    wanted = listed_measures(measures)
+    inputs = Inputs.open(runs, **given)
+    found = measured(inputs, wanted, Options(only, explain, Bootstrap(confidence, resamples, seed)))
+    if inputs.docs is not None:
+        inputs.docs.forget()
+    return found
+
+
+def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
+    """Measures of the runs of the inputs; in an audit, one of several looks at the same inputs."""
+    wanted = list(dict.fromkeys(core(one) for one in measures))
+    inputs.check(wanted)
+    check_subset(options.only, inputs.genders)
+    views = views_of(inputs, filter(is_bias, wanted))
+    if inputs.docs is not None:
+        for view in views.values():
+            for ids in view.wanted_texts(explain=options.explain):
+                inputs.docs.expect(ids.unique().to_list())
+    for view in views.values():
+        view.prepare(options.bootstrap.seed)
+    runs = {
+        name: _measure_run(name, run, measures, views, inputs, options) for name, run in inputs.runs.items()
+    }
     return Measurements(
-        runs={
-            name: _as_asked(asked, _measure_run(name, run, wanted, sources, options, study), options)
-            for name, run in frames.items()
-        },
-        cautions=sources.cautions(),
-        describe=partial(_provenance, frames, sources, options),
+        runs=runs,
+        cautions=inputs.cautions() if inputs.counting(wanted) else (),
+        describe=partial(_provenance, inputs, tuple(views.values()), options),
     )
 
 
@@ -179,80 +139,36 @@ def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> Non
 def _measure_run(
     name: str,
     run: pl.DataFrame,
-    measures: list[Measure],
-    sources: Sources,
+    measures: Sequence[Measure],
+    views: Mapping[type[View], View],
+    inputs: Inputs,
     options: Options,
-    study: Study | None,
 ) -> tuple[Measurement, ...]:
-    slopes = [m for m in measures if isinstance(m, StereotypeReinforcement)]
-    groups = [m for m in measures if isinstance(m, GroupMeasure)]
-    words = [m for m in measures if isinstance(m, DictionaryBias)]
-    apart = [*slopes, *groups, *words]
-    biases = [m for m in measures if isinstance(m, BiasMeasure) and m not in apart]
-    others = [m for m in measures if not isinstance(m, BiasMeasure)]
-    found: dict[Measure, Measurement] = {}
-    if slopes and study is not None:
-        found |= {m.measure: m for m in measure_reinforcement(name, run, slopes, study, sources, options)}
-    if groups:
-        found |= {m.measure: m for m in measure_groups(name, run, groups, sources, options)}
-    if words:
-        found |= {m.measure: m for m in measure_dictionary_bias(name, run, words, sources, options)}
-    if biases:
-        found |= {m.measure: m for m in measure_bias(name, run, biases, sources, options)}
-    if others:
-        found |= {m.measure: m for m in measure_effectiveness(name, run, others, sources, options)}
-    return tuple(found[m] for m in measures)
-
-
-def _as_asked(
-    asked: list[Measure], found: tuple[Measurement, ...], options: Options
-) -> tuple[Measurement, ...]:
-    """What was asked for, in its order: abs(m) out of m."""
-    by_measure = {m.measure: m for m in found}
+    found = [one for view in views.values() for one in view.measured(name, run, options)]
+    useful = [m for m in measures if not is_bias(m)]
+    if useful:
+        found += measure_effectiveness(name, run, useful, inputs, options)
+    by_measure = {one.measure: one for one in found}
     return tuple(
-        measure.of(by_measure[measure.inner], options.bootstrap)
-        if isinstance(measure, Absolute)
-        else by_measure[measure]
-        for measure in asked
+        m.of(by_measure[m.inner], options.bootstrap) if isinstance(m, Absolute) else by_measure[m]
+        for m in measures
     )
 
 
-def _study(
-    measures: list[Measure], runs: Mapping[str, pl.DataFrame], sources: Sources, options: Options
-) -> Study | None:
-    """What GSR reads of queries and documents, once for all runs."""
-    slopes = [m for m in measures if isinstance(m, StereotypeReinforcement)]
-    if not slopes or sources.texts is None or sources.queries is None:
-        return None
-    return Study.of(
-        runs,
-        slopes,
-        sources.texts,
-        docs=sources.docs,
-        queries=sources.queries,
-        qrels=sources.qrels,
-        missing=options.missing,
-        seed=options.bootstrap.seed,
-    )
-
-
-def _provenance(runs: Mapping[str, pl.DataFrame], sources: Sources, options: Options) -> dict[str, Any]:
-    tables_given = {"queries": sources.queries, "qrels": sources.qrels, "background": sources.background}
-    if sources.background_name:
-        del tables_given["background"]
+def _provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
+    made: dict[str, Any] = {"tally": {}}
+    for view in views:
+        made |= view.provenance()
+    tables_given = {"queries": inputs.queries, "qrels": inputs.qrels, "background": inputs.background}
     return {
         "evenrank": evenrank.__version__,
-        "tally": {} if sources.tally is None else sources.tally.provenance,
-        **({} if sources.texts is None else {"genderedness": sources.texts.provenance}),
-        **({} if sources.groups is None else {"groups": sources.groups.provenance}),
-        **({} if sources.targets is None else {"targets": targets_fingerprint(sources.targets)}),
-        **({} if sources.affiliation is None else {"dictionary": sources.affiliation.provenance}),
-        "runs": {name: fingerprint([run]) for name, run in runs.items()},
+        **{family: made[family] for family in _FAMILIES if family in made},
+        "runs": {name: fingerprint([run]) for name, run in inputs.runs.items()},
         **{name: fingerprint([table]) for name, table in tables_given.items() if table is not None},
-        **({} if sources.labels is None else {"genders": fingerprint([_labels(sources.labels)])}),
-        "missing": options.missing,
-        "ties": options.ties,
-        "order": options.order,
+        **({} if inputs.genders is None else {"genders": fingerprint([_labels(inputs.genders)])}),
+        "missing": inputs.missing,
+        "ties": inputs.ties,
+        "order": inputs.order,
         "only": options.only,
         **asdict(options.bootstrap),
     }
@@ -269,28 +185,3 @@ def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[M
     if not wanted:
         raise InputError("name at least one measure, as in ARaB@10")
     return wanted
-
-
-def named_runs(runs: Any) -> dict[str, Any]:
-    """Runs by name; a run that comes alone is called after its file, or `run`."""
-    if isinstance(runs, Mapping) and not _is_run(runs):
-        if not runs:
-            raise InputError("give at least one run")
-        return {str(name): run for name, run in runs.items()}
-    if isinstance(runs, str | PathLike):
-        return {run_name(runs): runs}
-    return {"run": runs}
-
-
-def run_name(path: str | PathLike[str]) -> str:
-    """What a run file is called: its name without .run, .txt, .gz and .zst."""
-    name = PurePath(path).name
-    while suffix := next((s for s in _SUFFIXES if name.endswith(s) and name != s), ""):
-        name = name.removesuffix(suffix)
-    return name
-
-
-def _is_run(runs: Mapping[Any, Any]) -> bool:
-    """Whether a mapping is one run (query → document → score) and not runs by name."""
-    first = next(iter(runs.values()), None)
-    return isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())

@@ -12,8 +12,8 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.arithmetic import dot, log, log2
-from evenrank.errors import InputError
-from evenrank.measures.base import Context, Param, PerQuery, choices, register
+from evenrank.errors import InputError, choices
+from evenrank.measures.base import Context, Param, PerQuery, register
 from evenrank.measures.groups import CUTOFF, GROUP, WHOLE, GroupMeasure, Shares, each_list, one_group
 from evenrank.measures.lists import Floats, Ints
 

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, choices
+from evenrank.errors import InputError, choices
+from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery
 from evenrank.measures.lists import WHOLE, Floats, Ints
+from evenrank.measures.views import Groups
 
 Shares = list[Fraction | None]
 """A share for each group, None where it is not known."""
@@ -38,7 +39,9 @@ class GroupMeasure(BiasMeasure):
     `per_list` gives the value of one list; NaN where it has none, and `UNDEFINED` says why.
     """
 
+    VIEW = Groups
     NEEDS: frozenset[str] = frozenset({"groups"})
+    TIES = False
     UNDEFINED: ClassVar[str] = "undefined"
     AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "target": TARGET}  # noqa: RUF012
@@ -69,6 +72,12 @@ class GroupMeasure(BiasMeasure):
             for shown, target in zip(each_list(context), self.targets(context), strict=True)
         ]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(context))
+
+    def list_at(self, context: Context, query: int) -> tuple[Ints, Shares | None]:
+        """One of the context's lists and its target, as `per_list` gets them."""
+        start, n = int(context.lists.starts[query]), int(context.lists.lengths[query])
+        targets = context.cached(("targets", self), lambda: list(self.targets(context)))
+        return context.lists.counts()[start : start + n], targets[query]
 
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
         """Value of one list: `shown` is 1 where a document (row) shows a group (column).

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenrank.arithmetic import dot
 from evenrank.errors import InputError
 from evenrank.measures.lookup import find_rows
-from evenrank.measures.magnitude import magnitude
+from evenrank.text.magnitude import magnitude
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -244,6 +244,15 @@ def ranked_lists(
         emptied=emptied,
         skipped=skipped,
     )
+
+
+def single_list(
+    query: str, documents: pl.DataFrame, groups: tuple[str, ...], order: Ints, scores: Floats
+) -> RankedLists:
+    """One ranked list, as it comes from a search engine: rows of `documents` in an order, named by number."""
+    length = np.array([len(order)])
+    ids = pl.Series([str(row) for row in order.tolist()], dtype=pl.String)
+    return RankedLists(pl.Series([query]), length, ids, order, documents, groups, scores, length)
 
 
 def _starts(lengths: Ints) -> Ints:

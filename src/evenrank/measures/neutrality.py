@@ -16,8 +16,8 @@ from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
 from evenrank.arithmetic import dot, log2
-from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, choices, register
+from evenrank.errors import InputError, choices
+from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, register
 from evenrank.measures.lists import Floats, Ints, RankedLists
 
 
@@ -55,7 +55,7 @@ def fairr_weights(n: int, t: int) -> Floats:
     return np.where(positions <= t, 1 / log2(positions + 1), 0.0)
 
 
-class _FaiRR(BiasMeasure):
+class _FaiRR(LinearMeasure):
     """Fairness of retrieval results: how much neutral content the top t documents give, top ranks most.
 
     FaiRR_t = Σ_{i ≤ min(t, n)} neutrality(d_i) / log2(i + 1). From 0 (every document is one-sided) to
@@ -113,6 +113,8 @@ class _FaiRR(BiasMeasure):
             raise InputError(f"{self} compares groups; it needs a lexicon with at least two")
         self.shares(groups)
 
+    weights = staticmethod(fairr_weights)
+
     def neutrality(self, lists: RankedLists) -> Floats:
         """Neutrality of every document of the lists."""
         shares = self.shares(lists.groups)
@@ -121,9 +123,12 @@ class _FaiRR(BiasMeasure):
             lambda: neutrality(lists.counts(), self["threshold"], shares),
         )
 
-    def per_query(self, context: Context) -> PerQuery:
-        weighing = context.lists.weigh(fairr_weights, self["cutoff"])
-        return PerQuery(weighing.total(self.neutrality(context.lists)))
+    def values(self, context: Context) -> Floats:
+        return self.neutrality(context.lists)
+
+    def curves(self) -> tuple[BiasMeasure, ...]:
+        """None: values of different cut-offs cannot be compared."""
+        return ()
 
 
 class _NFaiRR(_FaiRR):
@@ -144,6 +149,7 @@ class _NFaiRR(_FaiRR):
     BEST = 1.0
     MEANING = "How neutral the top {k} documents are, against the most neutral order of the same documents."
     NEEDS = frozenset({"tally", "background"})
+    UNDEFINED = "no neutral document in the background"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **_FaiRR.SUPPORTED_PARAMS,
         "depth": Param(dtype=int, default=200, minimum=1, desc="number of background documents of a query"),
@@ -161,11 +167,11 @@ class _NFaiRR(_FaiRR):
     def background_depth(self) -> int:
         return int(self["depth"])
 
-    def per_query(self, context: Context) -> PerQuery:
-        fairr = super().per_query(context).values
-        ideal = self.ideal(context)
-        values = np.divide(fairr, ideal, out=np.full(len(fairr), np.nan), where=ideal > 0)
-        return PerQuery(values, undefined="no neutral document in the background")
+    def scale(self, context: Context) -> Floats:
+        return self.ideal(context)
+
+    def curves(self) -> tuple[BiasMeasure, ...]:
+        return (NFaiRR,) if set(self.params) <= {"cutoff"} else ()
 
     def ideal(self, context: Context) -> Floats:
         """IFaiRR of each of the context's lists."""

@@ -17,9 +17,9 @@ from typing import Any, NoReturn
 import ir_measures
 from ir_measures.measures import Measure
 
-from evenrank.errors import InputError
+from evenrank.errors import InputError, choices
 from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import check_params, choices, require_params
+from evenrank.measures.base import check_params, require_params
 
 _OPERATORS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _HOLDS: dict[str, Callable[[float, float], bool]] = {

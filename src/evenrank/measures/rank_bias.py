@@ -5,13 +5,22 @@ N. Rekabsaz and M. Schedl, Do Neural Ranking Models Intensify Gender Bias?, SIGI
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import numpy as np
+import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, choices, register
+from evenrank.errors import InputError, choices
+from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.lists import Floats
-from evenrank.measures.magnitude import MAGNITUDES
+from evenrank.text.magnitude import MAGNITUDES
+
+if TYPE_CHECKING:
+    from evenrank.measures.explain import Offered
+
+T = TypeVar("T")
 
 
 def rab_weights(n: int, t: int) -> Floats:
@@ -32,7 +41,7 @@ def arab_weights(n: int, t: int) -> Floats:
     return weights
 
 
-class RankBias(BiasMeasure):
+class RankBias(LinearMeasure):
     SIGNED = True
     LEANS = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -43,7 +52,6 @@ class RankBias(BiasMeasure):
         "of": Param(dtype=str, default=None, desc="group that positive values point to"),
         "against": Param(dtype=str, default=None, desc="group that negative values point to"),
     }
-    weights = staticmethod(rab_weights)
 
     def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
         """The two groups (of, against) that the measure compares."""
@@ -67,16 +75,59 @@ class RankBias(BiasMeasure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.pair(groups)
 
+    def difference(self, groups: tuple[str, ...], magnitude: Callable[[str, str], T]) -> T:
+        """Magnitude of `of` − magnitude of `against`, for whatever has magnitudes."""
+        of, against = self.pair(groups)
+        found: Any = magnitude(self["magnitude"], of)
+        return found - magnitude(self["magnitude"], against)
+
+    def values(self, context: Context) -> Floats:
+        return self.difference(context.groups, context.lists.magnitude)
+
+    def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]]:
+        of, against = self.pair(groups)
+        return self["magnitude"], {of: 1.0, against: -1.0}
+
     def per_query(self, context: Context) -> PerQuery:
+        """The value for each list, and the part of each of the two groups in it."""
         of, against = self.pair(context.groups)
-        lists = context.lists
-        weighing = lists.weigh(self.weights, self["cutoff"])
+        weighing, magnitude = self.weighing(context), context.lists.magnitude
         parts = {
-            group: weighing.total(lists.magnitude(self["magnitude"], group))
+            group: weighing.total(magnitude(self["magnitude"], group))
             for group in context.groups
             if group in (of, against)
         }
         return PerQuery(parts[of] - parts[against], parts)
+
+    def curves(self) -> tuple[BiasMeasure, ...]:
+        """RaB and ARaB of the same groups; one magnitude is enough for curves."""
+        if self["magnitude"] != "tf":
+            return ()
+        named = {key: self.params[key] for key in ("of", "against") if key in self.params}
+        return _RaB(**named), _ARaB(**named)
+
+    def backgrounds(
+        self, offered: Offered, query_ids: pl.Series, values: Floats
+    ) -> dict[str, dict[str, Any]]:
+        """The same difference over the whole collection and over the relevant documents of each query.
+
+        The difference from the relevant documents is over the queries that have any, counted in `queries`.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        if offered.tally.height and len(values):
+            collection = self.difference(offered.groups, offered.mean)
+            found["collection"] = {"value": collection, "difference": float(values.mean()) - collection}
+        if offered.qrels is not None:
+            relevant = self.difference(offered.groups, offered.relevant)
+            row = offered.judged(query_ids)
+            if (row >= 0).any():
+                theirs, ours = float(relevant[row[row >= 0]].mean()), float(values[row >= 0].mean())
+                found["qrels"] = {
+                    "value": theirs,
+                    "difference": ours - theirs,
+                    "queries": int((row >= 0).sum()),
+                }
+        return found
 
 
 class _RaB(RankBias):

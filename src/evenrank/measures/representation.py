@@ -11,10 +11,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+
+from evenrank.measures.base import Context, register
+from evenrank.measures.bounds import Alternatives, between, holds
+from evenrank.measures.groups import AgainstRest, Shares
+from evenrank.measures.lists import Ints
+
+if TYPE_CHECKING:
+    from evenrank.measures.parse import Condition
 
 ROWS = 11
 """Rows of each list of remarkable queries, as in the paper's Tables 2 and 3."""
@@ -248,3 +256,47 @@ def biases(
             size = (populations or {}).get(query)
             found.append(Row(query, feature, Fraction(count, n), Fraction(wanted, n), bias, n, size))
     return found
+
+
+class _MB(AgainstRest):
+    """Mean representation bias: the share of the top n that show a group, minus the share that should.
+
+    The value of a query is β@n, in [−1, 1], computed exactly: positive toward the group, negative against
+    it, 0 where it is shown as often as n results allow. The mean over queries is MB, the mean of absolute
+    values (`abs`) MAB and the standard deviation (`spread`) SB. A list of fewer than n documents is divided
+    by its length. With two groups the first is meant unless `group` names one.
+
+    Lipani, Piroi and Yilmaz 2021, Definition 2.4.
+    """
+
+    __name__ = NAME = "MB"
+    PRETTY_NAME = "Mean representation bias"
+    SHORT_DESC = "Share of the top n that show a group, minus the share that should."
+    MEANING = "The share of the top {k} that shows a group, minus the share that should."
+    ORDERED = False
+    SIGNED = True
+    UNDEFINED = "no target for the group"
+
+    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
+        column, n = self.group(groups), self.cut(len(shown))
+        share = Fraction(int(shown[:, column].sum()), len(shown)) if target is None else target[column]
+        if share is None:
+            return float("nan")
+        return float(representation_bias(int(shown[:n, column].sum()), n, share))
+
+    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
+        """At least and at most so many of the top n that show the group."""
+        shown, target = self.list_at(context, query)
+        column, n = self.group(context.groups), self.cut(len(shown))
+        share = Fraction(int(shown[:, column].sum()), len(shown)) if target is None else target[column]
+        if share is None:
+            return None
+        # Looked for beyond 0 and n too: a limit that no list can keep then still says in which direction.
+        counts = range(-n, 2 * n + 1)
+        kept = [c for c in counts if holds(condition, float(representation_bias(c, n, share)))]
+        least, most = (min(kept), max(kept)) if kept else (n + 1, -1)
+        return [between(np.ones(n), shown[:, column], least, most, n)]
+
+
+MB = _MB()
+register(MB)

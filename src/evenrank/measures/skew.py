@@ -6,14 +6,24 @@ Application to LinkedIn Talent Search, KDD 2019.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.arithmetic import dot, log, log2
-from evenrank.measures.base import register
+from evenrank.arithmetic import dot, exp, log, log2
+from evenrank.errors import InputError
+from evenrank.measures.base import Context, register
+from evenrank.measures.bounds import Alternatives, Row, between, holds, strict
 from evenrank.measures.groups import CUTOFF, GROUP, TARGET, GroupMeasure, Shares, one_group
 from evenrank.measures.lists import Floats, Ints
 
+if TYPE_CHECKING:
+    from evenrank.measures.parse import Condition
+
+_STEEP = 50.0  # no share of a list is e to this times another
 ABSENT = 0.5
 """What a group that is absent is counted as: the logarithm of 0 is no number, and to leave out the worst
 lists would flatter."""
@@ -54,7 +64,57 @@ def ndkl(shown: Ints, target: Floats) -> float:
     return value if np.isfinite(value) else float("nan")
 
 
-class _Skew(GroupMeasure):
+class SkewMeasure(GroupMeasure):
+    """What Skew, MinSkew and MaxSkew share: as limits they bound shares among the labelled documents."""
+
+    ORDERED = False
+    SIGNED = True
+
+    def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
+        """The groups whose skew is looked at."""
+        return range(len(groups))
+
+    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
+        """Bounds on the shares of groups, with alternatives: an absent group counts as half a document."""
+        shown, target = self.list_at(context, query)
+        labelled, wished = shown.sum(axis=1), self.wished(shown, target)
+        counted = [g for g in self.columns(context.groups) if wished[g] > 0]
+        if not labelled.any() or not counted:
+            return None
+        t = self.cut(len(shown))
+        choices = [_within(condition, t, shown[:, g], labelled, float(wished[g])) for g in counted]
+        return [[row for part in each for row in part] for each in product(*choices)]
+
+
+def _within(condition: Condition, t: int, group: Any, labelled: Any, target: float) -> Alternatives:
+    """Skew within its bounds: with the group present its share is bounded, absent the number labelled."""
+    ones = np.ones(t)
+    below = condition.absolute or condition.op.startswith("<")
+    present = [Row(ones, -1.0 * group, -1.0)]
+    bounds = []
+    if below:
+        bounds.append((1.0, condition.bound))
+    if condition.absolute or not below:
+        bounds.append((-1.0, -condition.bound if condition.absolute else condition.bound))
+    for side, at in bounds:
+        row = Row(ones, side * (group - target * exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
+        present.append(strict(row, condition))
+    # How many labelled documents there may be when none shows the group: these numbers are contiguous.
+    absent = [x for x in range(1, t + 1) if holds(condition, _absent(x, target))]
+    if not absent:
+        return [present]
+    if len(bounds) == 1 and below and absent[0] == 1:
+        return [[*present[1:], Row(ones, -1.0 * labelled, -1.0)]]
+    none = [Row(ones, 1.0 * group, 0.0), *between(ones, labelled, absent[0], absent[-1], t)]
+    return [present, none]
+
+
+def _absent(labelled: int, target: float) -> float:
+    """Skew of a group that none of so many labelled documents shows."""
+    return float(skews(np.array([0, labelled]), np.array([target, 1.0]))[0])
+
+
+class _Skew(SkewMeasure):
     """Skew@k of a group: ln of its share in the top k over its target share.
 
     Positive: the top k show the group more often than they should, negative: less often, 0: as they should;
@@ -67,8 +127,6 @@ class _Skew(GroupMeasure):
     __name__ = NAME = "Skew"
     PRETTY_NAME = "Skew"
     SHORT_DESC = "Logarithm of a group's share in the top k over its target share."
-    ORDERED = False
-    SIGNED = True
     UNDEFINED = "no labelled document in the top, or the target is 0"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "target": TARGET, "group": GROUP}  # noqa: RUF012
 
@@ -76,12 +134,15 @@ class _Skew(GroupMeasure):
         super().check_groups(groups)
         one_group(self, groups)
 
+    def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
+        return [one_group(self, groups)]
+
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
         found = skews(shown[: self.cut(len(shown))].sum(axis=0), self.wished(shown, target))
         return float(found[one_group(self, groups)])
 
 
-class _MinSkew(GroupMeasure):
+class _MinSkew(SkewMeasure):
     """MinSkew@k: the Skew of the group that is worst off. At most 0; 0 is fair.
 
     Geyik, Ambler and Kenthapadi, KDD 2019.
@@ -90,10 +151,14 @@ class _MinSkew(GroupMeasure):
     __name__ = NAME = "MinSkew"
     PRETTY_NAME = "Minimum skew"
     SHORT_DESC = "Skew of the group that is worst off in the top k."
-    ORDERED = False
-    SIGNED = True
     UNDEFINED = "no labelled document in the top"
     pick = staticmethod(np.nanmin)
+
+    def limited(self, condition: Condition) -> Condition:
+        condition = super().limited(_signed(condition))
+        if condition.op.startswith("<"):
+            raise InputError(f"{condition}: limit it from below with >=")
+        return condition
 
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
         found = skews(shown[: self.cut(len(shown))].sum(axis=0), self.wished(shown, target))
@@ -110,6 +175,18 @@ class _MaxSkew(_MinSkew):
     PRETTY_NAME = "Maximum skew"
     SHORT_DESC = "Skew of the group that is best off in the top k."
     pick = staticmethod(np.nanmax)
+
+    def limited(self, condition: Condition) -> Condition:
+        condition = SkewMeasure.limited(self, _signed(condition))
+        if condition.op.startswith(">"):
+            raise InputError(f"{condition}: limit it from above with <=")
+        return condition
+
+
+def _signed(condition: Condition) -> Condition:
+    if condition.absolute:
+        raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
+    return condition
 
 
 class _NDKL(GroupMeasure):

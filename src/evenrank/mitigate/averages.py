@@ -19,7 +19,7 @@ import numpy as np
 
 from evenrank.arithmetic import dot, log2, settled
 from evenrank.mitigate.assignment import Floats, Ints
-from evenrank.mitigate.limits import ROUNDING, Linear, Row
+from evenrank.mitigate.limits import ROUNDING, Limit, Row
 from evenrank.mitigate.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 
 ROUNDS = 30
@@ -101,7 +101,7 @@ class _Query:
 
 def solve_mean(
     gain: Sequence[Floats],
-    limits: Sequence[Linear],
+    limits: Sequence[Limit],
     ranks: int,
     *,
     budget: float,

@@ -13,17 +13,13 @@ import numpy as np
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.errors import InputError
-from evenrank.measures.base import Context, check_choice
-from evenrank.measures.groups import GroupMeasure
-from evenrank.measures.lists import WHOLE, ranked_lists
+from evenrank.errors import InputError, check_choice
+from evenrank.measures.inputs import Given, Inputs
 from evenrank.measures.parse import Condition
-from evenrank.measures.sources import document_groups
-from evenrank.measures.targets import group_targets
+from evenrank.measures.views import views_of
 from evenrank.mitigate.constrained import Constrained, relative, reordered_run, summed_up
-from evenrank.mitigate.limits import Limit, Linear, apply_limits, parse_limits, reordered, rows_of
+from evenrank.mitigate.limits import Limit, apply_limits, parse_limits, reordered, rows_of
 from evenrank.mitigate.solving import Solved, gains, solve, warm_up
-from evenrank.text.tally import Tally
 
 UTILITIES = ("dcg", "order")
 Progress = Callable[[int, int | None], None]
@@ -41,6 +37,8 @@ def constrain(
     background: Any = None,
     labels: Any = None,
     targets: Any = None,
+    docs: Any = None,
+    dictionary: Any = None,
     utility: Literal["dcg", "order"] = "dcg",
     missing: Literal["error", "zero"] = "error",
     progress: Progress | None = None,
@@ -57,7 +55,8 @@ def constrain(
         The run to re-rank, and the coloured collection. Limits on groups need only `labels`.
     limit
         Conditions as in ``["abs(ARaB@10)<=0.1", "NFaiRR@10>=0.95"]``, all to be kept at once. RaB, ARaB,
-        FaiRR, NFaiRR with any parameters; Skew, MinSkew, MaxSkew and MB for the shares of groups.
+        FaiRR, NFaiRR with any parameters, and any measure of your own that is a sum over documents
+        (``LinearMeasure``); Skew, MinSkew, MaxSkew and MB for the shares of groups; LIWC.
     mode
         ``each``: every query keeps to the limits, or is reported as one that cannot and gets its least
         biased ranking. ``mean``: the mean over the queries keeps to them (of sizes with `abs`, else of
@@ -73,6 +72,8 @@ def constrain(
         The run NFaiRR compares with; the run itself unless given. Measure the result with the same one.
     labels, targets
         Groups of documents and wished-for shares, as for :func:`evenrank.measure`.
+    docs, dictionary
+        The documents, for limits on LIWC or instead of the tally, and the words for LIWC.
     utility
         ``dcg``: gains are scores. ``order``: they are 1/log2(rank + 1), agreement with the given order,
         for runs whose scores mean nothing.
@@ -98,7 +99,9 @@ def constrain(
         raise InputError(f"budget is {budget!r}, but must be above 0 seconds")
     conditions = parse_limits(limit)
     frame = tables.run(run)
-    limits = applied(conditions, frame, tally, candidates, background, labels, targets, missing)
+    more: Given = {"labels": labels, "targets": targets, "docs": docs, "dictionary": dictionary}
+    inputs = Inputs.open({"the run": frame}, tally=tally, background=background, missing=missing, **more)
+    limits = applied(conditions, inputs, candidates)
     lists = limits[0].context.lists
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
     lengths = np.diff(first, append=frame.height)
@@ -109,12 +112,12 @@ def constrain(
     if mode == "mean":
         from evenrank.mitigate.averages import solve_mean
 
-        linear = [each for each in limits if isinstance(each, Linear)]
-        if len(linear) < len(limits):
-            raise InputError("limits on groups hold for each query; leave out the mode 'mean'")
+        for each in limits:
+            if not each.linear:
+                raise InputError("limits on groups hold for each query; leave out the mode 'mean'")
         if exact:
             raise InputError("exact is for limits on each query; with the mode 'mean' give a larger budget")
-        solved, certificate = solve_mean(gain, linear, ranks, budget=budget, progress=progress)
+        solved, certificate = solve_mean(gain, limits, ranks, budget=budget, progress=progress)
         times = [0.0] * len(solved)
     else:
 
@@ -138,46 +141,13 @@ def constrain(
     return Constrained.of(reordered_run(frame, order), report, summary)
 
 
-def applied(
-    conditions: Sequence[Condition],
-    run: pl.DataFrame,
-    tally: Any,
-    candidates: int,
-    background: Any,
-    labels: Any,
-    targets: Any,
-    missing: str,
-) -> list[Limit]:
+def applied(conditions: Sequence[Condition], inputs: Inputs, candidates: int) -> list[Limit]:
     """The conditions on the lists of a run, each list as deep as they look or documents move."""
-    coloured = None if tally is None else Tally.of(tally)
-    linear: list[Any] = [c.measure for c in conditions if not isinstance(c.measure, GroupMeasure)]
-    context = grouped = None
-    if linear:
-        if coloured is None:
-            raise InputError(f"{linear[0]} needs a tally")
-        deepest = max(candidates, *(measure.depth() for measure in linear))
-        lists = ranked_lists(run, coloured.frame, coloured.groups, depth=deepest, missing=missing)
-        behind = None
-        if depth := max(measure.background_depth() for measure in linear):
-            chosen = run if background is None else tables.run(background)
-            behind = ranked_lists(
-                chosen,
-                coloured.frame,
-                coloured.groups,
-                depth=depth,
-                missing=missing,
-                name="the background run",
-            )
-        context = Context(lists, behind)
-    if len(linear) < len(conditions):
-        groups = document_groups(labels, coloured)
-        if groups is None:
-            raise InputError("limits on groups need labels, or a tally to infer them from")
-        unknown = missing if groups.inferred else "unlabelled"
-        shown = ranked_lists(run, groups.frame, groups.groups, depth=WHOLE, missing=unknown)
-        wished = None if targets is None else group_targets(targets, groups.groups)
-        grouped = Context(shown, targets=wished)
-    return apply_limits(conditions, context, grouped)
+    measures: list[Any] = [condition.measure for condition in conditions]
+    inputs.check(measures)
+    (run,) = inputs.runs.values()
+    views = views_of(inputs, measures, depth=candidates)
+    return apply_limits(conditions, {kind: view.context(run) for kind, view in views.items()})
 
 
 def _all(

@@ -19,11 +19,11 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.fingerprint import fingerprint
-from evenrank.measures.measurements import Measurement
-from evenrank.measures.neutrality import NFaiRR
-from evenrank.measures.sources import colour
+from evenrank.measures.inputs import colour
+from evenrank.measures.results import Measurement
 from evenrank.mitigate.expanded_queries import expanded_queries, gendered_terms, term_groups
 from evenrank.mitigate.feedback_effects import Effect, check_direction, effects_of
 from evenrank.mitigate.feedback_sweep import FeedbackSweep, Step, corrected
@@ -135,7 +135,7 @@ def feedback(
         "queries": asked,
         "qrels": judged,
         "dictionary": dictionary,
-        "background": plain if any(isinstance(m, type(NFaiRR)) for m in wanted) else None,
+        "background": plain if any(is_bias(m) and "background" in m.NEEDS for m in wanted) else None,
         "confidence": confidence,
         "resamples": resamples,
         "seed": seed,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.base import amount, good
-from evenrank.measures.measurements import Measurement
+from evenrank.measures.results import Measurement
 
 TIED = 1e-9
 """Changes of a query's value below this are none."""

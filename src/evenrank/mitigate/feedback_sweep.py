@@ -11,8 +11,8 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.errors import InputError
-from evenrank.measures.measurements import Measurement
 from evenrank.measures.parse import parse
+from evenrank.measures.results import Measurement
 from evenrank.mitigate.expanded_queries import GenderedTerms
 from evenrank.mitigate.feedback_effects import TIED, Effect, gains, paired_values
 from evenrank.mitigate.side_by_side import Pair, side_by_side

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from evenrank.errors import InputError
-from evenrank.measures.base import Context, check_choice
+from evenrank.errors import InputError, check_choice
+from evenrank.measures.base import Context
 from evenrank.measures.document_groups import normal_groups, ordered_groups
-from evenrank.measures.groups import GroupMeasure
-from evenrank.measures.lists import RankedLists
+from evenrank.measures.lists import RankedLists, single_list
 from evenrank.measures.parse import Condition
 from evenrank.measures.targets import group_targets
+from evenrank.measures.views import Groups, View, Words
 from evenrank.mitigate.limits import apply_limits, parse_limits, reordered, rows_of
 from evenrank.mitigate.solving import gains, solve
 
@@ -84,17 +84,18 @@ def rerank(
     if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
         raise InputError("scores must be finite numbers, one for each result")
     by = np.argsort(-given, kind="stable")
-    context = None if counts is None else Context(_lists(counts, given, by), _lists(counts, given, by))
-    grouped = None
-    if labels is None and any(isinstance(c.measure, GroupMeasure) for c in conditions):
+    contexts: dict[type[View], Context] = {}
+    if counts is not None:
+        contexts[Words] = Context(_lists(counts, given, by), _lists(counts, given, by))
+    if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
         raise InputError("limits on groups need labels, one for each result")
     if labels is not None:
         shown = normal_groups(labels)
         groups = ordered_groups(shown)
         columns = {group: [int(label == group) for label in shown] for group in groups}
         wished = None if targets is None else group_targets({_QUERY: targets}, groups)
-        grouped = Context(_lists(columns, given, by), targets=wished)
-    limits = apply_limits(conditions, context, grouped)
+        contexts[Groups] = Context(_lists(columns, given, by), targets=wished)
+    limits = apply_limits(conditions, contexts)
     gain = gains(given[by][:candidates], utility)
     ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
     found = solve(gain, rows_of(limits, 0), ranks, budget=budget, exact=exact)
@@ -115,9 +116,7 @@ def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> Rank
     if len(frame) != len(scores):
         raise InputError(f"there are {len(scores)} scores, but {len(frame)} results are described")
     groups = tuple(name for name in columns if name != "tokens" and not name.endswith("_logwords"))
-    length = np.array([len(scores)])
-    ids = pl.Series([str(i) for i in by.tolist()])
-    return RankedLists(pl.Series([_QUERY]), length, ids, by, frame, groups, scores[by], length)
+    return single_list(_QUERY, frame, groups, by, scores[by])
 
 
 def _value(measure: Any, context: Context) -> float | None:

@@ -10,9 +10,8 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.measures.base import good
 from evenrank.measures.evaluate import measure as measured
-from evenrank.measures.neutrality import _FaiRR
-from evenrank.measures.rank_bias import RankBias
 from evenrank.mitigate.constrain import constrain
 from evenrank.mitigate.interpolate import interpolate
 
@@ -51,12 +50,16 @@ def settings_of(
         for strength in _sorted(strengths, _LAMBDAS):
             yield strength, interpolate(frame, tally, strength, candidates=candidates, **_words(measure))
         return
-    if not isinstance(measure, RankBias | _FaiRR):
+    if not measure.LINEAR:
         raise InputError(f"{measure} cannot be bounded here; RaB, ARaB, FaiRR and NFaiRR can")
-    signed = isinstance(measure, RankBias)
-    yield (np.inf if signed else 0.0), frame
+    way = good(measure)
+    if way == "one":
+        raise InputError(f"{measure} cannot be bounded here; values near 1 are good, on both sides")
+    yield (0.0 if way == "high" else np.inf), frame
     for bound in _bounds(frame, tally, measure, strengths, background):
-        limit = f"abs({measure})<={bound!r}" if signed else f"{measure}>={bound!r}"
+        limit = {"zero": f"abs({measure})<=", "low": f"{measure}<=", "high": f"{measure}>="}[way] + repr(
+            bound
+        )
         fair = constrain(
             frame, tally, limit=limit, mode=mode, candidates=candidates, background=background  # type: ignore[arg-type]
         )  # fmt: skip
@@ -72,9 +75,8 @@ def _sorted(strengths: Sequence[float] | None, default: Sequence[float]) -> list
 
 def _words(measure: Any) -> dict[str, Any]:
     """What makes a document biased, as the measure sees it."""
-    if not isinstance(measure, RankBias):
-        return {}
-    return {name: measure[name] for name in ("magnitude", "of", "against")}
+    names = [name for name in ("magnitude", "of", "against") if name in measure.SUPPORTED_PARAMS]
+    return {name: measure[name] for name in names}
 
 
 def _bounds(
@@ -82,17 +84,17 @@ def _bounds(
 ) -> list[float]:
     """Bounds from weak to strong."""
     if strengths is not None:
-        given = sorted({float(strength) for strength in strengths}, reverse=isinstance(measure, RankBias))
+        given = sorted({float(strength) for strength in strengths}, reverse=good(measure) != "high")
         if not given:
             raise InputError("name at least one strength")
         return given
     found = measured(run, measure, tally=tally, background=background, confidence=None)[measure]
-    if isinstance(measure, RankBias):
-        size = found.summary.abs or 0.0
+    if good(measure) != "high":
+        size = (found.summary.abs if measure.SIGNED else found.value) or 0.0
         return [float(f"{share * size:.6g}") for share in _SHARES]
-    if measure.NAME == "NFaiRR":
+    if measure.BEST is not None:
         value = found.value or 0.0
-        return [float(f"{1 - share * (1 - value):.6g}") for share in _SHARES]
+        return [float(f"{measure.BEST - share * (measure.BEST - value):.6g}") for share in _SHARES]
     raise InputError(f"name the strengths: bounds on {measure}, from weak to strong")
 
 
@@ -101,7 +103,7 @@ def _feedback(
 ) -> Iterator[tuple[float, pl.DataFrame]]:
     from evenrank.rankers.catalogue import search
 
-    magnitude = measure["magnitude"] if isinstance(measure, RankBias) else "tf"
+    magnitude = measure["magnitude"] if "magnitude" in measure.SUPPORTED_PARAMS else "tf"
     name = f"{ranker.removesuffix('+rm3')}+rm3"
     yield 0.0, search(index, queries, ranker=name)
     for strength in _sorted(strengths, _LAMBDAS):

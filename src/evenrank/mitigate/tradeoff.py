@@ -13,8 +13,8 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.data import tables
-from evenrank.errors import InputError
-from evenrank.measures.base import amount, check_choice, good, is_bias
+from evenrank.errors import InputError, check_choice
+from evenrank.measures.base import amount, good, is_bias
 from evenrank.measures.evaluate import measure
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.mitigate.sweeping import METHODS, settings_of

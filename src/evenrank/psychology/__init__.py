@@ -1,9 +1,7 @@
 """Psychological characteristics of judged or retrieved text, and how they differ with the query's gender.
 
 ================ =======================================================================
-scoring.py       `scores`: percent and count of every category in every document
-ready.py         tables of scores made elsewhere, such as LIWC's own output
-sampling.py      as many queries of each gender as the smallest class has
+scoring.py       `scores`: percent and count of every category in every document, or a ready table of them
 comparing.py     one characteristic, female against male queries: difference, tests, effect
 judgments.py     `audit_judgments`: what the judged documents say
 rankings.py      `audit_rankings`: what rankers return, and how one differs from another

@@ -15,12 +15,10 @@ import evenrank
 from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.measures.evaluate import named_runs
 from evenrank.measures.fingerprint import fingerprint
-from evenrank.psychology.comparing import Characteristic, bars, chosen, compare
-from evenrank.psychology.ready import read_scores
-from evenrank.psychology.sampling import sample, sizes
-from evenrank.psychology.scoring import ranked_or_judged, scores_of
+from evenrank.measures.inputs import named_runs
+from evenrank.psychology.comparing import Characteristic, bars, chosen, compare, sample, sizes
+from evenrank.psychology.scoring import ranked_or_judged, read_scores, scores_of
 from evenrank.stats import Comparison
 from evenrank.text.dictionaries import dictionary as as_dictionary
 

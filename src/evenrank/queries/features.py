@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.measures.given_names import COMMON_WORDS
 from evenrank.queries import feature_kernel as kernel
 from evenrank.queries.words import census_names, gendered_words, place_words, plain_queries, term_groups
 from evenrank.vectors.gendered import genderedness
+from evenrank.vectors.given_names import COMMON_WORDS
 from evenrank.vectors.texts import stop_words
 
 Array = npt.NDArray[Any]

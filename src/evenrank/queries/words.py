@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.measures.given_names import COMMON_WORDS
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.vectors import Vectors, load
+from evenrank.vectors.given_names import COMMON_WORDS
 from evenrank.vectors.texts import stop_words
 
 LISTS = ("rekabsaz2020", "fabris2020")

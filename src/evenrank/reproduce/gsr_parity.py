@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.measures import slope
+from evenrank.measures.gsr import slope
 from evenrank.reproduce.gsr_toy import direct
 from evenrank.vectors.texts import gendered_texts
 

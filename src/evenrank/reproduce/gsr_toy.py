@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenrank.measures.evaluate import measure
-from evenrank.measures.stereotype import GSR
+from evenrank.measures.gsr.measure import GSR
 from evenrank.vectors.texts import gendered_texts
 from evenrank.vectors.words import STEREOTYPES
 

@@ -52,6 +52,7 @@ def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
         target=asked.target,
         at=asked.at,
         query_gender=service.query_gender(asked.query),
+        measures=service.measures,
     )
     return answer(
         {

@@ -7,7 +7,7 @@ Everything is computed on the arrays of this list by the measures themselves, so
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -20,15 +20,13 @@ from ir_measures.measures import Measure
 from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, direction, meaning
+from evenrank.measures.base import BiasMeasure, Context, direction, is_bias, meaning
 from evenrank.measures.document_groups import normal_groups, ordered_groups
-from evenrank.measures.groups import GroupMeasure
-from evenrank.measures.lists import RankedLists
-from evenrank.measures.psychology import DictionaryBias
-from evenrank.measures.rank_bias import RankBias
+from evenrank.measures.lists import RankedLists, single_list
+from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
-from evenrank.measures.stereotype import StereotypeReinforcement
 from evenrank.measures.targets import read_targets
+from evenrank.measures.views import Groups, Words
 from evenrank.mitigate.live import rerank
 from evenrank.server import wording
 from evenrank.server.colouring import Coloured, Text, colour
@@ -60,17 +58,17 @@ class Evaluated:
     labels_from: str | None
     targets: Mapping[str, Fraction] | None
     query_gender: str | None
+    more: tuple[BiasMeasure, ...] = ()
 
     @cached_property
-    def headline(self) -> RankBias:
-        """The measure that the verdict speaks about."""
-        found = headline_measure(_word_measures(self.matcher.groups, self.at))
-        assert isinstance(found, RankBias)
-        return found
+    def headline(self) -> Any:
+        """The measure that the verdict speaks about: one that leans, and is a sum over the results."""
+        return headline_measure(_word_measures(self.matcher.groups, self.at))
 
     @cached_property
     def pair(self) -> tuple[str, str]:
-        return self.headline.pair(self.matcher.groups)
+        of, against = self.headline.pair(self.matcher.groups)
+        return of, against
 
     @cached_property
     def lean(self) -> float | None:
@@ -80,11 +78,7 @@ class Evaluated:
     @cached_property
     def contributions(self) -> list[float]:
         """What each result adds to the lean."""
-        of, against = self.pair
-        magnitude = self.headline["magnitude"]
-        difference = self.lists.magnitude(magnitude, of) - self.lists.magnitude(magnitude, against)
-        weights = self.headline.weights(len(difference), self.at)
-        found: list[float] = (weights * difference).tolist()
+        found: list[float] = self.headline.contributions(Context(self.lists)).tolist()
         return found
 
     @cached_property
@@ -104,11 +98,13 @@ class Evaluated:
     def values(self) -> list[Value]:
         """Every measure that applies."""
         context = Context(self.lists, self.lists)
-        found = [self._value(m, context) for m in _word_measures(self.matcher.groups, self.at)]
+        wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
+        found = [self._value(m, context) for m in dict.fromkeys(wanted)]
         grouped = self._group_context
         if grouped is not None:
             measures = _group_measures(grouped.groups, self.at, self.targets is not None)
-            found += [self._value(m, grouped) for m in measures]
+            wanted = [*measures, *(m for m in self.more if m.VIEW is Groups)]
+            found += [self._value(m, grouped) for m in dict.fromkeys(wanted)]
         return found
 
     def representation(self) -> list[dict[str, Any]]:
@@ -197,6 +193,7 @@ def evaluate(
     target: Mapping[str, float] | None = None,
     at: int = 10,
     query_gender: str | None = None,
+    measures: Sequence[str | Measure] = (),
 ) -> Evaluated:
     """Look at one result list, best first.
 
@@ -210,6 +207,8 @@ def evaluate(
         The share that each group should have.
     at
         The cut-off.
+    measures
+        More measures, beside those that are always there; see :func:`single_list_measures`.
     """
     coloured = colour(matcher, texts)
     shown: list[str | None] | None = None
@@ -227,8 +226,24 @@ def evaluate(
         wished = given.completed(present).shares[_QUERY]
     lists = _lists(coloured.columns(), matcher.groups)
     return Evaluated(
-        matcher, at, coloured, lists, shown, source if shown is not None else None, wished, query_gender
+        matcher,
+        at,
+        coloured,
+        lists,
+        shown,
+        source if shown is not None else None,
+        wished,
+        query_gender,
+        tuple(single_list_measures(measures)),
     )
+
+
+def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeasure]:
+    """Measures of bias that one list is enough for; others are refused."""
+    for measure in map(parse, measures):
+        if not is_bias(measure) or measure.VIEW not in (Words, Groups) or "qrels" in measure.NEEDS:
+            raise InputError(f"{measure} cannot be told from one list of results")
+        yield measure
 
 
 def check_lexicon(matcher: Matcher) -> None:
@@ -250,9 +265,7 @@ def _lists(columns: Mapping[str, np.ndarray], groups: tuple[str, ...]) -> Ranked
     """One ranked list: the rows of these columns, in their order."""
     frame = pl.DataFrame(dict(columns))
     rows = np.arange(len(frame))
-    length = np.array([len(frame)])
-    ids = pl.Series(list(map(str, range(len(frame)))), dtype=pl.String)
-    return RankedLists(pl.Series([_QUERY]), length, ids, rows, frame, groups, -rows.astype(float), length)
+    return single_list(_QUERY, frame, groups, rows, -rows.astype(float))
 
 
 @lru_cache(maxsize=256)
@@ -263,14 +276,14 @@ def _word_measures(groups: tuple[str, ...], at: int) -> tuple[BiasMeasure, ...]:
 @lru_cache(maxsize=256)
 def _group_measures(groups: tuple[str, ...], at: int, targets: bool) -> tuple[BiasMeasure, ...]:
     found = default_measures((), groups, docs=False, queries=False, qrels=False, targets=targets)
-    return tuple(m for m in _at(found, at) if isinstance(m, GroupMeasure))
+    return tuple(m for m in _at(found, at) if m.VIEW is Groups)
 
 
 def _at(measures: Sequence[Measure], at: int) -> tuple[BiasMeasure, ...]:
     """Those that say something about one list, at this cut-off."""
-    many = StereotypeReinforcement | DictionaryBias  # a slope over queries; a dictionary of its own
     moved = [measure @ at for measure in measures if measure.AT_PARAM]  # of one list abs() says nothing new
-    return tuple(m for m in moved if isinstance(m, BiasMeasure) and not isinstance(m, many))
+    # A slope needs many queries, and a dictionary is of its own.
+    return tuple(m for m in moved if is_bias(m) and m.VIEW in (Words, Groups))
 
 
 def _number(value: float) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
 from evenrank.mitigate.live import rerank
@@ -16,7 +17,7 @@ from evenrank.rankers.base import Ranker
 from evenrank.rankers.catalogue import make
 from evenrank.rankers.index import Index
 from evenrank.server.colouring import Text, colour
-from evenrank.server.evaluating import Evaluated, check_lexicon, evaluate
+from evenrank.server.evaluating import Evaluated, check_lexicon, evaluate, single_list_measures
 from evenrank.text.matcher import Matcher
 
 RANKERS = ("bm25", "bm25+rm3", "qld", "qld+rm3", "tfidf")
@@ -57,6 +58,8 @@ class Service:
         Which rankers are offered.
     examples
         Queries to begin with.
+    measures
+        Measures of every evaluated list beside those that are always there: ``["FaiRR@5"]``, or your own.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Service:
         lexicon: Any = "rekabsaz2020",
         rankers: Sequence[str] = RANKERS,
         examples: Sequence[str] = (),
+        measures: Sequence[str | Measure] = (),
     ) -> None:
         self.index = index
         self.matcher = Matcher(lexicon)
@@ -79,6 +83,7 @@ class Service:
             if not self.rankers:
                 raise InputError("no ranker is offered; name one with --ranker")
         self.examples = tuple(examples)
+        self.measures = tuple(single_list_measures(measures))
 
     def warm_up(self) -> None:
         """Compile what is compiled, so that the first visitor does not wait for it."""

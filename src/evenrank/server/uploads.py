@@ -149,7 +149,7 @@ _BLOCK = 1 << 20
 def work(asked: dict[str, Any]) -> None:
     """Audit the files against the index and write the report."""
     from evenrank.auditing import audit
-    from evenrank.measures.evaluate import run_name
+    from evenrank.measures.inputs import run_name
     from evenrank.rankers.index import Index
 
     names = {which: run_name(name) or which for which, name in asked["names"].items()}

@@ -10,7 +10,7 @@ from typing import Any
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import Finding, correction, headline, side, size_of, unjudged
 from evenrank.measures.base import leans
-from evenrank.measures.measurements import Measurement
+from evenrank.measures.results import Measurement
 from evenrank.show.figure import Section, first_runs
 
 CARDS = 12

@@ -12,7 +12,7 @@ from evenrank.auditing.passages import LeaningQuery
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.verdict import standing
 from evenrank.measures.disparities import Disparity
-from evenrank.measures.measurements import Measurement
+from evenrank.measures.results import Measurement
 from evenrank.show.charts.values import value_figures
 from evenrank.show.figure import RUNS, Section, first_runs
 from evenrank.show.numbers import interval, p_said

@@ -108,8 +108,8 @@ def names() -> Names:
     surname. Names of both genders, names that are surnames rather, and places are left out. Those beyond the
     shorter list have no mirror image.
     """
-    from evenrank.measures.given_names import COMMON_WORDS
     from evenrank.queries.words import CLEAR, census_names, clear_names, gendered_words
+    from evenrank.vectors.given_names import COMMON_WORDS
     from evenrank.vectors.texts import stop_words
 
     census, sets = census_names(), word_sets()
@@ -144,8 +144,8 @@ def names() -> Names:
 @lru_cache(maxsize=1)
 def family_names() -> frozenset[str]:
     """Surnames that can stand behind a given name, and are no ordinary words."""
-    from evenrank.measures.given_names import COMMON_WORDS
     from evenrank.queries.words import census_names
+    from evenrank.vectors.given_names import COMMON_WORDS
 
     ordinary = word_sets()["ordinary_surnames"] | COMMON_WORDS
     return frozenset(n for n, facts in census_names().items() if facts.surname >= _RARE and n not in ordinary)

@@ -9,7 +9,8 @@ import altair as alt
 import polars as pl
 
 from evenrank.auditing.result import Audit
-from evenrank.measures.base import direction
+from evenrank.auditing.running import curve_measures
+from evenrank.measures.base import direction, good
 from evenrank.show.charts.theme import finished, named, run_colour, run_dash, zero_line
 from evenrank.show.figure import Figure, Section, drawn_runs, slug
 
@@ -78,12 +79,14 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
     found: list[Figure] = []
     if audit.curves.is_empty() or audit.curves["cutoff"].n_unique() < 2:
         return []
+    families = curve_measures(audit.measures)
     for (name,), frame in audit.curves.group_by(["measure"], maintain_order=True):
-        balance = None if name == "NFaiRR" else 0.0
+        measure = families[str(name)]
+        balance = 0.0 if good(measure) == "zero" else None
         frame = frame.drop("measure").drop_nulls("value")
         if frame.is_empty():
             continue
-        says = "higher is fairer" if name == "NFaiRR" else _sides(audit, audit.headline)
+        says = direction(measure, audit.groups)
         drawn, few = drawn_runs(audit, frame)
         ends = "; ".join(
             f"{run} goes from {rows['value'][0]:+.3f} at {rows['cutoff'][0]} "
@@ -101,7 +104,3 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
             )
         )
     return found
-
-
-def _sides(audit: Audit, measure: Any) -> str:
-    return direction(measure, audit.groups) if measure is not None else ""

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import short
-from evenrank.measures.reinforcement import Reinforcement
+from evenrank.measures.gsr.results import Reinforcement
 from evenrank.show.charts.theme import finished, named, zero_line
 from evenrank.show.figure import RUNS, Figure, Section, slug
 
@@ -117,7 +117,7 @@ def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 
 def stereotype_figures(audit: Audit) -> list[Figure]:
-    from evenrank.measures.stereotype_analysis import scatter
+    from evenrank.measures.gsr.analysis import scatter
 
     found: list[Figure] = []
     for m in audit.measured:

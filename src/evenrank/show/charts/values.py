@@ -9,7 +9,7 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import good, leans, short
-from evenrank.measures.measurements import Measurement
+from evenrank.measures.results import Measurement
 from evenrank.show.charts.theme import finished, named, run_colour, run_shape, zero_line
 from evenrank.show.figure import Figure, drawn_runs, listed
 

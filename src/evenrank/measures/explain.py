@@ -1,28 +1,35 @@
-"""What makes up a bias: exact shares of words, documents and queries in RaB and ARaB.
+"""What makes up a bias, and what the collection would give anyway.
 
-Both measures are linear in the documents' magnitudes: the value of a run is a sum over its ranked documents,
-and nothing is estimated. Within a document a group's magnitude is shared among the words found in it.
-`count` and `length` are sums over occurrences and `tf-words` is a sum over words, ln(1 + c) each: there the
-shares are the terms of the sum. `tf` and `boolean` look at the group's total only, and each word gets its
+RaB, ARaB and their like are linear in what the documents hold: the value of a run is a sum over its ranked
+documents, and nothing is estimated. Within a document a group's magnitude is shared among the words found in
+it. `count` and `length` are sums over occurrences and `tf-words` is a sum over words, ln(1 + c) each: there
+the shares are the terms of the sum. `tf` and `boolean` look at the group's total only, and each word gets its
 part in proportion to how often it occurs.
+
+No bias says where it comes from: a collection about soldiers leans to one side whatever the ranker does. The
+same difference over the whole collection is what a random ranking gets on average, and over a query's
+judged-relevant documents what a perfect one gets (`Offered`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import log1p
+from evenrank.arithmetic import dot, log1p
 from evenrank.errors import InputError
-from evenrank.measures.lists import RankedLists
-from evenrank.measures.rank_bias import RankBias
+from evenrank.measures.lists import Floats, Ints, RankedLists, magnitude_of
+from evenrank.measures.lookup import find_rows
 
 if TYPE_CHECKING:
+    from evenrank.measures.base import LinearMeasure
+    from evenrank.measures.views import Context
     from evenrank.text.matcher import Matcher
 
 
@@ -47,8 +54,8 @@ class Attribution:
 
 
 def attribution_of(
-    measure: RankBias,
-    lists: RankedLists,
+    measure: LinearMeasure,
+    context: Context,
     chosen: NDArray[np.bool_],
     *,
     docs: Any = None,
@@ -59,27 +66,28 @@ def attribution_of(
     Words are found with `matcher`, which must be the one the tally was made with, in the texts of `docs`;
     only documents that carry weight and hold a word of the two groups are read.
     """
-    of, against = measure.pair(lists.groups)
-    weighing = lists.weigh(measure.weights, measure["cutoff"])
+    lists, weighing = context.lists, measure.weighing(context)
     owner = np.repeat(np.arange(len(lists.lengths)), lists.lengths)[weighing.entries]
     weight = np.where(chosen[owner], weighing.weights, 0.0) / chosen.sum()
+    if measure.scale(context) is not None:  # undefined lists are not among the chosen
+        weight *= np.where(chosen, measure.scaled(np.ones(len(chosen)), context), 0.0)[owner]
     used = np.flatnonzero(weight)
     entries, weight, owner = weighing.entries[used], weight[used], owner[used]
-    difference = lists.magnitude(measure["magnitude"], of) - lists.magnitude(measure["magnitude"], against)
     frame = pl.DataFrame(
         {
             "doc_id": lists.doc_ids.gather(entries),
             "query_id": lists.query_ids.gather(owner),
             "entry": entries,
             "weight": weight,
-            "contribution": weight * difference[entries],
+            "contribution": weight * measure.each_value(context)[entries],
         }
     )
     by_document = summed(frame.with_columns(queries=1.0), ["doc_id"], ["queries", "contribution", "weight"])
     by_document = by_document.with_columns(pl.col("queries").cast(pl.Int64))
     words = None
-    if docs is not None and matcher is not None:
-        words = _words(measure, lists, by_document, docs, matcher, {of: 1.0, against: -1.0})
+    counted = measure.words(lists.groups)
+    if docs is not None and matcher is not None and counted is not None:
+        words = _words(*counted, lists, by_document, docs, matcher)
     return Attribution(
         value=float(frame["contribution"].to_numpy().sum()),
         words=words,
@@ -91,12 +99,12 @@ def attribution_of(
 
 
 def _words(
-    measure: RankBias,
+    magnitude: str,
+    signs: dict[str, float],
     lists: RankedLists,
     documents: pl.DataFrame,
     docs: Any,
     matcher: Matcher,
-    signs: dict[str, float],
 ) -> pl.DataFrame:
     entries = documents["entry"].to_numpy()
     counts = {group: lists.column(group)[entries] for group in signs}
@@ -129,7 +137,7 @@ def _words(
                 "the tally was made from other documents, or with another lexicon or tokenizer"
             )
     row = found["row"].to_numpy()
-    share = _share(measure["magnitude"], found, lists.column("tokens")[entries][row])
+    share = _share(magnitude, found, lists.column("tokens")[entries][row])
     sign = (
         found["group"].replace_strict(list(signs), list(signs.values()), return_dtype=pl.Float64).to_numpy()
     )
@@ -172,3 +180,53 @@ def largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Sorted by the size of the contribution, whatever its sign."""
     size = pl.col("contribution").abs()
     return frame.sort(size, *keys, descending=[True] + [False] * len(keys))
+
+
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """Mean magnitude differences over the collection and over each query's relevant documents."""
+
+    tally: pl.DataFrame
+    groups: tuple[str, ...]
+    qrels: pl.DataFrame | None = None
+
+    def judged(self, query_ids: pl.Series) -> Ints:
+        """For each query its place among those with relevant documents, −1 if it has none."""
+        return find_rows(query_ids, self._judged[0])
+
+    def mean(self, magnitude: str, group: str) -> float:
+        """Mean magnitude of a group over all documents."""
+        if magnitude in ("tf-words", "length"):
+            return float(magnitude_of(magnitude, group, self._column).mean())
+        often = self._histogram(group)  # a few hundred logarithms instead of one for each document
+        each = magnitude_of(magnitude, group, lambda _: np.arange(len(often)))
+        return float(dot(often, each)) / self.tally.height
+
+    def relevant(self, magnitude: str, group: str) -> Floats:
+        """Mean magnitude of a group over each query's relevant documents that the tally holds."""
+        queries, rows, owner = self._judged
+        each = magnitude_of(magnitude, group, lambda name: self._column(name)[rows])
+        return np.bincount(owner, each, len(queries)) / np.bincount(owner, minlength=len(queries))
+
+    def _column(self, name: str) -> NDArray[Any]:
+        return self.tally[name].to_numpy()
+
+    def _histogram(self, group: str) -> Ints:
+        if group not in self._histograms:
+            self._histograms[group] = np.bincount(self._column(group))
+        return self._histograms[group]
+
+    @cached_property
+    def _histograms(self) -> dict[str, Ints]:
+        return {}
+
+    @cached_property
+    def _judged(self) -> tuple[pl.Series, Ints, Ints]:
+        """Queries with relevant documents; those documents' rows in the tally; and whose each one is."""
+        assert self.qrels is not None
+        relevant = self.qrels.filter(pl.col("relevance") > 0)
+        rows = find_rows(relevant["doc_id"], self.tally["doc_id"])
+        held = rows >= 0
+        queries = relevant["query_id"].filter(pl.Series(held))
+        distinct = queries.unique(maintain_order=True)
+        return distinct, rows[held], find_rows(queries, distinct)

@@ -13,11 +13,13 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
-from evenrank.measures.slope import DISCOUNTS, Ints
+from evenrank.measures.gsr.results import compared_lines
+from evenrank.measures.gsr.slope import DISCOUNTS, Ints
+from evenrank.measures.gsr.view import Genderedness
+from evenrank.measures.lists import WHOLE
 
 if TYPE_CHECKING:
-    from evenrank.measures.measurements import Measurement
-    from evenrank.measures.summary import Change
+    from evenrank.measures.results import Change, Measurement
 
 
 class StereotypeReinforcement(BiasMeasure):
@@ -50,6 +52,7 @@ class StereotypeReinforcement(BiasMeasure):
     READING = "above 0 follows the stereotype"
     YARDSTICK = "a perfect engine"
     SIGNED = True
+    VIEW = Genderedness
     NEEDS = frozenset({"docs", "queries"})
     WAYS_OUT = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -69,6 +72,9 @@ class StereotypeReinforcement(BiasMeasure):
         if self["cutoff"] is None:
             self.NEEDS = frozenset({"docs", "queries", "qrels"})
 
+    def depth(self) -> int:
+        return WHOLE if self["cutoff"] is None else int(self["cutoff"])
+
     def depths(self, relevant: Ints | None, queries: int) -> Ints:
         """How deep to look for each query; 0 for one without a relevant document, where that decides."""
         if self["cutoff"] is not None:
@@ -81,8 +87,6 @@ class StereotypeReinforcement(BiasMeasure):
         self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
     ) -> Change:
         """One run against another: both lines are fitted anew, see `compare_reinforcement`."""
-        from evenrank.measures.reinforcement import compared_lines
-
         return compared_lines(mine, theirs, confidence=confidence, seed=seed)
 
     def per_query(self, context: Context) -> PerQuery:

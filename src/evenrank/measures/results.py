@@ -1,21 +1,26 @@
-"""What measuring gives: values with intervals, their spread over queries, and what was left out."""
+"""What measuring gives: values with intervals, their spread over queries, and what was left out.
+
+Which queries count is part of it: all, or those that a label calls neutral (or female, or male). The papers
+measure bias on queries that name no gender: leaning to one side is no bias where the query asks for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
+from numpy.typing import NDArray
 
-from evenrank.errors import InputError
-from evenrank.measures.base import leans
+from evenrank import stats
+from evenrank.data import tables
+from evenrank.errors import InputError, choices
 from evenrank.measures.lists import Floats
-from evenrank.measures.parse import parse
-from evenrank.measures.summary import Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +114,9 @@ class Measurement:
             **self.summary.to_dict(),
             "left_out": self.left_out,
         }
-        if leans(self.measure) and len(self.parts) == 2:
-            row["positive"] = self.measure.pair(tuple(self.parts))[0]
+        measure: Any = self.measure
+        if getattr(measure, "LEANS", False) and len(self.parts) == 2:
+            row["positive"] = measure.pair(tuple(self.parts))[0]
         if signed:
             row |= {"abs": self.summary.abs, "beyond": {"0.1": self.beyond(0.1)}}
         row |= {"spread": self.summary.spread, "quantiles": self.summary.quantiles}
@@ -163,6 +169,8 @@ class Measurements:
             run = next(iter(self.runs))
         if run not in self.runs:
             raise InputError(f"there is no run {run!r}; one of {', '.join(self.runs)}")
+        from evenrank.measures.parse import parse  # which knows all measures, and they know their results
+
         measure = parse(wanted)
         for measurement in self.runs[run]:
             if measurement.measure == measure:
@@ -247,3 +255,138 @@ def _interval(m: Measurement) -> str:
     form = "+.4f" if getattr(m.measure, "SIGNED", False) else ".4f"
     bounds = "" if m.low is None or m.high is None else f" [{m.low:{form}}, {m.high:{form}}]"
     return f"{m.value:{form}}{bounds}"
+
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How intervals are made; no intervals when `confidence` is None."""
+
+    confidence: float | None = 0.95
+    resamples: int = 2000
+    seed: int = 0
+
+    def interval(self, values: Floats) -> tuple[float | None, float | None]:
+        if self.confidence is None or len(values) < 2:
+            return None, None
+        found = stats.mean_interval(
+            values, confidence=self.confidence, resamples=self.resamples, seed=self.seed
+        )
+        return found.low, found.high
+
+
+class Change(NamedTuple):
+    """One run against another: the comparison, and the difference of each query, if there is one."""
+
+    comparison: stats.Comparison
+    query_ids: pl.Series
+    changes: Floats
+
+
+@dataclass(frozen=True)
+class Options:
+    """How runs are measured: see `measure`."""
+
+    only: str | None = None
+    explain: bool = False
+    bootstrap: Bootstrap = Bootstrap()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A measure over a set of queries. None stands for undefined, never NaN."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    queries: int
+    parts: dict[str, float]
+    abs: float | None
+    spread: float | None
+    quantiles: dict[str, float]
+
+    @classmethod
+    def over(
+        cls,
+        values: Floats,
+        parts: Mapping[str, Floats],
+        chosen: NDArray[np.bool_],
+        *,
+        signed: bool,
+        bootstrap: Bootstrap,
+    ) -> Summary:
+        """Summary of the chosen queries that have a value."""
+        chosen = chosen & ~np.isnan(values)
+        taken = values[chosen]
+        if len(taken) == 0:
+            return cls(None, None, None, 0, {}, None, None, {})
+        low, high = bootstrap.interval(taken)
+        return cls(
+            value=float(taken.mean()),
+            low=low,
+            high=high,
+            queries=len(taken),
+            parts={name: float(part[chosen].mean()) for name, part in parts.items()},
+            abs=float(np.abs(taken).mean()) if signed else None,
+            spread=float(taken.std(ddof=1)) if len(taken) > 1 else None,
+            quantiles={
+                str(p): float(q) for p, q in zip(QUANTILES, np.quantile(taken, QUANTILES), strict=True)
+            },
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "queries": self.queries,
+            "parts": self.parts,
+        }
+
+
+SUBSETS = ("neutral", "female", "male", "other", "all")
+
+
+def gender_labels(genders: Any) -> dict[str, str]:
+    """Label of each query: neutral, female, male or other; from anything `tables.genders` reads."""
+    return dict(tables.genders(genders).iter_rows())
+
+
+def check_subset(only: str | None, labels: Mapping[str, str] | None) -> None:
+    """Refuse a subset that cannot be formed."""
+    if only is not None and only not in SUBSETS:
+        raise InputError(f"only cannot be {only!r}; {choices(only, SUBSETS)}")
+    if only not in (None, "all") and labels is None:
+        raise InputError(f"only {only!r} needs gender labels for the queries; give genders")
+
+
+def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
+    """Label of each query, null where it has none."""
+    found = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
+    return pl.Series("label", found, dtype=pl.String)
+
+
+def left_out(
+    known: Iterable[str],
+    values: Collection[str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    only: str = "all",
+    otherwise: str,
+    reasons: Mapping[str, str] | None = None,
+) -> dict[str, int]:
+    """How many of the known queries have no value, by reason.
+
+    A query outside the subset counts under its label; one within it that is not in `values` under
+    its own entry in `reasons`, or under `otherwise`.
+    """
+    found: Counter[str] = Counter()
+    for query in known:
+        label = None if labels is None else labels.get(query)
+        if only != "all" and label != only:
+            found["no gender label" if label is None else f"labelled {label}"] += 1
+        elif query not in values:
+            found[(reasons or {}).get(query, otherwise)] += 1
+    return dict(sorted(found.items()))

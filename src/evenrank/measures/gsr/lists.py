@@ -15,8 +15,8 @@ import polars as pl
 import pyarrow as pa
 
 from evenrank.errors import InputError
+from evenrank.measures.gsr.slope import Floats, Ints
 from evenrank.measures.lookup import find_rows
-from evenrank.measures.slope import Floats, Ints
 
 if TYPE_CHECKING:
     from evenrank.vectors.texts import Found, GenderedTexts

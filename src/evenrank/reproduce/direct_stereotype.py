@@ -14,17 +14,17 @@ import numpy as np
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.measures.gendered_lists import (
+from evenrank.measures.gsr.lists import (
     Entries,
     perfect_entries,
     relevant_counts,
     run_entries,
 )
-from evenrank.measures.given_names import given_names
+from evenrank.measures.gsr.slope import Floats
 from evenrank.measures.lookup import find_rows
-from evenrank.measures.slope import Floats
 from evenrank.text.lexicon import lexicon
 from evenrank.text.tally import tally
+from evenrank.vectors.given_names import given_names
 from evenrank.vectors.texts import gendered_texts
 
 EDGES = (-0.1, -0.05, 0.0, 0.05, 0.1)

@@ -15,8 +15,8 @@ import polars as pl
 
 from evenrank import stats
 from evenrank.errors import InputError
-from evenrank.measures import slope
-from evenrank.measures.gendered_lists import (
+from evenrank.measures.gsr import slope
+from evenrank.measures.gsr.lists import (
     POOL,
     Entries,
     GenderedCollection,
@@ -25,12 +25,12 @@ from evenrank.measures.gendered_lists import (
     relevant_counts,
     run_entries,
 )
+from evenrank.measures.gsr.slope import Floats, Ints, Line
 from evenrank.measures.lists import refuse_missing, refuse_strangers
-from evenrank.measures.slope import Floats, Ints, Line
-from evenrank.measures.stereotype import StereotypeReinforcement
-from evenrank.measures.summary import QUANTILES, Bootstrap, Summary
+from evenrank.measures.results import QUANTILES, Bootstrap, Summary
 
 if TYPE_CHECKING:
+    from evenrank.measures.gsr.measure import StereotypeReinforcement
     from evenrank.vectors.texts import GenderedTexts
 
 PARTS = ("stereotypical", "counter-stereotypical")

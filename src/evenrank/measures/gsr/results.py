@@ -14,18 +14,16 @@ import polars as pl
 from evenrank import stats
 from evenrank.arithmetic import dot
 from evenrank.errors import InputError
-from evenrank.measures import slope
-from evenrank.measures.attribution import Attribution, largest_first, summed
-from evenrank.measures.gendered_lists import Valued
-from evenrank.measures.measurements import Measurement
-from evenrank.measures.slope import Ints, Line
-from evenrank.measures.stereotype import StereotypeReinforcement
-from evenrank.measures.study import Fitted, Study
-from evenrank.measures.subsets import labels_of, left_out
-from evenrank.measures.summary import Change, Options
+from evenrank.measures.explain import Attribution, largest_first, summed
+from evenrank.measures.gsr import slope
+from evenrank.measures.gsr.lists import Valued
+from evenrank.measures.gsr.slope import Ints, Line
+from evenrank.measures.gsr.study import Fitted, Study
+from evenrank.measures.results import Change, Measurement, Options, labels_of, left_out
 
 if TYPE_CHECKING:
-    from evenrank.measures.sources import Sources
+    from evenrank.measures.gsr.measure import StereotypeReinforcement
+    from evenrank.measures.inputs import Inputs
 
 EQUAL = "all queries are equally gendered"
 
@@ -85,11 +83,11 @@ def measure_reinforcement(
     run: pl.DataFrame,
     measures: Sequence[StereotypeReinforcement],
     study: Study,
-    sources: Sources,
+    inputs: Inputs,
     options: Options,
 ) -> list[Measurement]:
     """GSR of a normalised run, over all its queries unless `only` chooses some."""
-    labels, only = sources.labels, options.only or "all"
+    labels, only = inputs.genders, options.only or "all"
     label = labels_of(study.query_ids, labels)
     chosen = np.ones(len(label), bool) if only == "all" else (label == only).fill_null(False).to_numpy()
     deepest = np.max([m.depths(study.relevant, len(label)) for m in measures], axis=0)
@@ -128,7 +126,7 @@ def measure_reinforcement(
                     ).summary(options.bootstrap)
                     for other in (apart if options.only is None else [])
                 },
-                notes=_notes(name, study, fitted, options),
+                notes=_notes(name, study, fitted, inputs),
                 attribution=attribution(study, fitted) if options.explain and defined else None,
                 yardsticks=partial(study.baselines, measure, chosen, options.bootstrap),
                 fitted=fitted,
@@ -156,20 +154,20 @@ def _reasons(study: Study, depths: Ints, listed: Valued, ranked: set[str], fitte
     return reasons
 
 
-def _notes(name: str, study: Study, fitted: Fitted, options: Options) -> tuple[str, ...]:
+def _notes(name: str, study: Study, fitted: Fitted, inputs: Inputs) -> tuple[str, ...]:
     notes = []
-    if options.missing != "error":
+    if inputs.missing != "error":
         ranked = study.lists[name].doc_ids
         absent = int((~ranked.is_in(study.collection.doc_ids.implode())).sum())
         if absent:
-            done = "skipped" if options.missing == "skip" else "counted as having no value"
+            done = "skipped" if inputs.missing == "skip" else "counted as having no value"
             notes.append(f"{absent:,} of {len(ranked):,} ranked documents are not in the collection: {done}")
     if fitted.line is None and len(fitted.x):
         few = "only one query has a value" if len(fitted.x) == 1 else EQUAL
         notes.append(f"undefined: {few}, and no line can be fitted")
     if study.lacking:
         notes.append(f"{study.lacking:,} relevant documents are not in the collection")
-    if options.ties == "expected":
+    if inputs.ties == "expected":
         notes.append("tied documents stand in the order of their ids: GSR has no mean over orders")
     return tuple(notes)
 

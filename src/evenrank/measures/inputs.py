@@ -1,0 +1,334 @@
+"""Everything that is measured and what it is measured with: opened once, and handed on whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from numbers import Real
+from os import PathLike
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import polars as pl
+import pyarrow as pa
+from ir_measures.measures import Measure
+
+from evenrank.data import tables
+from evenrank.data.docs import Docs
+from evenrank.errors import InputError, check_choice
+from evenrank.measures.base import is_bias
+from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
+from evenrank.measures.explain import Offered
+from evenrank.measures.results import gender_labels
+
+if TYPE_CHECKING:
+    from evenrank.text.matcher import Matcher
+    from evenrank.text.tally import Tally
+    from evenrank.vectors.texts import GenderedTexts
+
+MISSING = ("error", "zero", "skip")
+_SUFFIXES = (".gz", ".zst", ".run", ".txt")
+_SAYING = {
+    "docs": "the text of the documents; give docs",
+    "queries": "the text of the queries; give queries",
+    "qrels": "relevance judgments; give qrels",
+}
+
+
+class Given(TypedDict, total=False):
+    """What a caller may give beside runs and measures; see :class:`Inputs` for what each is."""
+
+    tally: Any
+    docs: Any
+    lexicon: Any
+    tokenizer: str | None
+    queries: Any
+    qrels: Any
+    background: Any
+    vectors: Any
+    pairs: Any
+    labels: Any
+    targets: Any
+    dictionary: Any
+    genders: Any
+    missing: Literal["error", "zero", "skip"]
+    ties: Literal["order", "expected"]
+    order: Literal["score", "rank"]
+    progress: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Runs and all that measures look at beside them.
+
+    What costs something (the tally of a collection, the reader of word vectors) is made when it is first
+    asked for, and kept.
+
+    Attributes
+    ----------
+    runs
+        Normalised runs by name; none where they come later, as for bound measures.
+    docs, queries, qrels, background, genders
+        Opened, where they were given; see :func:`evenrank.measure`.
+    missing, ties, order
+        How runs are read.
+    given
+        All that was given, as it was given.
+    """
+
+    runs: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    docs: KeptDocs | None = None
+    queries: pl.DataFrame | None = None
+    qrels: pl.DataFrame | None = None
+    background: pl.DataFrame | None = None
+    genders: Mapping[str, str] | None = None
+    missing: str = "error"
+    ties: str = "order"
+    order: str = "score"
+    given: Given = field(default_factory=Given)
+
+    @classmethod
+    def open(cls, runs: Any = None, **given: Any) -> Inputs:
+        """Tables out of whatever was given: see the attributes."""
+        if unknown := given.keys() - Given.__annotations__.keys():
+            raise TypeError(
+                f"there is no input {sorted(unknown)[0]!r}; {', '.join(Given.__annotations__)} are"
+            )
+        missing, ties, order = (
+            given.get(name) or default
+            for name, default in (("missing", "error"), ("ties", "order"), ("order", "score"))
+        )
+        check_choice("missing", missing, MISSING)
+        check_choice("ties", ties, ("order", "expected"))
+        check_choice("order", order, ("score", "rank"))
+        if ties == "expected" and order == "rank":
+            raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
+        read_run: Any = partial(tables.run, order=order)  # type: ignore[arg-type]
+        named = {} if runs is None else named_runs(runs)
+        frames = {name: read_run(run) for name, run in named.items()}
+
+        def opened(name: str, read: Any) -> Any:
+            return None if given.get(name) is None else read(given[name])
+
+        return cls(
+            runs=frames,
+            docs=opened("docs", KeptDocs.of),
+            queries=opened("queries", tables.queries),
+            qrels=opened("qrels", tables.qrels),
+            background=opened("background", read_run),
+            genders=opened("genders", gender_labels),
+            missing=missing,
+            ties=ties,
+            order=order,
+            given=given,  # type: ignore[arg-type]  # checked above
+        )
+
+    def of_runs(self, runs: Mapping[str, pl.DataFrame], *, ties: str, missing: str) -> Inputs:
+        """The same inputs with other runs, read in another way; what has been made is not made again."""
+        other = replace(self, runs=runs, background=None, ties=ties, missing=missing)
+        made = ("tally", "matcher", "groups", "genderedness", "offered")
+        other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
+        return other
+
+    def check(self, measures: Sequence[Measure]) -> None:
+        """Refuse measures that need what nobody gave."""
+        there = {"docs": self.docs, "queries": self.queries, "qrels": self.qrels}
+        for measure in measures:
+            for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
+                if there[need] is None:
+                    otherwise = getattr(measure, "WAYS_OUT", {}).get(need)
+                    raise InputError(
+                        f"{measure} needs {_SAYING[need]}" + (f", or {otherwise}" if otherwise else "")
+                    )
+        counting = self.counting(measures)
+        if counting and not self.countable:
+            grouped = "groups" in counting[0].NEEDS
+            otherwise = "labels of documents, " if grouped else ""
+            raise InputError(f"{counting[0]} needs {otherwise}a tally, or docs to make one from")
+
+    def counting(self, measures: Iterable[Measure]) -> list[Any]:
+        """Those of the measures that look at the tally: for words, or for groups without labels."""
+        needed = {"tally"} | ({"groups"} if self.given.get("labels") is None else set())
+        return [m for m in measures if is_bias(m) and m.NEEDS & needed]
+
+    @property
+    def countable(self) -> bool:
+        """Whether there is a tally, or documents to make one from."""
+        return self.given.get("tally") is not None or self.docs is not None
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The tally that was given, or one made from the documents."""
+        if not self.countable:
+            raise InputError("bias measures need a tally, or docs to make one from")
+        given = self.given
+        return colour(
+            given.get("tally"), self.docs, given.get("lexicon"), given.get("tokenizer"), given.get("progress")
+        )
+
+    @property
+    def lexicon(self) -> Any:
+        """The words that the tally was made with; None if nobody knows."""
+        return self.tally.lexicon or self.given.get("lexicon")
+
+    @property
+    def tokenizer(self) -> str:
+        """How text becomes words: as in the tally, if there is one."""
+        made = self.tally.tokenizer if self.countable else None
+        return made or self.given.get("tokenizer") or "words"
+
+    @cached_property
+    def matcher(self) -> Matcher | None:
+        """Finds the words the tally was made with; None if it does not say which."""
+        if not self.countable or self.lexicon is None:
+            return None
+        from evenrank.text.matcher import Matcher
+
+        return Matcher(self.lexicon, self.tokenizer)
+
+    @cached_property
+    def groups(self) -> DocumentGroups:
+        """The groups of documents: given, else inferred from the tally."""
+        labels = self.given.get("labels")
+        if labels is not None:
+            return given_groups(labels)
+        if not self.countable:
+            raise InputError("groups of documents need labels, or a tally or docs to infer them from")
+        return inferred_groups(self.tally)
+
+    @cached_property
+    def genderedness(self) -> GenderedTexts:
+        """What tells the genderedness of texts, from vectors or the shipped table."""
+        from evenrank.vectors.texts import gendered_texts  # loads numba
+
+        return gendered_texts(self.given.get("vectors"), pairs=self.given.get("pairs"))
+
+    @cached_property
+    def offered(self) -> Offered:
+        return Offered(self.tally.frame, self.tally.groups, self.qrels)
+
+    @property
+    def background_note(self) -> str | None:
+        """Says which run is the background when nobody chose it."""
+        if self.background is not None or not self.runs:
+            return None
+        which = "the run itself" if len(self.runs) == 1 else f"the first run, {next(iter(self.runs))}"
+        return f"background: {which}; values with different backgrounds cannot be compared"
+
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader of values that count words has to know about the queries."""
+        if self.genders is not None or not {"female", "male"} & {*self.tally.groups}:
+            return ()
+        counted = ""
+        if self.queries is not None and self.matcher is not None:
+            hits = self.matcher.count(self.queries["text"].to_list()).counts.sum(axis=1) > 0
+            counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
+        return (
+            "No gender labels: all queries are measured, though leaning toward a gender that a query asks "
+            f"for is no bias.{counted}",
+        )
+
+
+class KeptDocs(Docs):
+    """A collection whose passes are shared: texts that someone expects are kept whenever it is read."""
+
+    def __init__(self, docs: Docs) -> None:
+        self.__dict__.update(docs.__dict__)
+        self._expected: set[str] = set()
+        self._kept: dict[str, str] = {}
+        self._sought: set[str] = set()
+
+    @classmethod
+    def of(cls, docs: Any) -> KeptDocs:
+        opened = tables.docs(docs)
+        return opened if isinstance(opened, KeptDocs) else cls(opened)
+
+    def expect(self, ids: Iterable[str]) -> None:
+        """Keep these texts at the next pass, whoever makes it."""
+        self._expected |= {*ids} - self._sought
+
+    def forget(self) -> None:
+        """Keep nothing any more."""
+        self._expected.clear()
+        self._kept.clear()
+        self._sought.clear()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        wanted = set(self._expected)
+        for batch in super().batches():
+            if wanted:
+                texts = batch.column("text")
+                for row, doc_id in enumerate(batch.column("doc_id").to_pylist()):
+                    if doc_id in wanted and doc_id not in self._kept:
+                        self._kept[doc_id] = texts[row].as_py()
+            yield batch
+        self._sought |= wanted
+        self._expected -= wanted
+
+    def texts(self, ids: Iterable[str]) -> dict[str, str]:
+        wanted = {*ids}
+        if lacking := wanted - self._sought - self._kept.keys():
+            self.expect(lacking)
+            whole = len(self._kept.keys() | self._expected)
+            for _ in self.batches():
+                if len(self._kept) == whole:
+                    break
+        return {doc_id: text for doc_id, text in self._kept.items() if doc_id in wanted}
+
+
+def colour(
+    tally: Any, docs: Any, lexicon: Any = None, tokenizer: str | None = None, progress: Any = None
+) -> Tally:
+    """The tally that was given, or one made from the documents."""
+    from evenrank.text.tally import Tally
+    from evenrank.text.tally import tally as make_tally  # loads numba
+
+    if tally is None:
+        return make_tally(docs, lexicon or "rekabsaz2020", tokenizer=tokenizer or "words", progress=progress)
+    coloured = Tally.of(tally)
+    _check_made_with(coloured, lexicon, tokenizer)
+    return coloured
+
+
+def _check_made_with(tally: Tally, lexicon: Any, tokenizer: str | None) -> None:
+    """Refuse a lexicon or tokenizer that is not the tally's own."""
+    if lexicon is not None and tally.lexicon is not None:
+        from evenrank.text.lexicon import lexicon as load
+
+        named = load(lexicon)
+        if named.hash != tally.lexicon.hash:
+            raise InputError(
+                f"the tally was made with the lexicon {tally.lexicon.name}, not {named.name}; "
+                "leave the lexicon out, or give docs instead of the tally"
+            )
+    if tokenizer is not None and tally.tokenizer is not None and tokenizer != tally.tokenizer:
+        raise InputError(
+            f"the tally was made with the tokenizer {tally.tokenizer}, not {tokenizer}; "
+            "leave the tokenizer out, or give docs instead of the tally"
+        )
+
+
+def named_runs(runs: Any) -> dict[str, Any]:
+    """Runs by name; a run that comes alone is called after its file, or `run`."""
+    if isinstance(runs, Mapping) and not _is_run(runs):
+        if not runs:
+            raise InputError("give at least one run")
+        return {str(name): run for name, run in runs.items()}
+    if isinstance(runs, str | PathLike):
+        return {run_name(runs): runs}
+    return {"run": runs}
+
+
+def run_name(path: str | PathLike[str]) -> str:
+    """What a run file is called: its name without .run, .txt, .gz and .zst."""
+    name = PurePath(path).name
+    while suffix := next((s for s in _SUFFIXES if name.endswith(s) and name != s), ""):
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _is_run(runs: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is one run (query → document → score) and not runs by name."""
+    first = next(iter(runs.values()), None)
+    return isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())

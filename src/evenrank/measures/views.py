@@ -1,0 +1,460 @@
+"""How measures see the inputs: documents as counts of words, as groups, as words of a dictionary.
+
+A measure names its view in `VIEW`. A view is opened once for all runs, and `context(run)` makes of a run what
+the measure's `per_query` gets: the same for `measure`, `bind`, `constrain`, the audit and the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+import polars as pl
+
+from evenrank.errors import InputError
+from evenrank.measures.explain import attribution_of
+from evenrank.measures.fingerprint import fingerprint
+from evenrank.measures.lists import Floats, RankedLists, in_top, ranked_lists
+from evenrank.measures.results import Measurement, Options, labels_of, left_out
+from evenrank.measures.targets import group_targets, targets_fingerprint
+
+if TYPE_CHECKING:
+    from evenrank.measures.base import BiasMeasure
+    from evenrank.measures.inputs import Inputs
+    from evenrank.text.matcher import Matcher
+
+T = TypeVar("T")
+NOT_LINEAR = "not linear in the documents: tied ones stand in trec_eval's order"
+_TARGETS = {
+    "list": "the query's whole list",
+    "collection": "the shares in the collection",
+    "equal": "equal shares",
+    "given": "the given shares of each query",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """One run as a measure sees it. What the measure did not ask for in `NEEDS` may be None."""
+
+    lists: RankedLists
+    background: RankedLists | None = None
+    docs: Any = None
+    queries: pl.DataFrame | None = None
+    qrels: pl.DataFrame | None = None
+    targets: Mapping[str, Mapping[str, Fraction]] | None = None
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self.lists.groups
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """`make()`, computed once for a key; never shared with a context that was made of this one."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: T = self._cache[key]
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class PerQuery:
+    """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why."""
+
+    values: Floats
+    parts: Mapping[str, Floats] = field(default_factory=dict)
+    undefined: str = "undefined"
+
+
+class View:
+    """The inputs as one family of measures sees them; opened once, for all runs.
+
+    Subclasses say what documents are looked up in (`tally`: a frame and the groups that are its columns).
+    `NEEDED` is what a user has to give for it, `WHOLE` whether it reads the whole collection.
+    """
+
+    NEEDED: ClassVar[str] = ""
+    WHOLE: ClassVar[bool] = False
+
+    def __init__(self, inputs: Inputs, measures: Sequence[BiasMeasure], *, depth: int = 0) -> None:
+        self.inputs = inputs
+        self.measures = tuple(measures)
+        self.depth = max(depth, *(measure.depth() for measure in measures))
+
+    def prepare(self, seed: int = 0) -> None:
+        """Read what is needed before any run is measured."""
+        self.check()
+
+    def check(self) -> None:
+        """Refuse measures that cannot be computed for these groups."""
+        for measure in self.measures:
+            measure.check_groups(self.tally.groups)
+
+    @cached_property
+    def tally(self) -> Any:
+        """What documents are looked up in: a frame, and its groups."""
+        raise NotImplementedError
+
+    @property
+    def missing(self) -> str:
+        """What becomes of documents that it does not hold."""
+        return self.inputs.missing
+
+    @property
+    def matcher(self) -> Matcher | None:
+        """Finds the words that it counts, if it does."""
+        return None
+
+    @property
+    def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
+        return None
+
+    @property
+    def name(self) -> str:
+        """Eight characters that differ where what is looked at differs."""
+        known = fingerprint([self.tally.frame, self.inputs.queries, self.inputs.background])[:8]
+        return known + ("" if self.missing == "error" else f",{self.missing}")
+
+    def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
+        """Documents of the runs whose texts it will ask for."""
+        return ()
+
+    def _top(self, depth: int) -> list[pl.Series]:
+        """The documents of the runs down to a depth; all of them where those below have a say."""
+        whole = self.inputs.missing == "skip" or self.inputs.ties == "expected"
+        runs = self.inputs.runs.values()
+        return [(run if whole else run.filter(pl.col("rank") <= depth))["doc_id"] for run in runs]
+
+    def provenance(self) -> dict[str, Any]:
+        """What its numbers were made from."""
+        return {}
+
+    def context(
+        self,
+        run: pl.DataFrame,
+        name: str = "the run",
+        *,
+        measures: Sequence[BiasMeasure] = (),
+        expected_ties: bool = False,
+        qrels: pl.DataFrame | None = None,
+    ) -> Context:
+        """A normalised run as the measures see it (all of them, or these), down to the depth they look."""
+        seen = measures or self.measures
+        lists = ranked_lists(
+            run,
+            self.tally.frame,
+            self.tally.groups,
+            depth=self.depth if seen is self.measures else max(measure.depth() for measure in seen),
+            missing=self.missing,
+            expected_ties=expected_ties,
+            name=name,
+        )
+        inputs = self.inputs
+        judged = inputs.qrels if qrels is None else qrels
+        return Context(lists, self._background(run, seen), inputs.docs, inputs.queries, judged, self.targets)
+
+    def _background(self, run: pl.DataFrame, measures: Sequence[BiasMeasure]) -> RankedLists | None:
+        """The lists to compare with, if a measure asks: the background's, the first run's, the run's own."""
+        depth = max(measure.background_depth() for measure in measures)
+        if not depth:
+            return None
+        chosen = self.inputs.background
+        if chosen is None:
+            chosen = next(iter(self.inputs.runs.values()), None)
+        return self._background_lists(run, depth) if chosen is None else self._shared_background
+
+    @cached_property
+    def _shared_background(self) -> RankedLists:
+        chosen = self.inputs.background
+        shared = next(iter(self.inputs.runs.values())) if chosen is None else chosen
+        return self._background_lists(shared, max(measure.background_depth() for measure in self.measures))
+
+    def _background_lists(self, run: pl.DataFrame, depth: int) -> RankedLists:
+        return ranked_lists(
+            run,
+            self.tally.frame,
+            self.tally.groups,
+            depth=depth,
+            missing=self.missing,
+            name="the background run",
+        )
+
+    def values(
+        self, run: pl.DataFrame, measures: Sequence[BiasMeasure], qrels: pl.DataFrame | None = None
+    ) -> dict[BiasMeasure, dict[str, float]]:
+        """Defined values of measures for a run by query, for libraries that know no more than these."""
+        context = self.context(run, measures=measures, qrels=qrels)
+        if not len(context.lists.query_ids):
+            return {measure: {} for measure in measures}
+        ids = context.lists.query_ids.to_list()
+        found = {measure: measure.per_query(context).values.tolist() for measure in measures}
+        return {
+            measure: {query: value for query, value in zip(ids, values, strict=True) if value == value}
+            for measure, values in found.items()
+        }
+
+    def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
+        """Each measure of a normalised run, over the queries with at least one ranked document."""
+        inputs = self.inputs
+        labels = inputs.genders
+        only = options.only or ("all" if labels is None else "neutral")
+        known = _known(run, inputs)
+        if options.only not in (None, "all") and labels is not None:
+            # The others are neither measured nor shown, so they need not be in the background either.
+            run = run.filter(
+                pl.col("query_id").is_in([query for query in known if labels.get(query) == only])
+            )
+        contexts = {
+            expected: self.context(run, name, expected_ties=expected)
+            for expected in {inputs.ties == "expected" and measure.TIES for measure in self.measures}
+        }
+        lists = next(iter(contexts.values())).lists  # of the same queries in all of them
+        query_ids = lists.query_ids
+        label = labels_of(query_ids, labels)
+        masks = {other: (label == other).fill_null(False).to_numpy() for other in label.drop_nulls().unique()}
+        nobody = np.zeros(len(query_ids), bool)
+        chosen = ~nobody if only == "all" else masks.get(only, nobody)
+        apart = sorted(other for other in masks if other != only)
+        unmeasured = left_out(
+            known,
+            set(query_ids.to_list()),
+            labels=labels,
+            only=only,
+            otherwise="nothing ranked",
+            reasons=dict.fromkeys(lists.emptied, "no ranked document is in the collection"),
+        )
+        results = []
+        for measure in self.measures:
+            context = contexts[inputs.ties == "expected" and measure.TIES]
+            found = measure.per_query(context) if len(query_ids) else PerQuery(np.zeros(0))
+            defined = chosen & ~np.isnan(found.values)
+            undefined = int((chosen & ~defined).sum())
+            ids = query_ids if defined.all() else query_ids.filter(pl.Series(defined))
+            values = found.values[defined]
+            results.append(
+                Measurement(
+                    run=name,
+                    measure=measure,
+                    summary=measure.summarise(found, chosen, options.bootstrap),
+                    left_out=unmeasured | ({found.undefined: undefined} if undefined else {}),
+                    query_ids=ids,
+                    values=values,
+                    part_values={part: of[defined] for part, of in found.parts.items()},
+                    ties=_tied(measure, context, defined) if inputs.order == "score" else None,
+                    compare=partial(self.backgrounds, measure, ids, values),
+                    only=None if labels is None else only,
+                    subsets={
+                        other: measure.summarise(found, masks[other], options.bootstrap) for other in apart
+                    },
+                    notes=self.notes(measure, context, options),
+                    attribution=self.explained(measure, context, defined) if options.explain else None,
+                )
+            )
+        return results
+
+    def backgrounds(
+        self, measure: BiasMeasure, query_ids: pl.Series, values: Floats
+    ) -> dict[str, dict[str, Any]]:
+        """What the collection itself would give, where the measure can say."""
+        return {}
+
+    def explained(self, measure: Any, context: Context, chosen: np.ndarray) -> Any:
+        """What makes up the mean over the chosen lists, if the measure is a sum over documents."""
+        if not measure.LINEAR or not chosen.any():
+            return None
+        return attribution_of(measure, context, chosen, docs=self.inputs.docs, matcher=self.matcher)
+
+    def notes(self, measure: Any, context: Context, options: Options) -> tuple[str, ...]:
+        """What a reader of the value has to know."""
+        notes = []
+        lists = context.lists
+        if lists.skipped:
+            ranked = int(lists.scored_lengths.sum()) + lists.skipped
+            notes.append(
+                f"{lists.skipped:,} of {ranked:,} ranked documents are not in the collection: skipped"
+            )
+        if self.missing == "zero":
+            rows = lists.rows[lists.top(measure.depth())[0]]
+            absent = int((rows < 0).sum())
+            if absent:
+                notes.append(
+                    f"{absent:,} of {len(rows):,} ranked documents{in_top(measure.depth())} "
+                    "are not in the collection: counted as having no words"
+                )
+        if "background" in measure.NEEDS and self.inputs.background_note:
+            notes.append(self.inputs.background_note)
+        if options.explain and measure.LINEAR and measure.words(context.groups) is not None:
+            if self.inputs.docs is None:
+                notes.append("which words make up the value cannot be said from a tally alone; give docs too")
+            elif self.matcher is None:
+                notes.append(
+                    "which words make up the value cannot be said: the tally does not name its lexicon"
+                )
+        if self.inputs.ties == "expected" and not measure.TIES:
+            notes.append(NOT_LINEAR)
+        return tuple(notes)
+
+
+class Words(View):
+    """Documents as the tally sees them: how many words of each group they hold."""
+
+    NEEDED = "a tally"
+
+    @cached_property
+    def tally(self) -> Any:
+        return self.inputs.tally
+
+    @property
+    def matcher(self) -> Matcher | None:
+        return self.inputs.matcher
+
+    def provenance(self) -> dict[str, Any]:
+        return {"tally": self.tally.provenance}
+
+    def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
+        if not explain or not any(measure.LINEAR for measure in self.measures):
+            return ()
+        expected = self.inputs.ties == "expected"
+        runs = self.inputs.runs.items()
+        return [self.context(run, name, expected_ties=expected).lists.doc_ids for name, run in runs]
+
+    def backgrounds(
+        self, measure: BiasMeasure, query_ids: pl.Series, values: Floats
+    ) -> dict[str, dict[str, Any]]:
+        return measure.backgrounds(self.inputs.offered, query_ids, values)
+
+
+class Groups(View):
+    """Documents as the groups they show: given by labels, or inferred from the tally."""
+
+    NEEDED = "labels, or a tally to infer groups from"
+
+    @cached_property
+    def tally(self) -> Any:
+        return self.inputs.groups
+
+    @property
+    def missing(self) -> str:
+        # A document without a given label shows no group; one that a tally lacks may be a mistake.
+        return self.inputs.missing if self.tally.inferred else "unlabelled"
+
+    @cached_property
+    def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
+        given = self.inputs.given.get("targets")
+        return None if given is None else group_targets(given, self.tally.groups)
+
+    @property
+    def name(self) -> str:
+        wished = "" if self.targets is None else targets_fingerprint(self.targets)[:8]
+        return fingerprint([self.tally.frame, self.inputs.queries])[:8] + wished
+
+    def provenance(self) -> dict[str, Any]:
+        return {
+            **({"tally": self.inputs.tally.provenance} if self.tally.inferred else {}),
+            "groups": self.tally.provenance,
+            **({} if self.targets is None else {"targets": targets_fingerprint(self.targets)}),
+        }
+
+    def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
+        """Each measure of a normalised run; says where groups and target come from."""
+        groups = self.tally
+        labelled = groups.frame.filter(pl.Series(groups.known))["doc_id"]
+        ranked = run.select("query_id", "rank", known=pl.col("doc_id").is_in(labelled.implode()))
+        if not ranked["known"].any():
+            raise InputError(
+                f"{name}: none of its documents has a group; check that labels and run belong together"
+            )
+        found = []
+        for measured in super().measured(name, run, options):
+            notes = [f"group labels: {groups.how}", *measured.notes]
+            if "target" in measured.measure.SUPPORTED_PARAMS:
+                target = measured.measure["target"] or ("list" if self.targets is None else "given")
+                notes.append(f"target: {_TARGETS[target] if isinstance(target, str) else target}")
+            cutoff = measured.measure["cutoff"]
+            top = ranked.filter(pl.col("query_id").is_in(measured.query_ids.implode()))
+            top = top if cutoff is None else top.filter(pl.col("rank") <= cutoff)
+            unknown = int((~top["known"]).sum())
+            if unknown:
+                notes.append(f"{unknown / len(top):.1%} of the documents looked at show no group")
+            found.append(replace(measured, notes=tuple(notes)))
+        return found
+
+
+class Dictionary(View):
+    """Documents as a dictionary sees them: how many female and male words of it they hold."""
+
+    NEEDED = "the text of the documents; give docs"
+
+    @cached_property
+    def tally(self) -> Any:
+        docs = self.inputs.docs
+        if docs is None:
+            raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
+        tops = [*self.wanted_texts(explain=True)]
+        if not tops:
+            return self._counted(docs)
+        texts = docs.texts(dict.fromkeys(pl.concat(tops).to_list()))
+        columns = {"doc_id": list(texts), "text": list(texts.values())}
+        return self._counted(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)))
+
+    def _counted(self, docs: Any) -> Any:
+        from evenrank.text.tally import tally  # loads numba
+
+        return tally(docs, self.words, tokenizer=self.tokenizer)
+
+    @property
+    def tokenizer(self) -> str:
+        return self.inputs.given.get("tokenizer") or "words"
+
+    @cached_property
+    def words(self) -> Any:
+        from evenrank.text.dictionaries import female_and_male
+
+        return female_and_male(self.inputs.given.get("dictionary"))
+
+    @cached_property
+    def matcher(self) -> Matcher | None:
+        from evenrank.text.matcher import Matcher
+
+        return Matcher(self.words, self.tokenizer)
+
+    @property
+    def name(self) -> str:
+        return fingerprint([self.tally.frame, self.inputs.queries])[:8]
+
+    def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
+        return self._top(self.depth)
+
+    def provenance(self) -> dict[str, Any]:
+        return {"dictionary": self.tally.provenance}
+
+
+def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[type[View], View]:
+    """Each view that the measures need, for those that share it.
+
+    The one that reads the whole collection comes first: what others want of it is kept on the way.
+    """
+    sharing: dict[type[View], list[Any]] = {}
+    for measure in measures:
+        sharing.setdefault(measure.VIEW, []).append(measure)
+    ordered = sorted(sharing, key=lambda view: not view.WHOLE)
+    return {view: view(inputs, sharing[view], depth=depth) for view in ordered}
+
+
+def _known(run: pl.DataFrame, inputs: Inputs) -> Iterable[str]:
+    """Every query one could expect a value for: those given (else those judged) and those ranked."""
+    ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
+    table = inputs.queries if inputs.queries is not None else inputs.qrels
+    return dict.fromkeys([*([] if table is None else table["query_id"].to_list()), *ranked])
+
+
+def _tied(measure: BiasMeasure, context: Context, chosen: np.ndarray) -> float | None:
+    if not chosen.any():
+        return None
+    cutoff = measure.params.get("cutoff") or measure.depth()
+    tied = context.lists.tied_within if measure.ORDERED else context.lists.tied_across
+    return float(tied(cutoff)[chosen].mean())

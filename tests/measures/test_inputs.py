@@ -1,0 +1,86 @@
+"""Inputs are opened once: documents are read no more often than there is a reason to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import evenrank as er
+from evenrank import demo
+from evenrank.data.blocks import Block
+from evenrank.data.docs import Docs
+from evenrank.errors import InputError
+from evenrank.measures.inputs import Inputs, KeptDocs
+
+HERE = demo.folder()
+RUNS = {name: HERE / f"{name}.run" for name in ("bm25", "dense")}
+
+
+class Counting:
+    """A collection that counts the passes over it."""
+
+    def __init__(self, docs: Docs) -> None:
+        self.passes = 0
+        self._blocks: Callable[[], Iterator[Block]] = docs._blocks
+        docs._blocks = self
+        self.docs = docs
+
+    def __call__(self) -> Iterator[Block]:
+        self.passes += 1
+        return self._blocks()
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting(er.load(HERE).docs)
+
+
+def test_an_audit_reads_the_documents_at_most_twice(counting: Counting) -> None:
+    more = {"queries": HERE / "queries.tsv", "qrels": HERE / "qrels.txt", "genders": HERE / "genders.tsv"}
+    found = er.audit(RUNS, docs=counting.docs, **more, resamples=50)
+    assert {"GSR", "LIWC"} <= {measure.NAME for measure in found.measures}
+    assert found.psychology is not None and found.attributions and found.leaning[0].passages
+    assert counting.passes == 2
+
+
+def test_with_a_tally_an_audit_reads_them_once(counting: Counting) -> None:
+    tally = er.tally(HERE / "docs.tsv")
+    er.audit(RUNS, docs=counting.docs, tally=tally, queries=HERE / "queries.tsv", confidence=None)
+    assert counting.passes == 1
+
+
+def test_measures_that_need_texts_share_a_pass(counting: Counting) -> None:
+    more: dict[str, Any] = {"queries": HERE / "queries.tsv", "confidence": None}
+    er.measure(RUNS, ["GSR@10", "LIWC@10", "ARaB@10"], docs=counting.docs, explain=True, **more)
+    assert counting.passes == 2
+
+
+def test_kept_texts_are_those_of_the_collection(counting: Counting) -> None:
+    kept, plain = KeptDocs.of(counting.docs), er.load(HERE).docs
+    ids = [row["doc_id"] for row in plain.frame().head(40).to_dicts()]
+    kept.expect(ids[:20])
+    assert kept.texts(ids[10:30]) == plain.texts(ids[10:30])
+    assert kept.texts(ids[:10]) == plain.texts(ids[:10])
+    assert counting.passes == 1
+    assert kept.texts(["no such document"]) == {}
+    kept.forget()
+    assert kept.texts(ids[:5]) == plain.texts(ids[:5])
+    assert counting.passes == 3
+
+
+def test_an_unknown_input_is_named() -> None:
+    with pytest.raises(TypeError, match="dcos"):
+        er.measure(RUNS, "ARaB@10", dcos=HERE / "docs.tsv")  # type: ignore[call-arg]
+
+
+def test_what_comes_with_the_evaluation_cannot_be_bound() -> None:
+    with pytest.raises(InputError, match="bind takes no qrels"):
+        er.bind("ARaB@10", docs=HERE / "docs.tsv", qrels=HERE / "qrels.txt")
+
+
+def test_what_is_not_asked_for_is_not_made() -> None:
+    inputs = Inputs.open(RUNS, docs=HERE / "docs.tsv")
+    assert "tally" not in inputs.__dict__
+    assert inputs.tally is inputs.tally
