@@ -48,7 +48,7 @@ def sealed(path: str | os.PathLike[str], key: bytes) -> tuple[pa.Table, str | No
 
     with files.reading(path), parquet.ParquetFile(path, page_checksum_verification=True) as file:
         stored = file.metadata.metadata or {}
-        table = file.read(use_threads=False)
+        table = file.read()
         table.validate(full=True)
     facts = stored[key].decode(errors="replace") if key in stored else None
     made = seal(table.schema, len(table), facts or "")[SEAL.decode()].encode()
