@@ -51,7 +51,8 @@ def audit_command(
         ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the gate there as JUnit XML, a test a bound.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the gate there as JUnit XML, one test for each bound."),
     ] = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Keep the value of every query in audit.json.")

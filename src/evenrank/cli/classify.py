@@ -46,7 +46,7 @@ def classify_command(
 
     A job, a hobby, a product or a field names no gender; people's names and gendered words do.
 
-    Out comes TSV with a header: query_id, text, label, female, male, neutral, note; and reasons with
+    Prints TSV with a header: query_id, text, label, female, male, neutral, note; and reasons with
     --explain. The note says where a query is empty, was cut after 1,000 characters, or was part of the
     training data, so that its label is no evidence.
 

@@ -38,7 +38,7 @@ def tally_command(
     """Count the words of each group in every document of a collection, once and for all.
 
     The result holds doc_id, tokens, a count and a log-count for each group, and how it was made; `measure`
-    takes it with --tally. A large collection is streamed, and a run that was killed goes on where it
+    takes it with --tally. A large collection is streamed, and a run that was killed picks up where it
     stopped.
     """
     from evenrank.data.tables import docs as open_docs

@@ -24,7 +24,7 @@ def demo_command(
     show: Annotated[
         bool | None,
         typer.Option(
-            "--open/--no-open", help="Open the report in a browser.", show_default="if one can look"
+            "--open/--no-open", help="Open the report in a browser.", show_default="where there is a screen"
         ),
     ] = None,
 ) -> None:

@@ -33,8 +33,11 @@ def measure_command(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the words, documents and queries behind the values.")
     ] = False,
-    fail_if: options.FailIf = None,
-    judging: options.Gate = None,
+    fail_if: options.FailIfValue = None,
+    judging: Annotated[
+        options.Judging,
+        typer.Option("--gate", help="What --fail-if judges: the value itself, or its one-sided 95% bound."),
+    ] = options.Judging.point,
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
@@ -71,9 +74,7 @@ def measure_command(
             progress=progress,
             **given.keywords(runs),
         )
-    failures = gate.failures(
-        gate.check(measured, conditions, judging=None if judging is None else judging.value)
-    )
+    failures = gate.failures(gate.check(measured, conditions, judging=judging.value))
     deliver(render(measured, form, per_query=per_query, confidence=confidence, output=output), output)
     if form is not Format.json:
         for caution in measured.cautions:

@@ -41,7 +41,7 @@ Docs = Annotated[
     str | None, typer.Option(metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID.")
 ]
 TallyFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The coloured collection, from `evenrank tally`.")
+    str | None, typer.Option(metavar="FILE", help="Word counts of the collection, from `evenrank tally`.")
 ]
 Lexicon = Annotated[
     str | None, typer.Option(help="Words of each group: a name or a file.", show_default="rekabsaz2020")
@@ -111,6 +111,13 @@ FailIf = Annotated[
         metavar="CONDITION",
         help="Exit with 1 if it holds for a run that is not the baseline: 'abs(ARaB@10)>0.1', or "
         "'abs(ARaB@10) > baseline + 0.02'. Repeat it for several.",
+    ),
+]
+FailIfValue = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Exit with 1 if it holds for a run: 'abs(ARaB@10)>0.1'. Repeat it for several.",
     ),
 ]
 Gate = Annotated[

@@ -50,7 +50,7 @@ def represent_command(
     ] = None,
     tally: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Infer groups: the group with most words in a document."),
+        typer.Option(metavar="FILE", help="Infer groups: the group with the most words in a document."),
     ] = None,
     docs: Annotated[
         str | None, typer.Option(metavar="DOCS", help="Infer groups from the documents' words.")
@@ -77,8 +77,8 @@ def represent_command(
 ) -> None:
     """Measure representation bias: the share of results that show a group, minus the share that should.
 
-    Positive: toward the group, negative: against it, 0: as often as it should. MB is the mean over queries,
-    SB the standard deviation, MAB the mean of absolute values.
+    Positive: toward the group, negative: against it, 0: as often as it should be shown. MB is the mean over
+    queries, SB the standard deviation, MAB the mean of absolute values.
 
         evenrank represent results.tsv --targets census.tsv --targets full --at 10
     """

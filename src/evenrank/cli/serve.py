@@ -34,9 +34,9 @@ def serve_command(
         str, typer.Option(metavar="L", help="Words of each group: a name or a file.")
     ] = "rekabsaz2020",
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Others than this machine: behind a proxy.")
+        str, typer.Option(help="Address to listen on. Put a proxy in front of it before others use it.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")] = 8000,
 ) -> None:
     """Search and compare rankers in the browser, evaluate result lists over HTTP.
 
