@@ -56,7 +56,7 @@ _HOME = {
     "FAIR": "measures.ranked_parity",
     "MB": "measures.representation",
     "constrain": "mitigate.constrain",
-    "interpolate": "mitigate.interpolate",
+    "interpolate": "mitigate.mitigations",
     "sweep": "mitigate.tradeoff",
     "swap": "mitigate.swap",
     "counterfactual": "mitigate.counterfactuals",
@@ -65,7 +65,7 @@ _HOME = {
     "pool": "queries.pooling",
     "vote": "queries.pooling",
     "feedback": "mitigate.feedback",
-    "gendered_terms": "mitigate.expanded_queries",
+    "gendered_terms": "mitigate.feedback",
 }
 
 # Modules that have moved: their old paths go on working for one release.
@@ -126,11 +126,11 @@ if TYPE_CHECKING:
     from evenrank.measures.ranked_parity import FAIR, rKL, rND, rRD
     from evenrank.measures.representation import MB
     from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
-    from evenrank.mitigate.constrain import constrain
+    from evenrank.mitigate.constrain.reranking import constrain
     from evenrank.mitigate.counterfactuals import counterfactual
-    from evenrank.mitigate.expanded_queries import gendered_terms
-    from evenrank.mitigate.feedback import feedback
-    from evenrank.mitigate.interpolate import interpolate
+    from evenrank.mitigate.feedback.expanded_queries import gendered_terms
+    from evenrank.mitigate.feedback.sweeping import feedback
+    from evenrank.mitigate.mitigations import interpolate
     from evenrank.mitigate.matching import balance
     from evenrank.mitigate.swap import swap
     from evenrank.mitigate.tradeoff import sweep

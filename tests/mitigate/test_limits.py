@@ -17,9 +17,9 @@ from scipy.optimize import linear_sum_assignment
 import evenrank as er
 from evenrank import demo
 from evenrank.data import tables
-from evenrank.mitigate.assignment import assign
-from evenrank.mitigate.lagrangian import bound, charged
-from evenrank.mitigate.live import rerank
+from evenrank.mitigate.constrain.assignment import assign
+from evenrank.mitigate.constrain.lagrangian import bound, charged
+from evenrank.mitigate.constrain.live import rerank
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 LABELS = st.lists(st.sampled_from(["f", "m", None]), min_size=2, max_size=6).filter(

@@ -11,7 +11,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.lists import Floats, ranked_lists
 from evenrank.measures.rank_bias import ARaB
-from evenrank.mitigate.constrained import reordered_run
+from evenrank.mitigate.constrain.constrained import reordered_run
 from evenrank.text.tally import Tally
 
 

@@ -17,7 +17,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import amount, good, is_bias
 from evenrank.measures.evaluate import measure
 from evenrank.measures.parse import parse, parse_condition
-from evenrank.mitigate.sweeping import METHODS, settings_of
+from evenrank.mitigate.mitigations import METHODS, settings_of
 
 Progress = Callable[[int, int | None], None]
 

@@ -27,7 +27,7 @@ from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.targets import read_targets
 from evenrank.measures.views import Groups, Words
-from evenrank.mitigate.live import rerank
+from evenrank.mitigate.constrain.live import rerank
 from evenrank.server import wording
 from evenrank.server.colouring import Coloured, Text, colour
 from evenrank.text.matcher import Matcher

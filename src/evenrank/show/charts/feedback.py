@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from evenrank.mitigate.feedback_effects import TIED
+from evenrank.mitigate.feedback.effects import TIED
 from evenrank.show.charts.theme import RUNS, configuration, finished, named
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.feedback_sweep import FeedbackSweep
+    from evenrank.mitigate.feedback.sweep_result import FeedbackSweep
 
 _COLOURS = {"improved": "good", "tied": "muted", "hurt": "bad"}
 

@@ -16,8 +16,8 @@ from evenrank.measures.lists import RankedLists, single_list
 from evenrank.measures.parse import Condition
 from evenrank.measures.targets import group_targets
 from evenrank.measures.views import Groups, View, Words
-from evenrank.mitigate.limits import apply_limits, parse_limits, reordered, rows_of
-from evenrank.mitigate.solving import gains, solve
+from evenrank.mitigate.constrain.limits import apply_limits, parse_limits, reordered, rows_of
+from evenrank.mitigate.constrain.solving import gains, solve
 
 _QUERY = "results"
 

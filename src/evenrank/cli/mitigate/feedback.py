@@ -12,7 +12,7 @@ from evenrank.cli.common import Format, Tokenizer, deliver, note, progress_bar, 
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.feedback_sweep import FeedbackSweep
+    from evenrank.mitigate.feedback.sweep_result import FeedbackSweep
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
@@ -104,8 +104,8 @@ def feedback_command(
 
         evenrank mitigate feedback --index idx --queries queries.tsv --qrels qrels.txt --lambdas 0,0.5,1
     """
-    from evenrank.cli.mitigate_feedback_tables import render_sweep
-    from evenrank.mitigate.feedback import feedback
+    from evenrank.cli.mitigate.feedback_tables import render_sweep
+    from evenrank.mitigate.feedback.sweeping import feedback
     from evenrank.rankers.catalogue import parse_settings
 
     ranker = ranker.removesuffix("+rm3")
@@ -168,9 +168,9 @@ def expanded_terms_command(
 
         evenrank mitigate expanded-terms rm3.tsv bias-aware.tsv
     """
-    from evenrank.cli.mitigate_feedback_tables import render_terms
-    from evenrank.mitigate.expanded_queries import expanded_queries, gendered_terms, term_groups
-    from evenrank.mitigate.side_by_side import side_by_side
+    from evenrank.cli.mitigate.feedback_tables import render_terms
+    from evenrank.mitigate.feedback.expanded_queries import expanded_queries, gendered_terms, term_groups
+    from evenrank.mitigate.feedback.side_by_side import side_by_side
 
     tables = {name: expanded_queries(name) for name in dict.fromkeys(files)}
     found = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}
@@ -225,7 +225,7 @@ def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries:
 def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
     """Each step's run and expanded queries, by their settings."""
     from evenrank.data.tables import write_run
-    from evenrank.mitigate.expanded_queries import write_expanded
+    from evenrank.mitigate.feedback.expanded_queries import write_expanded
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenrank.mitigate.assignment import Floats, Ints
-from evenrank.mitigate.gap_search import NEGLIGIBLE, climb, regrets, within, worth
-from evenrank.mitigate.lagrangian import bound, charged
+from evenrank.mitigate.constrain.assignment import Floats, Ints
+from evenrank.mitigate.constrain.gap_search import NEGLIGIBLE, climb, regrets, within, worth
+from evenrank.mitigate.constrain.lagrangian import bound, charged
 
 ROUNDS = 120  # of column generation; with one limit some ten are needed, with four some forty
 CLIMBS = 6

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenrank.arithmetic import dot, log2
-from evenrank.mitigate.assignment import Floats, Ints
-from evenrank.mitigate.limits import Alternatives, Row
+from evenrank.mitigate.constrain.assignment import Floats, Ints
+from evenrank.mitigate.constrain.limits import Alternatives, Row
 
 RATE = 50_000_000
 """Pairs of rank and document tried per second of budget. Work is counted, not time, so that the same input
@@ -156,7 +156,7 @@ def reduce(rows: Sequence[Row], ranks: int, candidates: int, *, slack: bool = Tr
 
 
 def _attempt(gain: Floats, discount: Floats, alternatives: list[Reduced], budget: int) -> Solved:
-    from evenrank.mitigate.exact import best_ranking  # loads numba
+    from evenrank.mitigate.constrain.exact import best_ranking  # loads numba
 
     best, chosen, work = -np.inf, None, 0
     ceilings, excluded = [], []
@@ -188,7 +188,7 @@ def _least(
     work: int,
 ) -> Solved:
     """Where no ranking within the limits was found: the one that exceeds them least, then is most useful."""
-    from evenrank.mitigate.exact import best_ranking
+    from evenrank.mitigate.constrain.exact import best_ranking
 
     best, chosen, within, spent = -np.inf, None, alternatives[0], 0
     floors = []

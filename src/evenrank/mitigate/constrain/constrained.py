@@ -10,7 +10,7 @@ import polars as pl
 
 from evenrank.data.trec import falling
 from evenrank.measures.lists import Floats
-from evenrank.mitigate.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, UNRESOLVED
+from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, UNRESOLVED
 
 
 class Constrained(pl.DataFrame):

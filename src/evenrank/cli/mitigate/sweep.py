@@ -11,7 +11,7 @@ import typer
 
 from evenrank.cli import options
 from evenrank.cli.common import Format, coloured, deliver, progress_bar, split_names
-from evenrank.cli.mitigate_constrain import Mode
+from evenrank.cli.mitigate.constrain import Mode
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import good
 from evenrank.measures.evaluate import measure as measured
-from evenrank.mitigate.constrain import constrain
+from evenrank.mitigate.constrain.reranking import constrain
 from evenrank.mitigate.interpolate import interpolate
 
 METHODS = ("constrain", "interpolate", "feedback")

@@ -24,9 +24,9 @@ from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.inputs import colour
 from evenrank.measures.results import Measurement
-from evenrank.mitigate.expanded_queries import expanded_queries, gendered_terms, term_groups
-from evenrank.mitigate.feedback_effects import Effect, check_direction, effects_of
-from evenrank.mitigate.feedback_sweep import FeedbackSweep, Step, corrected
+from evenrank.mitigate.feedback.expanded_queries import expanded_queries, gendered_terms, term_groups
+from evenrank.mitigate.feedback.effects import Effect, check_direction, effects_of
+from evenrank.mitigate.feedback.sweep_result import FeedbackSweep, Step, corrected
 
 if TYPE_CHECKING:
     from evenrank.rankers.base import Progress

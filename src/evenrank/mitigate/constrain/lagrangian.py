@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenrank.mitigate.assignment import Floats, Ints, assign
+from evenrank.mitigate.constrain.assignment import Floats, Ints, assign
 
 TOLERANCE = 1e-10
 

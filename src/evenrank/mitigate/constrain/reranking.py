@@ -17,9 +17,9 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.inputs import Given, Inputs
 from evenrank.measures.parse import Condition
 from evenrank.measures.views import views_of
-from evenrank.mitigate.constrained import Constrained, relative, reordered_run, summed_up
-from evenrank.mitigate.limits import Limit, apply_limits, parse_limits, reordered, rows_of
-from evenrank.mitigate.solving import Solved, gains, solve, warm_up
+from evenrank.mitigate.constrain.constrained import Constrained, relative, reordered_run, summed_up
+from evenrank.mitigate.constrain.limits import Limit, apply_limits, parse_limits, reordered, rows_of
+from evenrank.mitigate.constrain.solving import Solved, gains, solve, warm_up
 
 UTILITIES = ("dcg", "order")
 Progress = Callable[[int, int | None], None]
@@ -110,7 +110,7 @@ def constrain(
     gain = [gains(scores[s : s + min(n, candidates)], utility) for s, n in zip(first, lengths, strict=True)]
     certificate: dict[str, Any] = {}
     if mode == "mean":
-        from evenrank.mitigate.averages import solve_mean
+        from evenrank.mitigate.constrain.averages import solve_mean
 
         for each in limits:
             if not each.linear:

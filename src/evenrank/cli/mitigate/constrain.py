@@ -14,7 +14,7 @@ from evenrank.cli.common import Missing, coloured, deliver, note, progress_bar, 
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.constrained import Constrained
+    from evenrank.mitigate.constrain.constrained import Constrained
 
 
 class Mode(StrEnum):
@@ -82,7 +82,7 @@ def constrain_command(
     from evenrank.data.tables import docs as open_docs
     from evenrank.data.tables import write_run
     from evenrank.measures.inputs import run_name
-    from evenrank.mitigate.constrain import constrain
+    from evenrank.mitigate.constrain.reranking import constrain
 
     if tally is not None and docs is not None:
         raise InputError("--tally and --docs are both given; give one")

@@ -13,9 +13,9 @@ from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement
-from evenrank.mitigate.expanded_queries import GenderedTerms
-from evenrank.mitigate.feedback_effects import TIED, Effect, gains, paired_values
-from evenrank.mitigate.side_by_side import Pair, side_by_side
+from evenrank.mitigate.feedback.expanded_queries import GenderedTerms
+from evenrank.mitigate.feedback.effects import TIED, Effect, gains, paired_values
+from evenrank.mitigate.feedback.side_by_side import Pair, side_by_side
 
 
 @dataclass(frozen=True, eq=False)
