@@ -15,8 +15,8 @@ from benchmarks.corpus import shared
 from benchmarks.timing import Row
 from evenrank import demo
 from evenrank.data import tables
-from evenrank.mitigate.constrain.reranking import applied
 from evenrank.mitigate.constrain.limits import parse_limits, rows_of
+from evenrank.mitigate.constrain.reranking import applied
 from evenrank.mitigate.constrain.solving import Solved, gains, solve, warm_up
 
 _CANDIDATES, _RANKS, _BUDGET = 100, 10, 0.05

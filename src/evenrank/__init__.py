@@ -130,8 +130,8 @@ if TYPE_CHECKING:
     from evenrank.mitigate.counterfactuals import counterfactual
     from evenrank.mitigate.feedback.expanded_queries import gendered_terms
     from evenrank.mitigate.feedback.sweeping import feedback
-    from evenrank.mitigate.mitigations import interpolate
     from evenrank.mitigate.matching import balance
+    from evenrank.mitigate.mitigations import interpolate
     from evenrank.mitigate.swap import swap
     from evenrank.mitigate.tradeoff import sweep
     from evenrank.psychology.judgments import audit_judgments

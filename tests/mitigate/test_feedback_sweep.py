@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank import demo, stats
 from evenrank.errors import InputError
-from evenrank.mitigate.feedback.expanded_queries import expanded_queries, gendered_terms, term_groups, write_expanded
-from evenrank.mitigate.feedback.sweep_result import FeedbackSweep
-from evenrank.mitigate.feedback.side_by_side import side_by_side
+from evenrank.mitigate.feedback.expanded_queries import (
+    expanded_queries,
+    gendered_terms,
+    side_by_side,
+    term_groups,
+    write_expanded,
+)
+from evenrank.mitigate.feedback.sweeping import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index.building import index as build
 from evenrank.show.charts.feedback import query_chart, strength_chart

@@ -17,8 +17,7 @@ from scipy.optimize import linear_sum_assignment
 import evenrank as er
 from evenrank import demo
 from evenrank.data import tables
-from evenrank.mitigate.constrain.assignment import assign
-from evenrank.mitigate.constrain.lagrangian import bound, charged
+from evenrank.mitigate.constrain.lagrangian import assign, bound, charged
 from evenrank.mitigate.constrain.live import rerank
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -12,8 +12,10 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import good
 from evenrank.measures.evaluate import measure as measured
-from evenrank.mitigate.constrain.reranking import constrain
-from evenrank.mitigate.interpolate import interpolate
+from evenrank.measures.lists import Floats, ranked_lists
+from evenrank.measures.rank_bias import ARaB
+from evenrank.mitigate.constrain.reranking import constrain, reordered_run
+from evenrank.text.tally import Tally
 
 METHODS = ("constrain", "interpolate", "feedback")
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
@@ -109,3 +111,59 @@ def _feedback(
     for strength in _sorted(strengths, _LAMBDAS):
         given = {"bias_lambda": strength, "magnitude": magnitude, "tally": tally}
         yield strength, search(index, queries, ranker=name, **given)
+
+
+# INTERPOLATE: Interpolation: the simple way to a less biased ranking, and the yardstick for others.
+
+
+def interpolate(
+    run: Any,
+    tally: Any,
+    strength: float = 0.5,
+    *,
+    magnitude: str = "tf",
+    of: str | None = None,
+    against: str | None = None,
+    candidates: int = 100,
+    missing: Literal["error", "zero"] = "error",
+) -> pl.DataFrame:
+    """Re-rank by (1 − λ) · score − λ · |bias|, both from 0 to 1 within the query's candidates.
+
+    λ = 0 keeps the run, λ = 1 sorts by bias alone, the given order deciding among equals. Each document is
+    judged by itself: a male document cannot balance a female one, as in :func:`constrain`. This is how
+    bias-aware feedback chooses its documents (Bigdeli, thesis, Section 4.1), used on the ranking itself.
+
+    Parameters
+    ----------
+    run, tally
+        The run to re-rank, and the coloured collection.
+    strength
+        λ, from 0 to 1.
+    magnitude, of, against
+        What makes a document biased: the difference of two groups' magnitudes, as in RaB.
+    candidates
+        How many documents from the top are re-ranked; the others stay below them.
+    """
+    if not 0 <= strength <= 1:
+        raise InputError(f"strength is {strength!r}, but must be between 0 and 1")
+    if candidates < 1:
+        raise InputError(f"candidates is {candidates!r}, but must be at least 1")
+    frame, coloured = tables.run(run), Tally.of(tally)
+    measure: Any = ARaB(magnitude=magnitude, of=of, against=against) @ 1
+    of, against = measure.pair(coloured.groups)
+    lists = ranked_lists(frame, coloured.frame, coloured.groups, depth=candidates, missing=missing)
+    bias = np.abs(lists.magnitude(magnitude, of) - lists.magnitude(magnitude, against))
+    first = np.flatnonzero(frame["rank"].to_numpy() == 1)
+    scores = frame["score"].to_numpy()
+    order = np.arange(frame.height)
+    for at, start, n in zip(first.tolist(), lists.starts.tolist(), lists.lengths.tolist(), strict=True):
+        score = _unit(scores[at : at + n])
+        mixed = (1 - strength) * score - strength * _unit(bias[start : start + n])
+        order[at : at + n] = at + np.argsort(-mixed, kind="stable")
+    return reordered_run(frame, order)
+
+
+def _unit(values: Floats) -> Floats:
+    """From 0 for the lowest to 1 for the highest; all 0 where they are equal."""
+    low, spread = values.min(), np.ptp(values)
+    return (values - low) / spread if spread > 0 else np.zeros(len(values))

@@ -14,7 +14,7 @@ from evenrank.cli.common import Missing, coloured, deliver, note, progress_bar, 
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.constrain.constrained import Constrained
+    from evenrank.mitigate.constrain.reranking import Constrained
 
 
 class Mode(StrEnum):

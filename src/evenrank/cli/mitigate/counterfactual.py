@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, progress_bar, split_names
+from evenrank.cli.common import Format, deliver, note, progress_bar, split_names
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -138,3 +139,50 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
     if left_out:
         remarks.append("left out: " + ", ".join(left_out))
     return render_grid(form, headings, rows, remarks=remarks, output=output)
+
+
+class FileFormat(StrEnum):
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
+def swap_command(
+    docs: Annotated[
+        str, typer.Argument(metavar="DOCS", help="A collection: TSV, JSONL, Parquet or irds:ID.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where it goes; .gz and .zst compress.")
+    ],
+    queries: Annotated[bool, typer.Option("--queries", help="DOCS are queries.")] = False,
+    no_names: Annotated[bool, typer.Option("--no-names", help="Leave given names as they are.")] = False,
+    lexicon: Annotated[
+        str,
+        typer.Option(help="What the texts will be measured with; its tally is mirrored too. Or none."),
+    ] = "rekabsaz2020",
+    form: Annotated[
+        FileFormat | None, typer.Option("--format", help="tsv or jsonl.", show_default="by the file's name")
+    ] = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
+) -> None:
+    """Mirror gendered words and given names, both ways: she becomes he, and John becomes Mary.
+
+    evenrank mitigate swap docs.tsv -o mirrored.tsv
+    """
+    from evenrank.data import tables
+    from evenrank.data.files import format_suffix
+    from evenrank.mitigate.swap import swap
+    from evenrank.mitigate.swap.mirroring import write_docs, write_queries
+
+    if form is None:
+        form = FileFormat.jsonl if format_suffix(output) in (".jsonl", ".ndjson") else FileFormat.tsv
+    words = None if lexicon.lower() == "none" else lexicon
+    if queries:
+        mirrored = swap(tables.queries(docs), names=not no_names, lexicon=words)
+        note(f"{write_queries(mirrored, output, form=form.value):,} queries: {output}")
+        return
+    source = tables.docs(docs, fields=split_names(fields), id_field=id_field)
+    with progress_bar("mirroring", unit="bytes") as progress:
+        turned = swap(source, names=not no_names, lexicon=words)
+        count = write_docs(turned, output, form=form.value, progress=progress)
+    note(f"{count:,} documents: {output}")

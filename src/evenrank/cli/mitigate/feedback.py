@@ -12,7 +12,7 @@ from evenrank.cli.common import Format, Tokenizer, deliver, note, progress_bar, 
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.feedback.sweep_result import FeedbackSweep
+    from evenrank.mitigate.feedback.sweeping import FeedbackSweep
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
@@ -169,8 +169,12 @@ def expanded_terms_command(
         evenrank mitigate expanded-terms rm3.tsv bias-aware.tsv
     """
     from evenrank.cli.mitigate.feedback_tables import render_terms
-    from evenrank.mitigate.feedback.expanded_queries import expanded_queries, gendered_terms, term_groups
-    from evenrank.mitigate.feedback.side_by_side import side_by_side
+    from evenrank.mitigate.feedback.expanded_queries import (
+        expanded_queries,
+        gendered_terms,
+        side_by_side,
+        term_groups,
+    )
 
     tables = {name: expanded_queries(name) for name in dict.fromkeys(files)}
     found = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}

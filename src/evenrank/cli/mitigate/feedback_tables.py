@@ -12,10 +12,9 @@ from rich.text import Text
 from evenrank.cli.common import Format
 from evenrank.cli.grids import GROUP_COLOURS, canvas, render_grid
 from evenrank.errors import InputError
-from evenrank.mitigate.feedback.expanded_queries import GenderedTerms
 from evenrank.mitigate.feedback.effects import Effect
-from evenrank.mitigate.feedback.sweep_result import FeedbackSweep, Step
-from evenrank.mitigate.feedback.side_by_side import Pair, WeightedTerm
+from evenrank.mitigate.feedback.expanded_queries import GenderedTerms, Pair, WeightedTerm
+from evenrank.mitigate.feedback.sweeping import FeedbackSweep, Step
 from evenrank.show.grid import Grid
 from evenrank.show.numbers import number, p_said
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from evenrank.arithmetic import dot, log2, settled
-from evenrank.mitigate.constrain.assignment import Floats, Ints
+from evenrank.mitigate.constrain.lagrangian import Floats, Ints
 from evenrank.mitigate.constrain.limits import ROUNDING, Limit, Row
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 
@@ -81,7 +81,7 @@ class _Query:
 
     def price(self, charges: Floats, steps: int) -> float:
         """Add the best ranking under the charges; returns what no ranking's worth can exceed."""
-        from evenrank.mitigate.constrain.exact import best_ranking  # loads numba
+        from evenrank.mitigate.constrain.solving import best_ranking  # loads numba
 
         if self.reduced is None or (len(self.sizes) == 1 and not self.sizes[0].any() and self._absolute):
             return self.utility[0]  # nothing to gain: it is the most useful and has no bias

@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenrank.mitigate.constrain.assignment import Floats, Ints, assign
-from evenrank.mitigate.constrain.lagrangian import used, usefulness
+from evenrank.mitigate.constrain.lagrangian import Floats, Ints, assign, used, usefulness
 
 NEGLIGIBLE = 1e-9
 """Differences in usefulness that do not count: a ranking this close to the best is the best."""

@@ -11,7 +11,7 @@ from evenrank.mitigate.feedback.effects import TIED
 from evenrank.show.charts.theme import RUNS, configuration, finished, named
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.feedback.sweep_result import FeedbackSweep
+    from evenrank.mitigate.feedback.sweeping import FeedbackSweep
 
 _COLOURS = {"improved": "good", "tied": "muted", "hurt": "bad"}
 
