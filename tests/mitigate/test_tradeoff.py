@@ -8,6 +8,7 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
 from all_rankings import collection, ranking
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank import demo
 from evenrank.data import tables
+from evenrank.mitigate.mitigations import Mitigation
 from evenrank.mitigate.tradeoff import TradeOff
 
 PATIENT = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -181,3 +183,59 @@ def test_the_command_prints_the_curve(tmp_path):
     assert [point["strength"] for point in json.loads(printed["json"])["points"]] == [None, 0.3, 0.1]
     assert printed["csv"].count("\n") == 4
     assert r"\toprule" in printed["latex"]
+
+
+class Reversed:
+    """A mitigation of a user's own: the list turned round, from some rank on."""
+
+    name = "reversed"
+
+    def __init__(self, run: pl.DataFrame) -> None:
+        self.run = run
+
+    def strengths(self) -> list[float]:
+        return [0.0, 1.0, 2.0]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        turned = (
+            pl.when(pl.col("rank") > 3 - strength).then(-pl.col("score")).otherwise(pl.col("score") + 100)
+        )
+        return self.run if strength == 0 else self.run.with_columns(score=turned).drop("rank")
+
+
+def test_a_sweep_takes_any_mitigation_that_knows_its_strengths() -> None:
+    docs = {"a": "he said", "b": "she said", "c": "they said", "d": "said"}
+    run = tables.run({"q1": {"a": 4.0, "c": 3.0, "b": 2.0, "d": 1.0}, "q2": {"b": 3.0, "a": 2.5, "c": 1.0}})
+    judged = {"q1": {"a": 1}, "q2": {"b": 1}}
+    own = Reversed(run)
+    assert isinstance(own, Mitigation)
+    found = er.sweep(tally=er.tally(docs), qrels=judged, method=own, bias="abs(ARaB@2)", resamples=50)
+    assert (found.method, [point.strength for point in found]) == ("reversed", [0.0, 1.0, 2.0])
+    for point, made in zip(found, map(own.apply, own.strengths()), strict=True):
+        assert point.run.equals(tables.run(made))
+        alone = er.measure(made, "ARaB@2", tally=er.tally(docs), confidence=None)["ARaB@2"]
+        assert point.bias.value == pytest.approx(alone.summary.abs)
+    with pytest.raises(er.InputError, match="has its own strengths; leave them out"):
+        er.sweep(tally=er.tally(docs), qrels=judged, method=own, strengths=[0.1])
+
+
+@pytest.mark.parametrize("mode", ["each", "mean"])
+def test_a_bound_beyond_any_bias_bounds_nothing(mode: str) -> None:
+    docs = {"a": "he said", "b": "she said", "c": "they said"}
+    run = {"q1": {"a": 3.0, "c": 2.0, "b": 1.0}, "q2": {"b": 3.0, "a": 2.5, "c": 1.0}}
+    found = er.sweep(
+        run,
+        er.tally(docs),
+        qrels={"q1": {"a": 1}, "q2": {"b": 1}},
+        strengths=[1e308],
+        mode=mode,
+        resamples=50,
+    )
+    assert [point.bias.value for point in found][0] == found.points[1].bias.value
+    assert found.points[1].run.equals(found.points[0].run)
+
+
+@pytest.mark.parametrize("strength", [float("nan"), float("inf")])
+def test_a_strength_is_a_finite_number(strength: float) -> None:
+    with pytest.raises(er.InputError, match="a strength is no finite number"):
+        er.sweep({"q": {"a": 1.0}}, er.tally({"a": "he"}), qrels={"q": {"a": 1}}, strengths=[strength])

@@ -1,9 +1,12 @@
-"""The settings of a mitigation that a sweep goes through, each with the run it makes."""
+"""Mitigations: each knows its strengths, and the run that each of them makes. A sweep asks nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -22,7 +25,29 @@ _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 _LAMBDAS = tuple(step / 10 for step in range(1, 11))
 
 
-def settings_of(
+@runtime_checkable
+class Mitigation(Protocol):
+    """A way to less bias that can be weak or strong.
+
+    Attributes
+    ----------
+    name
+        What it is called in tables and charts.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def strengths(self) -> Sequence[float]:
+        """From none, which comes first, to the strongest."""
+        ...
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        """The run at one of the strengths; at the first, the run as it was."""
+        ...
+
+
+def mitigation(
     method: str,
     run: Any,
     tally: Any,
@@ -35,85 +60,140 @@ def settings_of(
     queries: Any,
     ranker: str,
     background: Any,
-) -> Iterator[tuple[float, pl.DataFrame]]:
-    """Strength and run, the unmitigated one first (0 for λ, infinite for bounds on bias)."""
+) -> Mitigation:
+    """The mitigation of this name, on a run or, for feedback, on an index."""
+    given = None if strengths is None else _numbers(strengths)
     if method == "feedback":
         if index is None or queries is None:
             raise InputError("feedback searches anew: give an index and queries")
-        yield from _feedback(index, queries, ranker, measure, strengths, tally)
-        return
+        return Feedback(index, queries, ranker, measure, given, tally)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")
     if tally is None:
         raise InputError(f"{method} needs a tally")
-    frame = tables.run(run)
     if method == "interpolate":
-        yield 0.0, frame
-        for strength in _sorted(strengths, _LAMBDAS):
-            yield strength, interpolate(frame, tally, strength, candidates=candidates, **_words(measure))
-        return
-    if not measure.LINEAR:
-        raise InputError(f"{measure} cannot be bounded here; RaB, ARaB, FaiRR and NFaiRR can")
-    way = good(measure)
-    if way == "one":
-        raise InputError(f"{measure} cannot be bounded here; values near 1 are good, on both sides")
-    yield (0.0 if way == "high" else np.inf), frame
-    for bound in _bounds(frame, tally, measure, strengths, background):
-        limit = {"zero": f"abs({measure})<=", "low": f"{measure}<=", "high": f"{measure}>="}[way] + repr(
-            bound
-        )
-        fair = constrain(
-            frame, tally, limit=limit, mode=mode, candidates=candidates, background=background  # type: ignore[arg-type]
-        )  # fmt: skip
-        yield bound, pl.DataFrame(fair)
+        return Interpolation(tables.run(run), tally, measure, given, candidates)
+    return Bounds(tables.run(run), tally, measure, given, candidates, mode, background)
 
 
-def _sorted(strengths: Sequence[float] | None, default: Sequence[float]) -> list[float]:
-    given = sorted({float(strength) for strength in (default if strengths is None else strengths)})
+def _numbers(strengths: Sequence[float]) -> list[float]:
+    """Each strength once, rising."""
+    given = sorted({float(strength) for strength in strengths})
     if not given:
         raise InputError("name at least one strength")
-    return [strength for strength in given if strength > 0]
+    if not all(map(math.isfinite, given)):
+        raise InputError("a strength is no finite number")
+    return given
 
 
-def _words(measure: Any) -> dict[str, Any]:
-    """What makes a document biased, as the measure sees it."""
-    names = [name for name in ("magnitude", "of", "against") if name in measure.SUPPORTED_PARAMS]
-    return {name: measure[name] for name in names}
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Constrained re-ranking: strengths are bounds on the measure, from loose to tight."""
 
+    run: pl.DataFrame
+    tally: Any
+    measure: Any
+    given: list[float] | None
+    candidates: int
+    mode: str
+    background: Any
 
-def _bounds(
-    run: pl.DataFrame, tally: Any, measure: Any, strengths: Sequence[float] | None, background: Any
-) -> list[float]:
-    """Bounds from weak to strong."""
-    if strengths is not None:
-        given = sorted({float(strength) for strength in strengths}, reverse=good(measure) != "high")
-        if not given:
-            raise InputError("name at least one strength")
-        return given
-    found = measured(run, measure, tally=tally, background=background, confidence=None)[measure]
-    if good(measure) != "high":
-        size = (found.summary.abs if measure.SIGNED else found.value) or 0.0
-        return [float(f"{share * size:.6g}") for share in _SHARES]
-    if measure.BEST is not None:
+    @property
+    def name(self) -> str:
+        return f"constrain ({self.mode})"
+
+    @cached_property
+    def _way(self) -> str:
+        if not self.measure.LINEAR:
+            raise InputError(f"{self.measure} cannot be bounded here; RaB, ARaB, FaiRR and NFaiRR can")
+        way = good(self.measure)
+        if way == "one":
+            raise InputError(f"{self.measure} cannot be bounded here; values near 1 are good, on both sides")
+        return way
+
+    @property
+    def _none(self) -> float:
+        """The bound that bounds nothing."""
+        return 0.0 if self._way == "high" else np.inf
+
+    def strengths(self) -> list[float]:
+        """Those given, or bounds that leave nine tenths to one twentieth of the bias there is."""
+        high = self._way == "high"
+        if self.given is not None:
+            return [self._none, *sorted(self.given, reverse=not high)]
+        whole: dict[str, Any] = {"tally": self.tally, "background": self.background, "confidence": None}
+        found = measured(self.run, self.measure, **whole)[self.measure]
+        if not high:
+            size = (found.summary.abs if self.measure.SIGNED else found.value) or 0.0
+            return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
+        best = self.measure.BEST
+        if best is None:
+            raise InputError(f"name the strengths: bounds on {self.measure}, from weak to strong")
         value = found.value or 0.0
-        return [float(f"{measure.BEST - share * (measure.BEST - value):.6g}") for share in _SHARES]
-    raise InputError(f"name the strengths: bounds on {measure}, from weak to strong")
+        return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        """The most useful ranking within the bound."""
+        if strength == self._none:
+            return self.run
+        form = {"zero": "abs({})<={!r}", "low": "{}<={!r}", "high": "{}>={!r}"}[self._way]
+        settings: dict[str, Any] = {"mode": self.mode, "background": self.background}
+        limit = form.format(self.measure, strength)
+        return pl.DataFrame(
+            constrain(self.run, self.tally, limit=limit, candidates=self.candidates, **settings)
+        )
 
 
-def _feedback(
-    index: Any, queries: Any, ranker: str, measure: Any, strengths: Sequence[float] | None, tally: Any
-) -> Iterator[tuple[float, pl.DataFrame]]:
-    from evenrank.rankers.catalogue import search
+@dataclass(frozen=True, eq=False)
+class Interpolation:
+    """Scores mixed with bias: strengths are λ; see :func:`interpolate`."""
 
-    magnitude = measure["magnitude"] if "magnitude" in measure.SUPPORTED_PARAMS else "tf"
-    name = f"{ranker.removesuffix('+rm3')}+rm3"
-    yield 0.0, search(index, queries, ranker=name)
-    for strength in _sorted(strengths, _LAMBDAS):
-        given = {"bias_lambda": strength, "magnitude": magnitude, "tally": tally}
-        yield strength, search(index, queries, ranker=name, **given)
+    run: pl.DataFrame
+    tally: Any
+    measure: Any
+    given: list[float] | None
+    candidates: int
+    name = "interpolate"
+
+    def strengths(self) -> list[float]:
+        """Those given, or λ by tenths."""
+        return [0.0, *(each for each in self.given or _LAMBDAS if each > 0)]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        """The run, re-ranked by a document's bias as the measure sees it."""
+        if strength == 0:
+            return self.run
+        known = self.measure.SUPPORTED_PARAMS
+        words = {name: self.measure[name] for name in ("magnitude", "of", "against") if name in known}
+        return interpolate(self.run, self.tally, strength, candidates=self.candidates, **words)
 
 
-# INTERPOLATE: Interpolation: the simple way to a less biased ranking, and the yardstick for others.
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """Bias-aware RM3, which searches anew: strengths are λ; see :func:`evenrank.feedback`."""
+
+    index: Any
+    queries: Any
+    ranker: str
+    measure: Any
+    given: list[float] | None
+    tally: Any
+    name = "feedback"
+
+    def strengths(self) -> list[float]:
+        """Those given, or λ by tenths."""
+        return [0.0, *(each for each in self.given or _LAMBDAS if each > 0)]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        """What the expanded queries find."""
+        from evenrank.rankers.catalogue import search
+
+        name = f"{self.ranker.removesuffix('+rm3')}+rm3"
+        if strength == 0:
+            return search(self.index, self.queries, ranker=name)
+        magnitude = self.measure["magnitude"] if "magnitude" in self.measure.SUPPORTED_PARAMS else "tf"
+        given = {"bias_lambda": strength, "magnitude": magnitude, "tally": self.tally}
+        return search(self.index, self.queries, ranker=name, **given)
 
 
 def interpolate(

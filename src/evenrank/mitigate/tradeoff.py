@@ -17,7 +17,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import amount, good, is_bias
 from evenrank.measures.evaluate import measure
 from evenrank.measures.parse import parse, parse_condition
-from evenrank.mitigate.mitigations import METHODS, settings_of
+from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
 
 Progress = Callable[[int, int | None], None]
 
@@ -118,7 +118,7 @@ def sweep(
     tally: Any = None,
     *,
     qrels: Any,
-    method: str = "constrain",
+    method: str | Mitigation = "constrain",
     mode: str = "mean",
     strengths: Sequence[float] | None = None,
     bias: str = "abs(ARaB@10)",
@@ -143,7 +143,8 @@ def sweep(
         What is mitigated, the coloured collection, and judgments to tell the usefulness.
     method
         ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``feedback``: λ of
-        bias-aware RM3, which searches anew and needs `index` and `queries` instead of a run.
+        bias-aware RM3, which searches anew and needs `index` and `queries` instead of a run. Or a mitigation
+        of your own, any object with a `name`, ``strengths()``, none first, and ``apply(strength)``, a run.
     mode
         Of `constrain`: the bound holds for the ``mean`` or for ``each`` query.
     strengths
@@ -164,30 +165,34 @@ def sweep(
     >>> [round(point.bias.value, 2) for point in found]
     [0.33, 0.19]
     """
-    check_choice("method", method, METHODS)
     check_choice("mode", mode, ("each", "mean"))
     wanted, size = _bias(bias)
     useful = parse(utility)
     fairer = 1.0 if good(wanted) == "high" else -1.0
-    settings = settings_of(
-        method,
-        run,
-        tally,
-        measure=wanted,
-        mode=mode,
-        strengths=strengths,
-        candidates=candidates,
-        index=index,
-        queries=queries,
-        ranker=ranker,
-        background=background,
-    )
+    if isinstance(method, str):
+        check_choice("method", method, METHODS)
+        method = mitigation(
+            method,
+            run,
+            tally,
+            measure=wanted,
+            mode=mode,
+            strengths=strengths,
+            candidates=candidates,
+            index=index,
+            queries=queries,
+            ranker=ranker,
+            background=background,
+        )
+    elif strengths is not None:
+        raise InputError("a mitigation of your own has its own strengths; leave them out")
     judged = tables.qrels(qrels)
     runs: list[tuple[float, pl.DataFrame]] = []
-    for strength, made in settings:
-        runs.append((strength, made))
+    wished = list(method.strengths())
+    for strength in wished:
+        runs.append((strength, tables.run(method.apply(strength))))
         if progress is not None:
-            progress(len(runs), None)
+            progress(len(runs), len(wished))
     behind = runs[0][1] if background is None else tables.run(background)
     values = []
     for _, made in runs:
@@ -203,8 +208,7 @@ def sweep(
     points = _compared(points, confidence)
     points = [replace(p, front=_undominated(p, points, fairer)) for p in points]
     chosen = _chosen(points, alpha, tolerance)
-    name = f"{method} ({mode})" if method == "constrain" else method
-    return TradeOff(name, bias, str(useful), tuple(points), chosen, tuple(common), fairer < 0)
+    return TradeOff(method.name, bias, str(useful), tuple(points), chosen, tuple(common), fairer < 0)
 
 
 def _bias(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:

@@ -24,6 +24,7 @@ from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OP
 
 ROUNDS = 30
 DEAR = 1e4  # usefulness that no unit of bias is worth
+_FAR = 1e15  # beyond any bias; a sum of larger bounds is infinite to the linear program
 CLOSE = 1e-6  # of the usefulness of all queries: then the charges are settled
 
 
@@ -121,6 +122,7 @@ def solve_mean(
     bounds = np.array(
         [limit.condition.bound * (1.0 if limit.condition.absolute else limit.sides()[0]) for limit in limits]
     )
+    bounds = np.clip(bounds, -_FAR, _FAR)
     strict = np.array([1.0 if "=" in limit.condition.op else -1.0 for limit in limits])
     room = (bounds + strict * ROUNDING * np.maximum(1.0, np.abs(bounds))) * defined
     first = sum(query.utility[0] for query in queries)
