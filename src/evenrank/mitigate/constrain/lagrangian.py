@@ -173,7 +173,6 @@ def bound(
 #
 # The shortest augmenting paths of R. Jonker and A. Volgenant (1987), in the form that D. F. Crouse gives for
 # more documents than ranks (On implementing 2D rectangular assignment algorithms, IEEE TAES 52(4), 2016).
-# Importing this module loads numba.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

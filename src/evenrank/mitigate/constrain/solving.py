@@ -234,8 +234,6 @@ def _least(
 
 
 # The ranking of most worth, with a certificate: bound, climb, search.
-#
-# Importing this module loads numba.
 
 ROUNDS = 120  # of column generation; with one limit some ten are needed, with four some forty
 CLIMBS = 6
