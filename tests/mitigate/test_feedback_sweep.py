@@ -153,7 +153,7 @@ def test_bias_of_the_demo_falls_and_its_json_says_so(swept: FeedbackSweep) -> No
 
 
 def test_measures_without_a_better_are_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="not by GSR"):
+    with pytest.raises(InputError, match="GSR has to be compared with a perfect engine"):
         er.feedback(folder, {"q": "nurse"}, measures="GSR")
 
 
