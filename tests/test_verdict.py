@@ -86,6 +86,7 @@ def test_groups_of_ones_own_are_leant_toward() -> None:
     docs = {"a": "library library", "b": "library", "c": "museum"}
     found = audit(lists("a", "b"), docs=docs, lexicon=lexicon)
     assert verdict.headline(found) == "The top 2 results of run lean toward libraries."
+    assert "run leans toward libraries: ARaB@2" in found.verdict()
 
 
 def test_what_is_corrected_is_said_once_where_an_interval_seems_to_contradict_it() -> None:

@@ -133,7 +133,9 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}.")]
     to, why = side(m, audit.groups), unjudged(m)
     says = (
-        f"leans {to}" if to else "shows no clear lean; the interval includes 0, which does not prove balance"
+        f"leans {toward(to)}"
+        if to
+        else "shows no clear lean; the interval includes 0, which does not prove balance"
     )
     if why is not None:
         says = f"is not judged ({why})"
