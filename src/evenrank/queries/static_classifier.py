@@ -37,7 +37,7 @@ from evenrank.vectors import load as load_vectors
 
 Source = Vectors | str | os.PathLike[str]
 
-ABSTAINS_BELOW = 0.45
+ABSTAINS_BELOW = 0.4
 """Where no class is as probable as this, the label is `unknown`; see docs/query-gender.md."""
 _NEUTRAL = LABELS.index("neutral")
 _NO_CLASS = (0.33, 0.33, 0.34)
