@@ -58,6 +58,7 @@ entries = {
     "pool": lambda: er.pool(measured.frame(), queries),
     "vote": lambda: er.vote(sheet),
     "feedback": lambda: er.feedback(index, queries),
+    "rerank": lambda: er.rerank(where, run, docs, queries),
     "gendered_terms": lambda: er.gendered_terms(expanded, "rekabsaz2020"),
     "tables": lambda: tables.qrels(qrels),
 }

@@ -10,6 +10,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress, Ranker, check_depth
 from evenrank.rankers.index import Index
 from evenrank.rankers.neural.candidates import candidates
@@ -63,6 +64,7 @@ def rerank(
     -------
     A run table.
     """
+    refuse_after_fork()
     table, asked = tables.run(run), tables.queries(queries)
     made = make_reranker(model, hybrid=hybrid, queries=None if allow_training_queries else asked, **settings)
     check_depth(depth)
