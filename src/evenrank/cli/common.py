@@ -162,5 +162,6 @@ def deliver(text: str, output: Path | None) -> None:
 
 
 def note(message: str) -> None:
-    """A line for people, on stderr."""
-    say(message)
+    """A line for people, or several, on stderr."""
+    for line in message.splitlines():
+        say(line)
