@@ -9,7 +9,7 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data.blocks import Block
+from evenrank.data.columns import Block
 from evenrank.data.docs import Docs
 from evenrank.errors import InputError
 from evenrank.measures.inputs import Inputs, KeptDocs

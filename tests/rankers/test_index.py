@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.cli import main
-from evenrank.data.blocks import Block, batch_of
+from evenrank.data.columns import Block, batch_of
 from evenrank.data.tables import Docs
 from evenrank.rankers.index import Index, building, storage
 

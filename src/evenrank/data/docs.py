@@ -17,8 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from evenrank.data import files, jsonl, lines, parquet
-from evenrank.data.blocks import ROWS, SCHEMA, Block
-from evenrank.data.columns import BODY, DOC_ID, TITLE, id_array, pick, pick_fields, show
+from evenrank.data.columns import BODY, DOC_ID, ROWS, SCHEMA, TITLE, Block, id_array, pick, pick_fields, show
 from evenrank.data.frames import is_pandas, pandas_column, row_values, text_values
 from evenrank.data.parquet import as_documents
 from evenrank.errors import InputError

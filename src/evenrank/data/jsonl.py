@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenrank.data import files
-from evenrank.data.blocks import Block, batch_of, join_fields
-from evenrank.data.columns import TITLE, listing, pick, pick_fields, show
+from evenrank.data.columns import TITLE, Block, batch_of, join_fields, listing, pick, pick_fields, show
 from evenrank.errors import InputError
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")

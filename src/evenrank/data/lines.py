@@ -12,8 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenrank.data import files
-from evenrank.data.blocks import Block, batch_of, join_fields
-from evenrank.data.columns import BODY, TITLE, header, pick, pick_fields, strings
+from evenrank.data.columns import (
+    BODY,
+    TITLE,
+    Block,
+    batch_of,
+    header,
+    join_fields,
+    pick,
+    pick_fields,
+    strings,
+)
 from evenrank.errors import InputError
 
 GOOD, BLANK, NO_TAB, NO_ID, MORE_TABS, COLUMNS = range(6)

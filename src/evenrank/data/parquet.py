@@ -13,8 +13,17 @@ import pyarrow as pa
 import xxhash
 
 from evenrank.data import files
-from evenrank.data.blocks import ROWS, Block, batch_of, join_fields
-from evenrank.data.columns import TITLE, id_array, pick, pick_fields, text_array
+from evenrank.data.columns import (
+    ROWS,
+    TITLE,
+    Block,
+    batch_of,
+    id_array,
+    join_fields,
+    pick,
+    pick_fields,
+    text_array,
+)
 from evenrank.errors import InputError
 
 MAGIC = b"PAR1"

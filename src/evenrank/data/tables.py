@@ -24,8 +24,7 @@ import numpy as np
 import polars as pl
 import pyarrow.compute as pc
 
-from evenrank.data import door, irds, labels, topics, trec
-from evenrank.data.blocks import Block
+from evenrank.data import door, irds, topics, trec
 from evenrank.data.columns import (
     DOC_ID,
     GENDER,
@@ -34,6 +33,7 @@ from evenrank.data.columns import (
     RANK,
     RELEVANCE,
     SCORE,
+    Block,
     finite_numbers,
     id_column,
     listing,
@@ -309,9 +309,9 @@ def genders(x: Any) -> pl.DataFrame:
     refuse_after_fork()
     path = _path(x)
     if path:
-        return labels.read(path)
+        return topics.read_genders(path)
     frame = door.as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries")
-    gender = id_column(frame, "gender").map_elements(labels.normal_gender, return_dtype=pl.String)
+    gender = id_column(frame, "gender").map_elements(topics.normal_gender, return_dtype=pl.String)
     frame = frame.select(id_column(frame, "query_id"), gender)
     refuse_repeats(frame, ["query_id"])
     return _whole(frame, GENDERS_SCHEMA, "genders", None)

@@ -21,8 +21,7 @@ import pyarrow as pa
 import evenrank
 from evenrank import stats
 from evenrank.data import door, tables
-from evenrank.data.blocks import Block
-from evenrank.data.columns import listing
+from evenrank.data.columns import Block, listing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
 from evenrank.mitigate.swap import Swapper, swap, swapper

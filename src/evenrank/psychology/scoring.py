@@ -11,7 +11,7 @@ import polars as pl
 
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, listing, show
-from evenrank.data.labels import normal_gender
+from evenrank.data.topics import normal_gender
 from evenrank.errors import InputError
 from evenrank.text.dictionaries import TREE, dictionary, renamed
 from evenrank.text.matcher import Progress, Source

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data import labels as label_files
+from evenrank.data import topics
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, Probabilities, Reason, clean, decide
 from evenrank.stats import Interval, mean_interval
@@ -201,7 +201,7 @@ def read_labelled(path: str | os.PathLike[str]) -> Labelled:
     Labels may be spelled as in annotation sheets (f, women, non-gendered). Queries of other or multiple
     genders are too few to learn from: they are left out and counted. So are empty queries.
     """
-    table = label_files.read_texts(path)
+    table = topics.read_labelled(path)
     if "text" not in table.columns:
         raise InputError("expected query_id<TAB>text<TAB>label", path=path, line=1)
     rows = table.select("text", "gender").iter_rows()

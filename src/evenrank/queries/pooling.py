@@ -21,7 +21,7 @@ import polars as pl
 
 from evenrank.data import door, tables
 from evenrank.data.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
-from evenrank.data.labels import SPELLINGS, plain
+from evenrank.data.topics import SPELLINGS, plain
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
 

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenrank.data.blocks import Block
+from evenrank.data.columns import Block
 from evenrank.data.docs import DuplicateCheck
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError

@@ -14,8 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from evenrank.data import tables
-from evenrank.data.blocks import ROWS, Block
-from evenrank.data.columns import show
+from evenrank.data.columns import ROWS, Block, show
 from evenrank.data.files import writing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError

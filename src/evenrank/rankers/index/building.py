@@ -18,7 +18,7 @@ import pyarrow as pa
 import xxhash
 
 import evenrank
-from evenrank.data.blocks import Block
+from evenrank.data.columns import Block
 from evenrank.data.docs import DuplicateCheck
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from evenrank.data.blocks import SCHEMA, Block
+from evenrank.data.columns import SCHEMA, Block
 from evenrank.data.docs import Docs
 from evenrank.text.layout import strings
 
