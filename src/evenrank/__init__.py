@@ -80,6 +80,8 @@ _MOVED = {
     "evenrank.measures.slope": "evenrank.measures.gsr.slope",
     "evenrank.measures.stereotype": "evenrank.measures.gsr.measure",
     "evenrank.measures.summary": "evenrank.measures.results",
+    "evenrank.mitigate.counterfactual_result": "evenrank.mitigate.counterfactuals",
+    "evenrank.mitigate.live": "evenrank.mitigate.constrain",
     "evenrank.psychology.ready": "evenrank.psychology.scoring",
     "evenrank.psychology.sampling": "evenrank.psychology.comparing",
 }
