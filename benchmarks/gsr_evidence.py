@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import evenrank as er
-from evenrank.measures.gsr.analysis import most_gendered
+from evenrank.measures.gsr.results import most_gendered
 from evenrank.reproduce import gsr_parity, gsr_toy
 from evenrank.reproduce.direct_stereotype import direct_stereotype
 from evenrank.reproduce.stereotype_tables import reinforcement_table, reliability

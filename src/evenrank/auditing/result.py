@@ -26,7 +26,7 @@ from evenrank.show.numbers import form_of, interval, number
 
 if TYPE_CHECKING:
     from evenrank.measures.disparities import Disparities
-    from evenrank.measures.gsr.analysis import GenderedQuery
+    from evenrank.measures.gsr.results import GenderedQuery
     from evenrank.measures.representation import Representation
     from evenrank.psychology import JudgmentsAudit, RankingsAudit
 

@@ -25,8 +25,7 @@ from evenrank.measures.base import BiasMeasure, is_bias, leans
 from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF
-from evenrank.measures.gsr.measure import GSR
-from evenrank.measures.gsr.view import Genderedness
+from evenrank.measures.gsr.measure import GSR, Genderedness
 from evenrank.measures.inputs import Given, Inputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.parse import Condition, parse_condition
@@ -161,7 +160,7 @@ def audit(
             leaning=leaning_queries(rows, inputs),
         )
     if inputs.queries is not None and any(is_bias(m) and m.VIEW is Genderedness for m in kept):
-        from evenrank.measures.gsr.analysis import most_gendered
+        from evenrank.measures.gsr.results import most_gendered
 
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
         found = replace(found, gendered=most_gendered(inputs.queries, count=8, **named))

@@ -7,16 +7,15 @@ inputs.py          everything that is measured, opened once
 evaluate.py        `measure`: runs × measures → values with intervals
 results.py         what measuring gives
 explain.py         which words, documents and queries make up a value
-bounds.py          bounds on measures as linear constraints
 parse.py           measures and conditions as text
 binding.py         `bind`: our measures inside ir_measures and PyTerrier
 effectiveness.py   nDCG and its like, through ir_measures
-lists.py           ranked lists as arrays; lookup.py: where a document stands in a table
+lists.py           ranked lists as arrays, bounds on them; lookup.py: where a document stands
 rank_bias.py       RaB and ARaB: which group the top of a ranking favours
 neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at the top
 gsr/               GSR: do lists speak the gendered language that their queries suggest
 dictionary_bias.py LIWC: the gender words of a psychological dictionary in the top documents
-groups.py          what measures of groups share; document_groups.py, targets.py: labels, wished-for shares
+groups.py          what measures of groups share; document_groups.py: labels, wished-for shares
 ranked_parity.py   rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
 exposure.py        Exposure, DemographicParity, DisparateTreatment, AWRF: who gets the attention

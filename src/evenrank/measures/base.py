@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError, choices
-from evenrank.measures.bounds import Alternatives, bounded
-from evenrank.measures.lists import Floats, Weighing
+from evenrank.measures.lists import Alternatives, Floats, Weighing, bounded
 from evenrank.measures.results import Bootstrap, Change, Summary
 from evenrank.measures.views import Context, PerQuery, View, Words
 from evenrank.show.numbers import toward

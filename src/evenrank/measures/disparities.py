@@ -17,11 +17,11 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import stats
 from evenrank.data import door, tables
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.effectiveness import effectiveness
 from evenrank.measures.evaluate import listed_measures
-from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.inputs import named_runs
 from evenrank.stats import Comparison
 

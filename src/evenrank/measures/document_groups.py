@@ -1,28 +1,44 @@
-"""Which group each document shows: given by a table of labels, or inferred from a tally by majority."""
+"""Which group each document shows, and which share of each group is wished for.
+
+Groups are given by a table of labels, or inferred from a tally by majority. Targets are the true share of
+each group for each query, out of files, frames or dicts, as exact fractions.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from evenrank.data import door
-from evenrank.data.columns import DOC_ID, listing, pick, refuse_repeats
+from evenrank.data.columns import DOC_ID, listing, pick, refuse_repeats, show
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
-from evenrank.measures.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from evenrank.text.tally import Tally
 
+
+QUERY = ("query", "query_id", "qid", "topic")
+"""What the column of queries may be called; the first that is there wins."""
+POPULATION = "population"
+FULL = "full"
+_ENDLESS = re.compile(r"[eE][-+]?\d{4}|.{60}", re.DOTALL)
+"""1e-999999999 is short to write, and has a billion digits as a fraction."""
 GROUP = ("group", "gender", "label")
 """What a column of labels may be called; the first that is there wins."""
 UNKNOWN = "unknown"
 _GENDERS = {"f": "female", "female": "female", "m": "male", "male": "male"}
 _NONE = {"", "unknown", "none", "null", "nan", "n/a", "na", "-", "–", "?"}
+
+Path = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,3 +146,154 @@ def inferred_groups(tally: Tally) -> DocumentGroups:
     )
     words = "" if tally.lexicon is None else f" (lexicon {tally.lexicon.name})"
     return DocumentGroups(frame, tally.groups, f"inferred, the group with most words{words}", inferred=True)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """True shares of feature values, by query."""
+
+    shares: dict[str, dict[str, Fraction]]
+    given: tuple[str, ...]
+    how: str
+    populations: dict[str, float] | None = None
+
+    def completed(self, features: tuple[str, ...]) -> Targets:
+        """With two feature values, the target of one is 1 minus that of the other."""
+        if len(features) != 2:
+            return self
+        first, second = features
+        shares = {}
+        for query, known in self.shares.items():
+            shares[query] = dict(known)
+            for one, other in ((first, second), (second, first)):
+                if one not in known and other in known:
+                    shares[query][one] = 1 - known[other]
+        return Targets(shares, self.given, self.how, self.populations)
+
+
+def group_targets(targets: Any, groups: tuple[str, ...]) -> dict[str, dict[str, Fraction]]:
+    """The share that each of the groups should have, by query."""
+    if isinstance(targets, str) and targets == FULL:
+        raise InputError("'full' is no table of targets here; leave targets out, or write target='list'")
+    return read_targets(targets, groups).completed(groups).shares
+
+
+def targets_fingerprint(shares: Mapping[str, Mapping[str, Fraction]]) -> str:
+    """A short name for the targets: equal ones, equal names."""
+    rows = [(q, group, str(share)) for q, of in shares.items() for group, share in of.items()]
+    schema = {"query": pl.String, "group": pl.String, "share": pl.String}
+    return fingerprint([pl.DataFrame(rows, schema=schema, orient="row")])
+
+
+def full_targets(lists: Mapping[str, list[str | None]], features: tuple[str, ...]) -> Targets:
+    shares = {
+        query: {feature: Fraction(values.count(feature), len(values)) for feature in features}
+        for query, values in lists.items()
+    }
+    return Targets(shares, features, "the full result lists")
+
+
+def read_targets(targets: Any, shown: tuple[str, ...]) -> Targets:
+    if isinstance(targets, Mapping):
+        return _of_mapping(targets, shown)
+    opened = door.table(targets)
+    table, path, line = opened.frame, opened.path, opened.line
+    query_at = next((name for name in QUERY if name in table.columns), None)
+    if query_at is None:
+        raise InputError(f"no column query; found {listing(table.columns)}", path=path)
+    table = table.rename({query_at: "query"}).with_columns(pl.col("query").cast(pl.String))
+    refuse_where(table["query"].fill_null("") == "", "query is empty", path, line)
+    refuse_repeats(table, ["query"], path=path, line=line)
+    names = [name for name in table.columns if name not in ("query", POPULATION)]
+    given = _matched(names, shown, path)
+    shares: dict[str, dict[str, Fraction]] = {}
+    for at, row in enumerate(table.iter_rows(named=True)):
+        where = f"row {at + 1}: " if line is None else ""
+        try:
+            shares[row["query"]] = _shares({feature: row[name] for name, feature in given.items()})
+        except InputError as error:
+            raise InputError(
+                f"{where}{error.message}", path=path, line=None if line is None else line + at
+            ) from None
+    how = "given" if path is None else os.path.basename(path)  # noqa: PTH119
+    sizes = _populations(table, path, line) if POPULATION in table.columns else None
+    return Targets(shares, tuple(given.values()), how, sizes)
+
+
+def _of_mapping(targets: Mapping[Any, Any], shown: tuple[str, ...]) -> Targets:
+    for query, shares in targets.items():
+        if not isinstance(shares, Mapping):
+            raise InputError(f"the target of {show(query)} is {show(shares)}; expected {{feature: share}}")
+    names = list(dict.fromkeys(str(name) for shares in targets.values() for name in shares))
+    given = _matched(names, shown, None)
+    found = {}
+    for query, shares in targets.items():
+        try:
+            found[str(query)] = _shares({given[str(name)]: share for name, share in shares.items()})
+        except InputError as error:
+            raise InputError(f"query {show(query)}: {error.message}") from None
+    return Targets(found, tuple(given.values()), "given")
+
+
+def _matched(names: list[str], shown: tuple[str, ...], path: Path | None) -> dict[str, str]:
+    """The feature value that each column of targets is about; labels may be written in another case."""
+    if not names:
+        raise InputError(
+            "the targets have no column but the query; add one for each feature value", path=path
+        )
+    genders = dict(zip(names, normal_groups(names), strict=True)) if set(shown) <= {"female", "male"} else {}
+    by_case = {group.lower(): group for group in shown}
+    given = {name: by_case.get(name.lower(), genders.get(name) or name) for name in names}
+    if len(set(given.values())) < len(given):
+        raise InputError(f"two columns of targets are about the same group: {listing(names)}", path=path)
+    if len(shown) > 1 and not set(given.values()) & set(shown):
+        raise InputError(
+            f"the targets are about {listing(names)}, but the results show {listing(shown)}", path=path
+        )
+    return given
+
+
+def _shares(given: Mapping[str, Any]) -> dict[str, Fraction]:
+    """Shares as exact fractions, each between 0 and 1, together not above 1; an empty cell is no target."""
+    shares = {feature: _share(feature, value) for feature, value in given.items() if not _empty(value)}
+    rounding = Fraction(1, 200) * len(shares)  # shares may have been rounded to hundredths
+    if sum(shares.values()) > 1 + rounding:
+        raise InputError(f"the targets add up to {float(sum(shares.values())):g}; they must not exceed 1")
+    return shares
+
+
+def _empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _share(feature: str, value: Any) -> Fraction:
+    # A float means the decimal that it prints as: 0.15, not 0.1499999999999999944…
+    try:
+        if isinstance(value, str) and _ENDLESS.search(value.strip()):
+            raise ValueError
+        share = Fraction(value if isinstance(value, int | Fraction | Decimal) else str(value).strip())
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise InputError(f"the target of {feature} is {show(value)}; it must be a number") from None
+    if not 0 <= share <= 1:
+        raise InputError(f"the target of {feature} is {show(value)}; it must be between 0 and 1")
+    return share
+
+
+def _populations(table: pl.DataFrame, path: Path | None, line: int | None) -> dict[str, float]:
+    sizes = table[POPULATION].cast(pl.Float64, strict=False)
+    good = sizes.is_finite().fill_null(False) & (sizes >= 0).fill_null(False)
+    refuse_where(~good, "population is not a number", path, line)
+    return dict(zip(table["query"].to_list(), sizes.to_list(), strict=True))
+
+
+def refuse_where(bad: pl.Series, problem: str, path: Path | None, line: int | None) -> None:
+    if not bad.any():
+        return
+    at = int(bad.arg_true()[0])
+    if line is None:
+        raise InputError(f"row {at + 1}: {problem}", path=path)
+    raise InputError(problem, path=path, line=line + at)
+
+
+def is_path(x: Any) -> bool:
+    return isinstance(x, str | os.PathLike)

@@ -11,11 +11,11 @@ import polars as pl
 from ir_measures.measures import Measure
 
 import evenrank
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.absolute import Absolute, core
 from evenrank.measures.base import is_bias
 from evenrank.measures.effectiveness import measure_effectiveness
-from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.inputs import Given, Inputs
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Bootstrap, Measurement, Measurements, Options, check_subset

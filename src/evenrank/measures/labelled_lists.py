@@ -11,18 +11,24 @@ import polars as pl
 import evenrank
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import (
+    FULL,
     GROUP,
+    QUERY,
     UNKNOWN,
     DocumentGroups,
+    Targets,
+    full_targets,
     given_groups,
+    is_path,
     normal_groups,
     ordered_groups,
+    read_targets,
+    refuse_where,
 )
-from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.representation import Representation, biases
-from evenrank.measures.targets import FULL, QUERY, Targets, full_targets, is_path, read_targets, refuse_where
 from evenrank.process import refuse_after_fork
 
 RANK = ("rank", "position")

@@ -17,9 +17,8 @@ import numpy as np
 import polars as pl
 
 from evenrank.measures.base import Context, register
-from evenrank.measures.bounds import Alternatives, between, holds
 from evenrank.measures.groups import AgainstRest, Shares
-from evenrank.measures.lists import Ints
+from evenrank.measures.lists import Alternatives, Ints, between, holds
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition

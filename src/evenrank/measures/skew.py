@@ -16,9 +16,8 @@ from ir_measures.measures import ParamInfo
 from evenrank.arithmetic import dot, exp, log, log2
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, register
-from evenrank.measures.bounds import Alternatives, Row, between, holds, strict
 from evenrank.measures.groups import CUTOFF, GROUP, TARGET, GroupMeasure, Shares, one_group
-from evenrank.measures.lists import Floats, Ints
+from evenrank.measures.lists import Alternatives, Floats, Ints, Row, between, holds, strict
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import polars as pl
 
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
+from evenrank.measures.document_groups import group_targets, targets_fingerprint
 from evenrank.measures.explain import attribution_of
-from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.lists import Floats, RankedLists, in_top, ranked_lists
 from evenrank.measures.results import Measurement, Options, labels_of, left_out
-from evenrank.measures.targets import group_targets, targets_fingerprint
 
 if TYPE_CHECKING:
     from evenrank.measures.base import BiasMeasure

@@ -14,8 +14,8 @@ import polars as pl
 import evenrank
 from evenrank.data import tables
 from evenrank.data.columns import show
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
-from evenrank.measures.fingerprint import fingerprint
 from evenrank.process import refuse_after_fork
 from evenrank.psychology.comparing import Characteristic, bars, chosen, compare, sample, sizes
 from evenrank.psychology.scoring import ranked_or_judged, read_scores, scores_of

@@ -21,11 +21,10 @@ from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, direction, is_bias, meaning
-from evenrank.measures.document_groups import normal_groups, ordered_groups
+from evenrank.measures.document_groups import normal_groups, ordered_groups, read_targets
 from evenrank.measures.lists import RankedLists, single_list
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
-from evenrank.measures.targets import read_targets
 from evenrank.measures.views import Groups, Words
 from evenrank.mitigate.constrain.live import rerank
 from evenrank.server import wording

@@ -1,11 +1,11 @@
 """GSR: do lists speak the gendered language that their queries suggest?
 
 ===========  ==========================================================================
-measure.py   the measure `GSR`; view.py: how it sees the inputs
+measure.py   the measure `GSR`, and how it sees the inputs
 slope.py     its arithmetic, on plain arrays
 lists.py     ranked lists and the collection as GSR reads them
 study.py     what all runs of one call share, and lines through their queries
-results.py   `Reinforcement`: GSR of one run, its attribution, one run against another
-analysis.py  the most gendered queries, and the points that a report draws
+results.py   `Reinforcement`: GSR of one run, its attribution, one run against another;
+             the most gendered queries, and the points that a report draws
 ===========  ==========================================================================
 """

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from evenrank import stats
 from evenrank.arithmetic import dot
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
@@ -20,10 +21,12 @@ from evenrank.measures.gsr.lists import Valued
 from evenrank.measures.gsr.slope import Ints, Line
 from evenrank.measures.gsr.study import Fitted, Study
 from evenrank.measures.results import Change, Measurement, Options, labels_of, left_out
+from evenrank.text.tokens import tokens
 
 if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import StereotypeReinforcement
     from evenrank.measures.inputs import Inputs
+
 
 EQUAL = "all queries are equally gendered"
 
@@ -264,3 +267,68 @@ def compare_reinforcement(
     return stats.Comparison(
         line.slope, interval.low, interval.high, p, None, "", "permutation", len(common), line.slope
     )
+
+
+class GenderedQuery(NamedTuple):
+    """A query, how far it leans, and each of its words with its own leaning (None: it does not count)."""
+
+    query_id: str
+    text: str
+    g: float
+    words: tuple[tuple[str, float | None], ...]
+
+
+def most_gendered(
+    queries: Any, vectors: Any = None, *, count: int = 10, pairs: Any = None
+) -> tuple[list[GenderedQuery], list[GenderedQuery]]:
+    """The queries that lean most to the positive (female) side, and to the negative; the furthest first.
+
+    Figure 7 of the paper. Ties keep the order of the queries.
+    """
+    from evenrank.vectors.texts import gendered_texts
+
+    table, texts = tables.queries(queries), gendered_texts(vectors, pairs=pairs)
+    g = texts.of_texts(table["text"].to_list())
+    defined = np.flatnonzero(~np.isnan(g))
+    value = dict(zip(texts.vocabulary, texts.values.tolist(), strict=True))
+
+    def shown(row: int) -> GenderedQuery:
+        query_id, text = table.row(row)
+        words = tuple((word, value.get(word)) for word in tokens(text))
+        return GenderedQuery(query_id, text, float(g[row]), words)
+
+    order = defined[np.argsort(g[defined], kind="stable")]
+    positive = defined[np.argsort(-g[defined], kind="stable")]
+    return (
+        [shown(row) for row in positive[:count].tolist()],
+        [shown(row) for row in order[:count].tolist()],
+    )
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Queries as points, g(q) against g_q(L), with the line through them and the perfect engine's.
+
+    `points` has the columns query_id, x, y and contribution.
+    """
+
+    points: pl.DataFrame
+    line: Line | None
+    perfect: Line | None
+
+
+def scatter(measured: Reinforcement) -> Scatter:
+    """Where the queries of a run stand (Figures 8 and 9 of the paper)."""
+    fitted = measured.fitted
+    if fitted is None or fitted.line is None:
+        raise InputError(f"{measured.measure} of {measured.run} is undefined; there is no line to draw")
+    points = pl.DataFrame(
+        {
+            "query_id": measured.query_ids,
+            "x": fitted.x,
+            "y": fitted.y,
+            "contribution": fitted.contributions,
+        }
+    )
+    perfect = measured.baseline_lines.get("perfect")
+    return Scatter(points, fitted.line, None if perfect is None else perfect.line)

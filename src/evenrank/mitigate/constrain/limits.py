@@ -18,8 +18,7 @@ import numpy as np
 
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, limited
-from evenrank.measures.bounds import ROUNDING, Alternatives, Row, sides
-from evenrank.measures.lists import Floats, RankedLists
+from evenrank.measures.lists import ROUNDING, Alternatives, Floats, RankedLists, Row, sides
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.views import View
 

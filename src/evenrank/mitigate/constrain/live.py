@@ -11,10 +11,9 @@ import polars as pl
 
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import Context
-from evenrank.measures.document_groups import normal_groups, ordered_groups
+from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
 from evenrank.measures.lists import RankedLists, single_list
 from evenrank.measures.parse import Condition
-from evenrank.measures.targets import group_targets
 from evenrank.measures.views import Groups, View, Words
 from evenrank.mitigate.constrain.limits import apply_limits, parse_limits, reordered, rows_of
 from evenrank.mitigate.constrain.solving import gains, solve

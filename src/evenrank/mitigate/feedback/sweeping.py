@@ -19,10 +19,10 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import stats
 from evenrank.data import tables
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import listed_measures, measure
-from evenrank.measures.fingerprint import fingerprint
 from evenrank.measures.inputs import colour
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement

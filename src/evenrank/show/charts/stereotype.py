@@ -117,7 +117,7 @@ def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 
 def stereotype_figures(audit: Audit) -> list[Figure]:
-    from evenrank.measures.gsr.analysis import scatter
+    from evenrank.measures.gsr.results import scatter
 
     found: list[Figure] = []
     for m in audit.measured:
