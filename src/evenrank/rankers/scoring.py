@@ -88,10 +88,16 @@ def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
 
 
 @compiled
+def _beyond(model: Any, parameter: Any, count: Any) -> Any:
+    """The part of a score that depends on the count alone, computed."""
+    return _log(1.0 + count / parameter) if model == DIRICHLET else 1.0 + _log(float(count))
+
+
+@compiled
 def _tabulate(model: Any, parameter: Any, table: Any, row: Any) -> None:
-    """The part of a score that depends on the count alone."""
+    """The part of a score that depends on the count alone, for counts that are met again and again."""
     for count in range(1, TABLE):
-        table[row, count] = _log(1.0 + count / parameter) if model == DIRICHLET else 1.0 + _log(float(count))
+        table[row, count] = _beyond(model, parameter, count)
 
 
 @compiled
@@ -102,10 +108,9 @@ def _gain(asked: Any, term: Any, table: Any, row: Any, count: Any, document: Any
         length = np.int64(asked.norms[document])
         part = asked.worth[length, count] if count < TABLE else count / (count + asked.worth[length, 0])
         return max(weight * part, FOUND)
+    part = table[row, count] if count < TABLE else _beyond(asked.model, asked.parameters[term], count)
     if asked.model == DIRICHLET:
-        part = table[row, count] if count < TABLE else _log(1.0 + count / asked.parameters[term])
         return max(weight * (part + asked.norms[document]), FOUND)
-    part = table[row, count] if count < TABLE else 1.0 + _log(float(count))
     return max(weight * part * asked.norms[document], FOUND)
 
 
