@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenrank.text.unicode import APOSTROPHE, LETTER, MARK, PLANES, SEPARATOR, Unicode, packed
+from evenrank.text.tokens import APOSTROPHE, LETTER, MARK, PLANES, SEPARATOR, Unicode, packed
 
 APOSTROPHES = "'‘’ʼ＇"
 TARGET = Path(__file__).parent.parent / "src" / "evenrank" / "text" / "data" / "unicode.npz"

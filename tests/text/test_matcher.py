@@ -228,12 +228,12 @@ def test_of_two_phrases_with_the_same_first_word_the_longer_one_wins(turn: int) 
 
 _LITTLE = """
 import sys
-from evenrank.text import plain
+from evenrank.text.tokens import ENOUGH
 from evenrank.text.matcher import Matcher
 matcher = Matcher({"female": ["she"], "male": ["he"]})
 assert matcher.count(["She and he", None, "SHE é"]).counts.tolist() == [[1, 1], [0, 0], [1, 0]]
 assert "numba" not in sys.modules and "pandas" not in sys.modules
-many = ["she " * 1000] * (plain.ENOUGH // 4000 + 1)
+many = ["she " * 1000] * (ENOUGH // 4000 + 1)
 assert matcher.count(many).counts[-1].tolist() == [1000, 0]
 assert "numba" in sys.modules
 """

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
-from evenrank.text.tokens import check_tokenizer, tokens
-from evenrank.text.unicode import unicode_tables
+from evenrank.text.tokens import check_tokenizer, tokens, unicode_tables
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from evenrank.text.hashing import BASIS, PRIME, fnv1a
+from evenrank.text.codepoints import BASIS, PRIME, fnv1a
 
 BUCKETS = 1 << 18
 """Hashed features; some 80,000 occur in 3,000 queries, so few share a bucket by chance."""

@@ -23,9 +23,15 @@ from evenrank.errors import InputError
 from evenrank.text import layout
 from evenrank.text.layout import addresses, arrow_numbers, strings
 from evenrank.text.lexicon import Lexicon, lexicon
-from evenrank.text.plain import ENOUGH, SLOW, PlainMatcher
-from evenrank.text.tokens import Tokenizer, check_tokenizer, tokens
-from evenrank.text.unicode import unicode_tables
+from evenrank.text.tokens import (
+    ENOUGH,
+    SLOW,
+    PlainMatcher,
+    Tokenizer,
+    check_tokenizer,
+    tokens,
+    unicode_tables,
+)
 
 _STEM = 5  # prefixes of so many bytes are told by a hash of them, shorter ones by their letters
 

@@ -1,18 +1,75 @@
-"""What a token is: the two tokenizers, in plain Python.
+"""What a token is: the two tokenizers, in plain Python, and a matcher of the same kind.
 
 This module is the definition; :mod:`evenrank.text.matcher` does the same on bytes, hundreds of times
-faster, and is tested against it.
+faster, and is tested against it. A few texts are counted here, before its compiled kernel is loaded.
+
+Unicode as the tokenizers see it (what each character is, what it becomes in lower case) is shipped:
+``data/unicode.npz``, made by ``tools/unicode_tables.py``, so that a text has the same tokens under every
+version of Python.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal, get_args
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from evenrank.arithmetic import log_of
 from evenrank.errors import InputError
-from evenrank.text.unicode import APOSTROPHE, IDEOGRAPHS, LETTER, MARK, PLANES, SEPARATOR, unicode_tables
+
+SEPARATOR, LETTER, MARK, APOSTROPHE = 0, 1, 2, 3
+
+PLANES = 0x20000
+"""The planes that have case; above them only ideographs are letters."""
+IDEOGRAPHS = range(0x20000, 0x323B0)
+
+
+class Unicode(NamedTuple):
+    """Tables by code point, as far as code point 0x20000."""
+
+    version: str  # of the Unicode data
+    kind: np.ndarray  # uint8: SEPARATOR, LETTER (letters and digits), MARK, APOSTROPHE
+    fold: np.ndarray  # uint32: one-to-one case folding, É → é, ς → σ
+    lower: np.ndarray  # uint32: str.lower where it gives one character
+    pairs: np.ndarray  # int64, sorted: folded letter << 21 | combining mark …
+    composed: np.ndarray  # uint32: … and the letter they make together
+
+
+@lru_cache(maxsize=1)
+def unicode_tables() -> Unicode:
+    """The tables that are shipped."""
+    with resources.files("evenrank.text").joinpath("data/unicode.npz").open("rb") as file:
+        stored = dict(np.load(file, allow_pickle=False))
+    kind = np.repeat(stored["kinds"], stored["lengths"])
+    fold, lower = (_mapped(stored[f"{name}_from"], stored[f"{name}_to"]) for name in ("fold", "lower"))
+    return Unicode(str(stored["version"]), kind, fold, lower, stored["pairs"], stored["composed"])
+
+
+def packed(tables: Unicode) -> dict[str, Any]:
+    """The tables as they are stored: stretches of one kind, and only characters that become another."""
+    starts = np.flatnonzero(np.diff(tables.kind, prepend=255))
+    found = {
+        "version": np.array(tables.version),
+        "kinds": tables.kind[starts],
+        "lengths": np.diff(starts, append=PLANES),
+        "pairs": tables.pairs,
+        "composed": tables.composed,
+    }
+    for name, table in (("fold", tables.fold), ("lower", tables.lower)):
+        changed = np.flatnonzero(table != np.arange(PLANES)).astype(np.uint32)
+        found |= {f"{name}_from": changed, f"{name}_to": table[changed]}
+    return found
+
+
+def _mapped(characters: np.ndarray, becoming: np.ndarray) -> np.ndarray:
+    table = np.arange(PLANES, dtype=np.uint32)
+    table[characters] = becoming
+    return table
+
 
 Tokenizer = Literal["words", "whitespace"]
 
@@ -96,3 +153,83 @@ def _append_mark(token: list[int], mark: int) -> None:
         token[-1] = int(tables.composed[place])
     else:
         token.append(mark)
+
+
+ENOUGH = 1 << 20
+"""Bytes that are counted here; for more the kernel (half a second to load) is the quicker way."""
+SLOW = 16
+"""A byte beyond ASCII counts as many: its text is cut character by character."""
+
+
+class PlainMatcher:
+    """Finds entries token by token, as :class:`evenrank.text.matcher.Matcher` says, as the kernel does."""
+
+    def __init__(
+        self,
+        entries: Sequence[tuple[tuple[bytes, ...], bool]],
+        memberships: Sequence[Sequence[int]],
+        tokenizer: Tokenizer,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._memberships = memberships
+        self._words: dict[str, int] = {}
+        self._prefixes: dict[str, int] = {}
+        self._phrases: dict[str, list[tuple[list[str], bool, int]]] = {}
+        for number, (parts, is_open) in enumerate(entries):
+            first, *rest = (part.decode() for part in parts)
+            if rest:
+                self._phrases.setdefault(first, []).append((rest, is_open, number))
+            elif is_open:
+                self._prefixes[first] = number
+            else:
+                self._words[first] = number
+        for phrases in self._phrases.values():  # most tokens first, whole before open, long before short
+            phrases.sort(key=lambda phrase: (-len(phrase[0]), phrase[1], -len(phrase[0][-1].encode())))
+        self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
+
+    def count(
+        self, texts: Iterable[str | None], size: np.ndarray, counts: np.ndarray, logwords: np.ndarray
+    ) -> None:
+        """Fill size[n], counts[n, groups] and logwords[n, groups], as the kernel would."""
+        for row, text in enumerate(texts):
+            found = tokens(text or "", self._tokenizer)
+            size[row] = len(found)
+            for entry, times in self._entries(found).items():
+                logarithm = log_of(1.0 + times)
+                for group in self._memberships[entry]:
+                    counts[row, group] += times
+                    logwords[row, group] += logarithm
+
+    def _entries(self, found: list[str]) -> dict[int, int]:
+        """How often each entry is there, in the order in which they first occur."""
+        seen: dict[int, int] = {}
+        if not (self._prefixes or self._phrases):
+            words = self._words
+            for token in found:
+                if token in words:
+                    entry = words[token]
+                    seen[entry] = seen.get(entry, 0) + 1
+            return seen
+        place = 0
+        while place < len(found):
+            match, width = self._at(found, place)
+            if match is not None:
+                seen[match] = seen.get(match, 0) + 1
+            place += width
+        return seen
+
+    def _at(self, found: list[str], place: int) -> tuple[int | None, int]:
+        """The entry at a token, if any, and how many tokens it takes."""
+        token = found[place]
+        for rest, is_open, number in self._phrases.get(token, ()):
+            there = found[place + 1 : place + 1 + len(rest)]
+            if len(there) == len(rest) and there[:-1] == rest[:-1]:
+                last = there[-1]
+                if last.startswith(rest[-1]) if is_open else last == rest[-1]:
+                    return number, 1 + len(rest)
+        if token in self._words:
+            return self._words[token], 1
+        for length in self._lengths:
+            if length <= len(token) and (number := self._prefixes.get(token[:length], -1)) >= 0:
+                return number, 1
+        return None, 1

@@ -19,7 +19,7 @@ import numpy as np
 from evenrank.data import door
 from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.text.unicode import unicode_tables
+from evenrank.text.tokens import unicode_tables
 
 # The classes of characters that the rules speak of. IDEOGRAPH: a word of its own. SILENT: a soft hyphen and
 # the like, which neither part words nor belong to them.

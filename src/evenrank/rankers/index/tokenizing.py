@@ -24,8 +24,7 @@ from evenrank.rankers.index.analysis import (
     UNDERSCORE,
     characters,
 )
-from evenrank.text.codepoints import _composed, _decode, _encode, byte_at, compiled
-from evenrank.text.hashing import fnv1a
+from evenrank.text.codepoints import _composed, _decode, _encode, byte_at, compiled, fnv1a
 from evenrank.text.layout import addresses, strings
 
 FREE = -1
