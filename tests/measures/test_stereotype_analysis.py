@@ -26,7 +26,7 @@ from evenrank.reproduce.stereotype_tables import (
     spearman,
 )
 from evenrank.vectors import genderedness
-from evenrank.vectors.given_names import clear_names
+from evenrank.vectors.texts import clear_names
 
 LISTS = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1, max_size=6)
 

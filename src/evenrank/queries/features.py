@@ -14,8 +14,7 @@ import numpy.typing as npt
 from evenrank.queries import feature_kernel as kernel
 from evenrank.queries.words import census_names, gendered_words, place_words, plain_queries, term_groups
 from evenrank.vectors.gendered import genderedness
-from evenrank.vectors.given_names import COMMON_WORDS
-from evenrank.vectors.texts import stop_words
+from evenrank.vectors.texts import COMMON_WORDS, stop_words
 
 Array = npt.NDArray[Any]
 

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.vectors import Vectors, load
-from evenrank.vectors.given_names import COMMON_WORDS
-from evenrank.vectors.texts import stop_words
+from evenrank.vectors.texts import COMMON_WORDS, stop_words
 
 LISTS = ("rekabsaz2020", "fabris2020")
 """Published words that are female or male by meaning."""

@@ -24,8 +24,7 @@ from evenrank.measures.gsr.slope import Floats
 from evenrank.measures.lookup import find_rows
 from evenrank.text.lexicon import lexicon
 from evenrank.text.tally import tally
-from evenrank.vectors.given_names import given_names
-from evenrank.vectors.texts import gendered_texts
+from evenrank.vectors.texts import gendered_texts, given_names
 
 EDGES = (-0.1, -0.05, 0.0, 0.05, 0.1)
 LEXICON = "fabris2020"

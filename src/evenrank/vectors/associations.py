@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from evenrank.errors import InputError
 from evenrank.stats import permutation
-from evenrank.vectors.direction import Pairs
-from evenrank.vectors.gendered import Genderedness, genderedness
+from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
 from evenrank.vectors.words import STEREOTYPES, Stereotype
 
 DRAWS = 100_000

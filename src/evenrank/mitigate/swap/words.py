@@ -109,8 +109,7 @@ def names() -> Names:
     shorter list have no mirror image.
     """
     from evenrank.queries.words import CLEAR, census_names, clear_names, gendered_words
-    from evenrank.vectors.given_names import COMMON_WORDS
-    from evenrank.vectors.texts import stop_words
+    from evenrank.vectors.texts import COMMON_WORDS, stop_words
 
     census, sets = census_names(), word_sets()
     left_out = sets["places"] | sets["others"] | sets["verbs"] | gendered_words().keys() | stop_words()
@@ -145,7 +144,7 @@ def names() -> Names:
 def family_names() -> frozenset[str]:
     """Surnames that can stand behind a given name, and are no ordinary words."""
     from evenrank.queries.words import census_names
-    from evenrank.vectors.given_names import COMMON_WORDS
+    from evenrank.vectors.texts import COMMON_WORDS
 
     ordinary = word_sets()["ordinary_surnames"] | COMMON_WORDS
     return frozenset(n for n, facts in census_names().items() if facts.surname >= _RARE and n not in ordinary)
