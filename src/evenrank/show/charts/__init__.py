@@ -6,7 +6,7 @@ cutoff.py          bias by cut-off
 change.py          change from the baseline, query by query
 words.py           the words that make up a bias
 stereotype.py      queries' gender against their results', with the perfect engine's line
-tradeoff.py        bias against utility, with the Pareto front
+tradeoff.py        bias against utility, with the Pareto front; sweeps over feedback
 psychology.py      characteristics by the gender of the query
 representation.py  histogram of representation bias, and target against shown
 association.py     association of queries with their documents, female and male
