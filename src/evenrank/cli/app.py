@@ -16,14 +16,11 @@ from evenrank.cli import (
     disparity,
     measure,
     mitigate,
-    monitor,
+    neural,
     psychology,
     represent,
     reproduce,
-    rerank,
-    search,
     serve,
-    train,
     vectors,
 )
 
@@ -61,17 +58,17 @@ app.command("represent")(represent.represent_command)
 app.command("psychology")(psychology.psychology_command)
 app.command("disparity")(disparity.disparity_command)
 app.command("tally")(collection.tally_command)
-app.command("index")(search.index_command)
-app.command("search")(search.search_command)
-app.command("train")(train.train_command)
-app.command("rerank")(rerank.rerank_command)
+app.command("index")(collection.index_command)
+app.command("search")(collection.search_command)
+app.command("train")(neural.train_command)
+app.command("rerank")(neural.rerank_command)
 app.command("lexicons")(collection.lexicons_command)
 app.command("classify")(classify.classify_command)
 app.command("classify-train")(classify.classify_train_command)
 app.command("pool")(annotate.pool_command)
 app.command("vote")(annotate.vote_command)
 app.command("serve")(serve.serve_command)
-app.command("monitor")(monitor.monitor_command)
+app.command("monitor")(serve.monitor_command)
 app.add_typer(mitigate.app, name="mitigate")
 app.add_typer(vectors.app, name="vectors")
 app.add_typer(reproduce.app, name="reproduce")

@@ -1,14 +1,21 @@
-"""`evenrank tally` and `evenrank lexicons`: colouring a collection, and with which words."""
+"""What is done with a collection: colouring it (and with which words), indexing it, searching it.
+
+`evenrank tally`, `evenrank lexicons`, `evenrank index` and `evenrank search`.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenrank.cli.common import Tokenizer, deliver, note, progress_bar, split_names
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Form(StrEnum):
@@ -95,3 +102,132 @@ def lexicons_command(
     for group, entries in only.groups.items():
         console.print(Text.assemble("\n", (group, "bold"), f" ({len(entries)})"))
         console.print(" ".join(entry.replace(" ", "_") for entry in entries))
+
+
+def index_command(
+    docs: Annotated[str, typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="IDX", help="The index, a folder.")],
+    stemmer: Annotated[
+        str, typer.Option(help="porter, another that PyStemmer knows (german, …), or none.")
+    ] = "porter",
+    stop_words: Annotated[
+        str, typer.Option(help="lucene (33 English words), a file with one on each line, or none.")
+    ] = "lucene",
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Do not keep the text: smaller, but for lexical rankers only.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an index that is there, once the new one is whole.")
+    ] = False,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up the text, joined with a space.")
+    ] = "title,text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
+    ] = None,
+) -> None:
+    """Build an index of a collection, to be searched with `evenrank search`.
+
+    The collection is streamed. The index is there when it is whole: a run that was killed leaves nothing that
+    opens, and the next one starts over.
+    """
+    from evenrank.data.tables import docs as open_docs
+    from evenrank.rankers.index.building import index
+
+    source = open_docs(docs, fields=split_names(fields), id_field=id_field)
+    with progress_bar("indexing", unit="bytes") as progress:
+        made = index(
+            source,
+            output,
+            stemmer=_unless_none(stemmer),
+            stop_words=_unless_none(stop_words),
+            text=not no_text,
+            overwrite=force,
+            progress=progress,
+        )
+    note(f"{made.documents:,} documents, {made.terms:,} terms: {output}")
+
+
+def search_command(
+    queries: Annotated[str, typer.Option(metavar="Q", help="The queries: TSV, JSONL, TREC topics, irds:ID.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="The run, in TREC format.")],
+    index: Annotated[Path | None, typer.Option(metavar="IDX", help="An index of `evenrank index`.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="URL", help="A live engine, such as sqlite:///docs.db?table=docs.")
+    ] = None,
+    ranker: Annotated[
+        str, typer.Option(metavar="NAME", help="bm25, qld, tfidf, bm25+rm3, w2v_add, dense, …")
+    ] = "bm25",
+    depth: Annotated[int, typer.Option(min=1, help="Documents per query at most.")] = 1000,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the ranker: k1=0.6; repeatable."),
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(metavar="QR", help="Judgments, for the rankers perfect and random.")
+    ] = None,
+    lexicon: Annotated[
+        str | None, typer.Option(metavar="L", help="Words of each group, for bias-aware feedback.")
+    ] = None,
+    vectors: Annotated[
+        str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add, w2v_si.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="The name in the run.", show_default="NAME")] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Compare every byte of the index with what was written; up to 1 GB it always is."
+        ),
+    ] = False,
+) -> None:
+    """Rank the documents of an index, or of a live engine, for each query.
+
+    Example: evenrank search --index IDX --queries queries.tsv --ranker bm25 --set k1=0.6 -o bm25.run
+    """
+    from evenrank.data import tables
+    from evenrank.rankers.catalogue import parse_settings, ranker_for, settings
+    from evenrank.rankers.index import Index
+
+    if index is not None and engine is not None:
+        raise InputError("--index and --engine are both given; choose one")
+    name = engine or ranker
+    chosen: dict[str, Any] = parse_settings(name, given or [])
+    for key, value in (("qrels", qrels), ("lexicon", lexicon), ("vectors", vectors)):
+        if value is None:
+            continue
+        if key not in settings(name):
+            # the URL of an engine may hold a password
+            raise InputError(f"--{key}: {'a live engine' if engine else name} does not use it")
+        if key in chosen:
+            raise InputError(f"{key} is given twice, by --{key} and --set")
+        chosen[key] = value
+    if verify and index is None:
+        raise InputError("--verify compares an index with what was written; give --index")
+    asked = tables.queries(queries)
+    searched = Index.open(index, verify=True) if index is not None and verify else engine or index
+    made = ranker_for(searched, ranker, **chosen)
+    encodes = ranker.startswith(("dense", "w2v"))  # the documents first, where that is not yet done
+    with progress_bar("searching", unit="documents, then queries" if encodes else "queries") as progress:
+        run = made.rank(asked, depth=depth, progress=progress)
+    if run.is_empty():
+        raise InputError(
+            "nothing was found for any query; are they in the language of the documents?", path=queries
+        )
+    tables.write_run(run, output, name=tag or made.name)
+    for remark in getattr(made, "notes", ()):  # of a live engine: failed queries, results shown twice
+        note(remark)
+    _tell(run, asked, output)
+
+
+def _tell(run: pl.DataFrame, asked: pl.DataFrame, output: Path) -> None:
+    """What was found, and for which queries nothing was."""
+    answered = set(run["query_id"].unique().to_list())
+    without = [each for each in asked["query_id"].to_list() if each not in answered]
+    if without:
+        shown = ", ".join(without[:5]) + (", …" if len(without) > 5 else "")
+        note(f"nothing was found for {len(without):,} of {len(asked):,} queries: {shown}")
+    note(f"{len(run):,} documents for {len(answered):,} queries: {output}")
+
+
+def _unless_none(text: str) -> str | None:
+    return None if text.lower() == "none" else text

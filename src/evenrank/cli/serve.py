@@ -1,19 +1,27 @@
-"""`evenrank serve`: the web page and the JSON interface."""
+"""`evenrank serve`: the web page and the JSON interface; `evenrank monitor`: an engine, watched.
+
+A monitor asks an engine the same queries again and again, keeps the values, and raises an alarm.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenrank.cli.common import note, progress_bar
+from evenrank.cli.common import Format, deliver, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
+    from evenrank.server.monitor import Observation, Store, Watch
+
 
 _EXAMPLES = 12
 
@@ -94,3 +102,188 @@ def _examples(queries: str | None) -> list[str]:
     texts = tables.queries(queries)["text"].to_list()
     step = max(1, len(texts) // _EXAMPLES)
     return texts[::step][:_EXAMPLES]
+
+
+def monitor_command(
+    db: Annotated[Path, typer.Option(metavar="FILE", help="Where observations are kept: SQLite.")],
+    queries: Annotated[str | None, typer.Option(metavar="Q", help="The queries to ask.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="URL", help="A live engine, such as sqlite:///docs.db?table=docs.")
+    ] = None,
+    index: Annotated[Path | None, typer.Option(metavar="IDX", help="An index of `evenrank index`.")] = None,
+    ranker: Annotated[str, typer.Option(metavar="NAME", help="How the index is searched.")] = "bm25",
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the engine or ranker; repeatable."),
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M", help="Repeatable.", show_default="ARaB@10, RaB@10, NFaiRR@10"),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help="Raise an alarm if it holds: 'abs(ARaB@10)>0.1'; repeatable."),
+    ] = None,
+    qrels: Annotated[str | None, typer.Option(metavar="QR", help="Judgments, for effectiveness.")] = None,
+    genders: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|predict", help="Gender of each query; bias is then that of neutral ones."),
+    ] = None,
+    lexicon: Annotated[str, typer.Option(metavar="L", help="Words of each group.")] = "rekabsaz2020",
+    depth: Annotated[int, typer.Option(min=1, help="Results per query.")] = 10,
+    once: Annotated[
+        bool, typer.Option("--once", help="Observe once; exit with 1 if a bound is exceeded.")
+    ] = False,
+    every: Annotated[
+        str | None, typer.Option(metavar="PERIOD", help="Observe again and again: 15m, 6h, 1d.")
+    ] = None,
+    history: Annotated[bool, typer.Option("--history", help="Print what was observed so far.")] = False,
+    page: Annotated[
+        Path | None, typer.Option(metavar="HTML", help="Write the trend there after each observation.")
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How to print the history.")] = Format.table,
+) -> int:
+    """Watch the bias of a live engine, or of an index, over time.
+
+    With --once for cron and CI: exit code 1 if a bound is exceeded, 2 if nothing could be measured. With
+    --every it stays and writes its alarms to stderr. Each observation is stored whole or not at all.
+
+        evenrank monitor --engine 'sqlite:///shop.db?table=docs' --queries queries.tsv --db shop-bias.db \\
+            --once --fail-if 'abs(ARaB@10)>0.2' --page trend.html
+    """
+    from evenrank.server.monitor import Store, seconds
+
+    observing = once or every is not None
+    if not observing and not history and page is None:
+        raise InputError("say when to observe: --once or --every 1d; or look back with --history")
+    if once and every is not None:
+        raise InputError("--once and --every are both given; choose one")
+    period = None if every is None else seconds(every)
+    if not observing:
+        with Store(db, create=False) as store:
+            _look_back(store, page, fail_if or [], form if history else None)
+        return 0
+    watch = _watch(queries, engine, index, ranker, given, measure, fail_if, qrels, genders, lexicon, depth)
+    known = False
+    if db.exists():
+        with Store(db) as store:
+            known = store.knows(watch.source)
+    elif not db.parent.is_dir():
+        raise InputError("there is no such folder", path=db.parent)
+    due = time.monotonic()
+    seen = _seen(watch, known)
+    with Store(db) as store:
+        code = _keep(watch, seen, store, page)
+        while period is not None:
+            due += period * max(1, math.ceil((time.monotonic() - due) / period))  # what was missed is missed
+            time.sleep(due - time.monotonic())
+            _keep(watch, _seen(watch, True), store, page)
+        if history:
+            _look_back(store, None, [], form)
+    return code
+
+
+def _watch(
+    queries: str | None,
+    engine: str | None,
+    index: Path | None,
+    ranker: str,
+    given: list[str] | None,
+    measure: list[str] | None,
+    fail_if: list[str] | None,
+    qrels: str | None,
+    genders: str | None,
+    lexicon: str,
+    depth: int,
+) -> Watch:
+    from evenrank.cli.classify import genders_or_predicted
+    from evenrank.rankers.catalogue import parse_settings
+    from evenrank.server.monitor import Watch
+
+    if queries is None:
+        raise InputError("name the queries to ask: --queries Q")
+    if (engine is None) == (index is None):
+        raise InputError("name what to ask: either --engine URL or --index IDX")
+    watch = Watch.of(
+        engine or index,
+        queries,
+        measure or (),
+        fail_if or (),
+        ranker=ranker,
+        settings=parse_settings(engine or ranker, given or []),
+        depth=depth,
+        lexicon=lexicon,
+        qrels=qrels,
+        genders=genders_or_predicted(genders, queries),
+    )
+    watch.opened()
+    return watch
+
+
+def _seen(watch: Watch, known: bool) -> Observation:
+    from evenrank.server.monitor import observe
+
+    with progress_bar("asking", unit="queries") as progress:
+        return observe(watch, progress=progress, known=known)
+
+
+def _keep(watch: Watch, seen: Observation, store: Store, page: Path | None) -> int:
+    """One observation, kept and told. 1: a bound is exceeded; 2: nothing could be measured."""
+    from evenrank.server.monitor import alerts
+
+    store.add(seen)
+    note(_line(seen))
+    found = alerts(watch, seen)
+    for alarm in found:
+        note(f"alert: {alarm}")
+    if page is not None:
+        _write_page(store, page, watch.conditions)
+    return 2 if seen.problem is not None else int(bool(found))
+
+
+def _line(seen: Observation) -> str:
+    values = ", ".join(f"{v.measure} {_cell(v.value)}" for v in seen.values) or "no values"
+    return f"{seen.time}: {values} ({seen.answered:,} of {seen.queries:,} queries answered)"
+
+
+def _write_page(store: Store, page: Path, conditions: Any) -> None:
+    from evenrank.server.trend import trend_page
+
+    deliver(trend_page(store.history(), conditions), page)
+
+
+def _look_back(store: Store, page: Path | None, fail_if: list[str], form: Format | None) -> None:
+    from evenrank.measures.parse import parse_condition
+
+    if page is not None:
+        _write_page(store, page, [parse_condition(one) for one in fail_if])
+    if form is None:
+        return
+    seen = store.history()
+    if form is Format.json:
+        content = {"observations": [one.to_dict() for one in seen]}
+        deliver(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False), None)
+        return
+    names = list(dict.fromkeys(value.measure for one in seen for value in one.values))
+    headings = ["time", "source", "queries", "answered", *names]
+    rows = []
+    for one in seen:
+        values = {value.measure: value.value for value in one.values}
+        source = one.source if one.problem is None else f"{one.source}: {one.problem}"
+        rows.append(
+            [one.time, source, str(one.queries), str(one.answered), *(_cell(values.get(n)) for n in names)]
+        )
+    if form is Format.csv:
+        import polars as pl
+
+        deliver(pl.DataFrame(rows, schema=dict.fromkeys(headings, pl.String), orient="row").write_csv(), None)
+        return
+    from evenrank.cli.grids import render_grid
+
+    deliver(render_grid(form, headings, rows, left=2), None)
+
+
+def _cell(value: float | None) -> str:
+    from evenrank.show.numbers import number
+
+    return number(value, "+.4f")

@@ -1,7 +1,8 @@
-"""`evenrank train`: a ranker that learns from judgments."""
+"""`evenrank train` and `evenrank rerank`: a ranker that learns from judgments, and runs in its order."""
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -143,4 +144,122 @@ def _parsed(kind: str, given: list[str]) -> dict[str, Any]:
         if key in found:
             raise InputError(f"setting {key} is given twice")
         found[key] = typed(value, types[key], key) if key in types else value
+    return found
+
+
+def rerank_command(
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL|NAME",
+            help="A folder of `evenrank train`; hybrid, bi-encoder[:CHECKPOINT], cross-encoder:CHECKPOINT, "
+            "llm[:CHECKPOINT].",
+        ),
+    ],
+    run: Annotated[str, typer.Option(metavar="R", help="The run whose documents are re-ranked.")],
+    docs: Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")],
+    queries: Annotated[str, typer.Option(metavar="Q", help="The queries' texts.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="The run, in TREC format.")],
+    depth: Annotated[int, typer.Option(min=1, help="Documents of each query that are scored.")] = 100,
+    hybrid: Annotated[
+        bool, typer.Option("--hybrid", help="Add the first stage, weighted as on the model's dev queries.")
+    ] = False,
+    keep_rest: Annotated[
+        bool, typer.Option("--keep-rest", help="Keep documents below DEPTH, under those that were scored.")
+    ] = False,
+    allow_training_queries: Annotated[
+        bool,
+        typer.Option("--allow-training-queries", help="Re-rank also for queries the model was trained on."),
+    ] = False,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="For llm: an OpenAI-compatible server, such as http://localhost:8000/v1."
+        ),
+    ] = None,
+    llm: Annotated[
+        str | None, typer.Option("--llm", metavar="NAME", help="For --endpoint: the name of its model.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="env:VARIABLE", help="For --endpoint: where its key is.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="For --endpoint: ask without a question, whatever it may cost.")
+    ] = False,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting, for models by name: weight=0.1."),
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="The name in the run.", show_default="the model's")] = None,
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up the text, joined with a space.")
+    ] = "title,text",
+) -> None:
+    """Order the documents of a run anew.
+
+    A model refuses queries that it was trained on: what it finds for them says nothing about others.
+
+    Example: evenrank rerank --model knrm --run bm25.run --docs docs.tsv --queries queries.tsv -o knrm.run
+    """
+    from evenrank.data import tables
+    from evenrank.rankers.neural.reranking import make_reranker, rerank
+
+    settings = _settings(given or [])
+    for name, value in (("endpoint", endpoint), ("llm", llm), ("key", key)):
+        if value is not None:
+            if not model.startswith("llm"):
+                raise InputError(f"--{name} is for --model llm")
+            settings[name] = value
+    asked = tables.queries(queries)
+    made = make_reranker(model, hybrid=hybrid, queries=None if allow_training_queries else asked, **settings)
+    table = tables.run(run)
+    opened = tables.docs(docs, fields=split_names(fields))
+    estimate = getattr(made, "estimate", None)
+    if estimate is not None:
+        from evenrank.rankers.neural.candidates import candidates
+
+        note(estimate(candidates(table, opened, asked, depth=depth)))
+        _agreed(yes)
+    with progress_bar("re-ranking", unit="documents") as progress:
+        found = rerank(
+            made,
+            table,
+            opened,
+            asked,
+            depth=depth,
+            keep_rest=keep_rest,
+            progress=progress,
+        )
+    tables.write_run(found, output, name=tag or made.name)
+    for remark in getattr(made, "notes", ()):
+        note(remark)
+    note(f"{len(found):,} documents for {found['query_id'].n_unique():,} queries: {output}")
+
+
+def _agreed(yes: bool) -> None:
+    """Go on only if that is wanted: a request to a server may cost money."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError("nothing was asked; add --yes to send these requests")
+    if not typer.confirm("go on?", err=True):
+        raise InputError("nothing was asked")
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    """Settings out of texts ``key=value``: whole numbers, numbers, or texts."""
+    found: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key:
+            raise InputError(f"setting {text!r}: write it as KEY=VALUE")
+        if key in found:
+            raise InputError(f"setting {key} is given twice")
+        found[key] = value
+        for kind in (int, float):
+            try:
+                found[key] = kind(value)
+                break
+            except ValueError:
+                continue
     return found
