@@ -54,12 +54,14 @@ def units() -> Iterator[Unit]:
     yield from (Unit("squad", "head", seed) for seed in range(5))
     for seed in range(3):
         for kind in INTERACTION:
+            if seed == 0 and kind == "convknrm":  # the slowest; what needs no training of it comes first
+                yield from (Unit("genderbias-qa", name) for name in GENDERBIAS if name not in _LATER)
             for vectors in ("glove", "random"):
                 for stage in ("with", "alone"):
                     yield Unit("squad", f"{kind}, {vectors}, {stage}", seed)
         if seed == 0:
-            yield from (Unit("genderbias-qa", name) for name in GENDERBIAS)
             yield Unit("squad", "cross-encoder", 0)
+            yield from (Unit("genderbias-qa", name) for name in _LATER)
             yield Unit("wiki", "bm25")
             yield Unit("wiki", "pacrr, glove, with", 0)
             yield Unit("wiki", "drmm, glove, with", 0)
@@ -89,6 +91,9 @@ GENDERBIAS = (
 )
 
 
+_LATER = ("convknrm, glove, alone", "convknrm, random, alone", "cross-encoder", "language model")
+
+
 def home() -> Path:
     """Where models, runs and values are kept."""
     return root() / "evidence" / "neural"
@@ -106,7 +111,7 @@ def data() -> Path:
 
 def run_unit(unit: Unit) -> dict[str, Any]:
     """Train what is to be trained, rank, measure; what was done before is not done again."""
-    path = home() / "units" / f"{unit.name.replace('/', '--')}.json"
+    path = _unit_path(unit)
     if path.exists():
         return dict(json.loads(path.read_text()))
     started = time.process_time()
@@ -120,6 +125,10 @@ def run_unit(unit: Unit) -> dict[str, Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content))
     return content
+
+
+def _unit_path(unit: Unit) -> Path:
+    return home() / "units" / f"{unit.name.replace('/', '--')}.json"
 
 
 def _run_path(unit: Unit) -> Path:
@@ -242,7 +251,7 @@ def _tally(name: str) -> Any:
 
 
 def measures() -> list[str]:
-    """What is measured, besides effectiveness, as the issue of each paper has it."""
+    """What is measured: effectiveness, then what the papers measure."""
     found = ["RR@10", "nDCG@10", "R@100"]
     for kind in ("RaB", "ARaB"):
         for magnitude in ("tf", "boolean"):
@@ -278,7 +287,7 @@ def mirrored(system: str) -> dict[str, Any]:
     They are ranked as they are, and with all genders swapped. Half the sum of the two ARaB@4 is what the
     ranker prefers, half the difference what the texts bring.
     """
-    from evenrank.stats.intervals import mean_interval
+    from evenrank.stats import mean_interval
 
     loaded = er.load(data() / "genderbias-qa")
     values: dict[str, dict[str, float]] = {}
@@ -324,6 +333,318 @@ def _own_passages(system: str, docs: Any, loaded: Any) -> pl.DataFrame:
     return er.rerank(model, first, docs, loaded.queries, depth=4, **settings)
 
 
+# Tables
+
+
+def collected() -> dict[str, Any]:
+    """What has been run, system by system, with intervals over queries and paired tests against BM25."""
+    from evenrank.stats import mean_interval, paired
+
+    results: dict[str, Any] = {}
+    for name in ("squad", "wiki"):
+        systems: dict[str, list[tuple[Unit, dict[str, Any]]]] = {}
+        missing: list[str] = []
+        for unit in units():
+            if unit.collection != name:
+                continue
+            path = _unit_path(unit)
+            if path.exists():
+                systems.setdefault(unit.system, []).append((unit, json.loads(path.read_text())))
+            else:
+                missing.append(unit.name)
+        found: dict[str, Any] = {}
+        for system, parts in systems.items():
+            per_query = {measure: _over_seeds(parts, measure) for measure in measures() if measure != "GSR"}
+            per_query["mean |ARaB@10|"] = {
+                query: abs(value) for query, value in per_query["ARaB(magnitude='tf')@10"].items()
+            }
+            row: dict[str, Any] = {
+                "seeds": [unit.seed for unit, _ in parts if unit.seed is not None],
+                "training CPU seconds": [
+                    content["training CPU seconds"]
+                    for _, content in parts
+                    if "training CPU seconds" in content
+                ],
+                "queries": len(per_query["RR@10"]),
+                "measures": {},
+            }
+            for measure, values in per_query.items():
+                interval = mean_interval(list(values.values()), method="t")
+                row["measures"][measure] = {
+                    "value": interval.value, "low": interval.low, "high": interval.high,
+                }  # fmt: skip
+            gsr = [content["measures"]["GSR"] for _, content in parts]
+            row["measures"]["GSR"] = {
+                "value": float(np.mean([each["value"] for each in gsr])),
+                "low": gsr[0]["low"] if len(gsr) == 1 else None,
+                "high": gsr[0]["high"] if len(gsr) == 1 else None,
+            }
+            row["per query"] = per_query
+            found[system] = row
+        for system, row in found.items():
+            for other in ("bm25", "hybrid"):
+                if other not in found or other == system:
+                    continue
+                row[f"against {other}"] = {}
+                for measure, values in row["per query"].items():
+                    theirs = found[other]["per query"][measure]
+                    both = sorted(values.keys() & theirs.keys())
+                    test = paired([values[q] for q in both], [theirs[q] for q in both])
+                    row[f"against {other}"][measure] = {
+                        "difference": test.difference, "low": test.low, "high": test.high, "p": test.p,
+                    }  # fmt: skip
+        results[name] = {"systems": found, "not run": missing, "claims": _claims(found)}
+        for row in found.values():
+            del row["per query"]
+    preference = {
+        system: json.loads(path.read_text())
+        for system in GENDERBIAS
+        if (path := _unit_path(Unit("genderbias-qa", system))).exists()
+    }
+    left = [system for system in GENDERBIAS if system not in preference]
+    results["genderbias-qa"] = {"systems": preference, "not run": left}
+    return results
+
+
+def _over_seeds(parts: list[tuple[Unit, dict[str, Any]]], measure: str) -> dict[str, float]:
+    """Each query's value, averaged over seeds."""
+    values = [content["measures"][measure]["per query"] for _, content in parts]
+    return {query: float(np.mean([each[query] for each in values])) for query in values[0]}
+
+
+def _cells() -> list[str]:
+    """The 16 cells that the paper has for each system."""
+    return [measure for measure in measures() if "aB(" in measure]
+
+
+def _claims(found: dict[str, Any]) -> dict[str, Any]:
+    """The two questions of the paper: do neural rankers lean more than BM25, do transferred vectors?"""
+    from evenrank.stats import paired
+
+    def counted(pairs: list[tuple[str, str]]) -> dict[str, Any] | None:
+        if not pairs:
+            return None
+        above, differences = 0, []
+        for mine, theirs in pairs:
+            for cell in _cells():
+                a, b = found[mine]["per query"][cell], found[theirs]["per query"][cell]
+                both = a.keys() & b.keys()
+                above += sum(a[q] for q in both) > sum(b[q] for q in both)
+        common = set.intersection(
+            *(set(found[name]["per query"]["RR@10"]) for pair in pairs for name in pair)
+        )
+        for query in sorted(common):
+            gaps = [
+                found[mine]["per query"][cell].get(query, 0.0)
+                - found[theirs]["per query"][cell].get(query, 0.0)
+                for mine, theirs in pairs
+                for cell in _cells()
+            ]
+            differences.append(float(np.mean(gaps)))
+        test = paired(differences, [0.0] * len(differences))
+        return {
+            "comparisons": [list(pair) for pair in pairs],
+            "cells": len(pairs) * len(_cells()),
+            "more male": above,
+            "mean difference": test.difference,
+            "low": test.low,
+            "high": test.high,
+            "p": test.p,
+        }
+
+    if "bm25" not in found:
+        return {}
+    neural = [name for name in found if name not in ("bm25", "hybrid") and ", random" not in name]
+    neural = [name for name in neural if not name.endswith(", with")]
+    transfer = [
+        (name, name.replace("glove", "random"))
+        for name in found
+        if ", glove" in name and name.replace("glove", "random") in found
+    ]
+    return {
+        "neural against bm25": counted([(name, "bm25") for name in neural]),
+        "given vectors against random ones": counted(transfer),
+    }
+
+
+_DOCS = Path(__file__).parents[1] / "docs"
+_PAGE = _DOCS / "neural-rankers.md"
+_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
+
+
+def write_tables() -> None:
+    """The JSON, and the tables in the page, from what has been run."""
+    found = collected()
+    content = {
+        "command": "python -m benchmarks.neural_evidence",
+        "evenrank": er.__version__,
+        "results": found,
+    }
+    path = _DOCS / "evidence" / "neural-rankers.json"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    if found["genderbias-qa"]["systems"]:
+        draw(found["genderbias-qa"]["systems"])
+    before, _, rest = _PAGE.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    _PAGE.write_text(f"{before}{_BEGIN}\n{page(found)}{_END}{after}")
+
+
+def draw(systems: dict[str, Any]) -> None:
+    """The preference of each ranker with its interval, as a picture."""
+    import altair as alt
+
+    rows = [{"ranker": name, **found["preference"]} for name, found in systems.items()]
+    order = [row["ranker"] for row in sorted(rows, key=lambda row: -float(row["value"]))]
+    base = alt.Chart(pl.DataFrame(rows)).encode(alt.Y("ranker:N", sort=order, title=None))
+    scale = alt.X("low:Q", title="preference, ARaB@4: below 0 female first, above 0 male first")
+    bars = base.mark_rule(strokeWidth=2, color="#555").encode(scale, alt.X2("high:Q"))
+    points = base.mark_point(filled=True, size=70, color="#1b6ca8").encode(alt.X("value:Q"))
+    zero = alt.Chart(pl.DataFrame({"x": [0.0]})).mark_rule(strokeDash=[4, 4], color="#999").encode(x="x:Q")
+    (zero + bars + points).properties(width=420).save(
+        str(_DOCS / "images" / "genderbias-preference.png"), scale_factor=2
+    )
+
+
+def page(found: dict[str, Any]) -> str:
+    """All tables, as Markdown."""
+    parts = []
+    titles = {
+        "squad": "SQuAD: questions and Wikipedia sentences",
+        "wiki": "wiki: what people typed into Google",
+    }
+    for name, title in titles.items():
+        systems = found[name]["systems"]
+        parts += [f"### {title}", ""]
+        if systems:
+            parts += _effectiveness(systems) + _leaning(systems) + _answers(found[name]["claims"])
+        parts += _not_run(found[name]["not run"])
+    parts += ["### Which gender comes first: genderbias-qa", ""]
+    parts += _preferences(found["genderbias-qa"]["systems"]) + _not_run(found["genderbias-qa"]["not run"])
+    return "\n".join(parts) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _effectiveness(systems: dict[str, Any]) -> list[str]:
+    lines = [
+        _row(
+            [
+                "ranker",
+                "seeds",
+                "RR@10",
+                "95 %",
+                "against BM25",
+                "p",
+                "against hybrid",
+                "nDCG@10",
+                "R@100",
+                "training",
+            ]
+        ),
+        "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for system, row in systems.items():
+        rr = row["measures"]["RR@10"]
+        cells = [
+            system,
+            str(len(row["seeds"]) or "–"),
+            f"{rr['value']:.3f}",
+            f"{rr['low']:.3f} to {rr['high']:.3f}",
+        ]
+        for other in ("bm25", "hybrid"):
+            test = row.get(f"against {other}", {}).get("RR@10")
+            cells.append("" if test is None else f"{test['difference']:+.3f}")
+            if other == "bm25":
+                cells.append("" if test is None else _p(test["p"]))
+        seconds = row["training CPU seconds"]
+        cells += [f"{row['measures'][m]['value']:.3f}" for m in ("nDCG@10", "R@100")]
+        cells.append(f"{np.mean(seconds) / 60:.1f} min" if seconds else "")
+        lines.append(_row(cells))
+    some = next(iter(systems.values()))["queries"]
+    return [f"Effectiveness, {some:,} test queries; training in CPU-minutes.", "", *lines, ""]
+
+
+def _leaning(systems: dict[str, Any]) -> list[str]:
+    shown = ["ARaB(magnitude='tf')@10", "ARaB(magnitude='boolean')@10", "RaB(magnitude='tf')@10"]
+    names = [
+        "ranker",
+        "ARaB@10 tf",
+        "95 %",
+        "ARaB@10 boolean",
+        "RaB@10 tf",
+        "mean \\|ARaB@10\\|",
+        "NFaiRR@10",
+        "GSR",
+    ]
+    lines = [_row(names), "|---|--:|---|--:|--:|--:|--:|--:|"]
+    for system, row in systems.items():
+        values = row["measures"]
+        first = values[shown[0]]
+        mark = _mark(row.get("against bm25", {}).get(shown[0]))
+        cells = [system, f"{first['value']:+.3f}{mark}", f"{first['low']:+.3f} to {first['high']:+.3f}"]
+        for measure in shown[1:]:
+            mark = _mark(row.get("against bm25", {}).get(measure))
+            cells.append(f"{values[measure]['value']:+.3f}{mark}")
+        cells += [f"{values[m]['value']:.3f}" for m in ("mean |ARaB@10|", "NFaiRR@10", "GSR")]
+        lines.append(_row(cells))
+    note = (
+        "How the lists lean: above 0 toward male words. * differs from BM25, p < .01 (paired t-test, not "
+        "corrected for many tests)."
+    )
+    return [note, "", *lines, ""]
+
+
+def _answers(claims: dict[str, Any]) -> list[str]:
+    lines = []
+    words = {
+        "neural against bm25": "Neural rankers (alone, given vectors) against BM25",
+        "given vectors against random ones": "Given vectors against random ones",
+    }
+    for key, said in words.items():
+        claim = claims.get(key)
+        if claim is None:
+            continue
+        lines.append(
+            f"- {said}: more male in {claim['more male']} of {claim['cells']} cells "
+            f"({len(claim['comparisons'])} comparisons × 16 measures). Mean difference over all cells "
+            f"{claim['mean difference']:+.4f} ({claim['low']:+.4f} to {claim['high']:+.4f}), "
+            f"p {_p(claim['p'])}."
+        )
+    return [*lines, ""] if lines else []
+
+
+def _preferences(systems: dict[str, Any]) -> list[str]:
+    if not systems:
+        return []
+    lines = [
+        _row(["ranker", "preference", "95 %", "raw ARaB@4", "raw, swapped", "content"]),
+        "|---|--:|---|--:|--:|--:|",
+    ]
+    for system, found in systems.items():
+        liked = found["preference"]
+        cells = [system, f"**{liked['value']:+.2f}**", f"{liked['low']:+.2f} to {liked['high']:+.2f}"]
+        cells += [f"{found[key]['value']:+.2f}" for key in ("raw", "raw, swapped", "content")]
+        lines.append(_row(cells))
+    picture = "![Which gender each ranker puts first](images/genderbias-preference.png)"
+    return [*lines, "", picture, ""]
+
+
+def _not_run(missing: list[str]) -> list[str]:
+    if not missing:
+        return []
+    return [f"Not run yet ({len(missing)}): {'; '.join(missing)}.", ""]
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
+
+
+def _mark(test: dict[str, Any] | None) -> str:
+    return "*" if test is not None and test["p"] is not None and test["p"] < 0.01 else ""
+
+
 def main(arguments: list[str]) -> int:
     import torch
 
@@ -341,6 +662,7 @@ def main(arguments: list[str]) -> int:
             rr = content.get("measures", {}).get("RR@10", {}).get("value")
             shown = "" if rr is None else f" RR@10 {rr:.4f}"
             print(f"{unit.name}:{shown} ({content['CPU seconds in all']} s)", flush=True)
+    write_tables()
     return 0
 
 

@@ -234,3 +234,12 @@ def test_the_first_stage_is_never_lost_by_its_learned_weight(tmp_path: Path) -> 
     found = train(tmp_path / "m", "pacrr", with_first_stage=True, epochs=1, rate=1e-6)
     dev = found.metrics["dev"]
     assert dev["pacrr"] > dev["first stage"] - 0.2, "untrained, it is close to the first stage"
+
+
+def test_queries_that_are_judged_but_not_asked_are_nothing_to_tell_of() -> None:
+    some = tables.queries(DATA / "queries.tsv").head(40)
+    found = examples(DATA / "bm25.run", DATA / "docs.tsv", some, DATA / "qrels.txt")
+    assert "queries without a relevant document" not in found.left_out
+    more = pl.concat([some, pl.DataFrame({"query_id": ["new"], "text": ["a new question"]})])
+    found = examples(DATA / "bm25.run", DATA / "docs.tsv", more, DATA / "qrels.txt")
+    assert found.left_out["queries without a relevant document"] == 1

@@ -132,6 +132,7 @@ def examples(
     asked, judged = tables.queries(queries), tables.qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
     good = good.join(asked.select("query_id"), on="query_id", how="semi")
+    answered = good["query_id"].n_unique()
     whole = tables.run(run).join(good, on="query_id", how="semi", maintain_order="left")
     if good.is_empty():
         raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
@@ -143,8 +144,7 @@ def examples(
     good = good.filter(pl.col("doc_id").is_in(list(known)))
     outside, unscored = _outside(good, listed, whole, scores)
     left_out = {
-        "queries without a relevant document": len(asked)
-        - judged.filter(pl.col("relevance") > 0)["query_id"].n_unique(),
+        "queries without a relevant document": len(asked) - answered,
         "relevant documents that the collection lacks": len(absent),
         "relevant documents whose first-stage score is not known": unscored,
     }

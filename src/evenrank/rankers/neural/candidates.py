@@ -114,10 +114,5 @@ def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -
 def _places(column: pl.Series, known: list[str]) -> Ints:
     """Where each id stands among the known ones."""
     places = pl.DataFrame({"id": known, "place": np.arange(len(known))})
-    found: Ints = (
-        column.alias("id")
-        .to_frame()
-        .join(places, on="id", how="left", maintain_order="left")["place"]
-        .to_numpy()
-    )
-    return found
+    joined = column.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")
+    return np.array(joined["place"].to_numpy(), np.int64)  # a copy, which torch may write to
