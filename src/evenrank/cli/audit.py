@@ -9,13 +9,7 @@ from typing import Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import (
-    Format,
-    deliver,
-    note,
-    progress_bar,
-    split_runs,
-)
+from evenrank.cli.common import Format, deliver, note, progress_bar, split_runs
 from evenrank.cli.streams import visible
 from evenrank.errors import InputError
 

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.common import Tokenizer, deliver, note, progress_bar, split_names
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+Collection = Annotated[str, typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")]
+Fields = Annotated[str, typer.Option(help="Fields that make up the text, joined with a space.")]
 
 
 class Form(StrEnum):
@@ -24,7 +29,7 @@ class Form(StrEnum):
 
 
 def tally_command(
-    docs: Annotated[str, typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")],
+    docs: Collection,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="The tally, a Parquet file.")
     ],
@@ -32,12 +37,8 @@ def tally_command(
     tokenizer: Annotated[
         Tokenizer, typer.Option(help="How text becomes words; whitespace repeats published numbers.")
     ] = Tokenizer.words,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up the text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
-    ] = None,
+    fields: Fields = "title,text",
+    id_field: options.IdField = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Do not keep or reuse the tally of a large file.")
     ] = False,
@@ -105,7 +106,7 @@ def lexicons_command(
 
 
 def index_command(
-    docs: Annotated[str, typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")],
+    docs: Collection,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="IDX", help="The index, a folder.")],
     stemmer: Annotated[
         str, typer.Option(help="porter, another that PyStemmer knows (german, …), or none.")
@@ -119,12 +120,8 @@ def index_command(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an index that is there, once the new one is whole.")
     ] = False,
-    fields: Annotated[
-        str, typer.Option(help="Fields that make up the text, joined with a space.")
-    ] = "title,text",
-    id_field: Annotated[
-        str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
-    ] = None,
+    fields: Fields = "title,text",
+    id_field: options.IdField = None,
 ) -> None:
     """Build an index of a collection, to be searched with `evenrank search`.
 

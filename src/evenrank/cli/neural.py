@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -136,15 +137,22 @@ def _parsed(kind: str, given: list[str]) -> dict[str, Any]:
     from evenrank.training.trainer import setting_types
 
     types = setting_types(kind)
-    found: dict[str, Any] = {}
+    return {
+        key: typed(value, types[key], key) if key in types else value for key, value in _assignments(given)
+    }
+
+
+def _assignments(given: list[str]) -> Iterator[tuple[str, str]]:
+    """Keys and values out of texts ``key=value``, no key twice."""
+    seen: set[str] = set()
     for text in given:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key:
             raise InputError(f"setting {text!r}: write it as KEY=VALUE")
-        if key in found:
+        if key in seen:
             raise InputError(f"setting {key} is given twice")
-        found[key] = typed(value, types[key], key) if key in types else value
-    return found
+        seen.add(key)
+        yield key, value
 
 
 def rerank_command(
@@ -249,12 +257,7 @@ def _agreed(yes: bool) -> None:
 def _settings(given: list[str]) -> dict[str, Any]:
     """Settings out of texts ``key=value``: whole numbers, numbers, or texts."""
     found: dict[str, Any] = {}
-    for text in given:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key:
-            raise InputError(f"setting {text!r}: write it as KEY=VALUE")
-        if key in found:
-            raise InputError(f"setting {key} is given twice")
+    for key, value in _assignments(given):
         found[key] = value
         for kind in (int, float):
             try:

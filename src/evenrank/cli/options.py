@@ -43,6 +43,9 @@ Docs = Annotated[
 TallyFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Word counts of the collection, from `evenrank tally`.")
 ]
+OrDocs = Annotated[
+    str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
+]
 Lexicon = Annotated[
     str | None, typer.Option(help="Words of each group: a name or a file.", show_default="rekabsaz2020")
 ]

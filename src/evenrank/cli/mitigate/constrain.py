@@ -38,9 +38,7 @@ def constrain_command(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="Where the new run goes.")],
     tally: options.TallyFile = None,
-    docs: Annotated[
-        str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
-    ] = None,
+    docs: options.OrDocs = None,
     lexicon: options.Lexicon = None,
     tokenizer: options.Cutting = None,
     fields: options.Fields = "title,text",

@@ -31,9 +31,7 @@ def sweep_command(
     ] = Method.constrain,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")] = None,
     tally: options.TallyFile = None,
-    docs: Annotated[
-        str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
-    ] = None,
+    docs: options.OrDocs = None,
     lexicon: options.Lexicon = None,
     tokenizer: options.Cutting = None,
     fields: options.Fields = "title,text",
