@@ -28,8 +28,7 @@ from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, storage
 from evenrank.rankers.index.analysis import Analyzer, read_stop_words
 from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled, merge, write_texts
-from evenrank.rankers.index.storage import ArrayFile
-from evenrank.rankers.index.texts import packed
+from evenrank.rankers.index.storage import ArrayFile, packed
 from evenrank.rankers.index.tokenizing import Words, words
 from evenrank.text.matcher import cores, in_order
 

@@ -17,7 +17,7 @@ from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
 from evenrank.rankers.index import storage
 from evenrank.rankers.index.analysis import Analyzer
-from evenrank.rankers.index.texts import StoredDocs
+from evenrank.rankers.index.storage import StoredDocs
 
 _CACHED = 1 << 16
 
