@@ -41,7 +41,7 @@ def test_without_a_terminal_there_is_no_bar(capfd: pytest.CaptureFixture[str]) -
 
 def test_bytes_are_counted_only_where_files_are_read() -> None:
     """Queries, folds, settings and rankers are no bytes: every command names what it counts."""
-    text = "\n".join(path.read_text() for path in Path(evenrank.cli.__file__).parent.glob("*.py"))
+    text = "\n".join(path.read_text() for path in Path(evenrank.cli.__file__).parent.rglob("*.py"))
     bars = dict(re.findall(r'progress_bar\("([^"]+)", unit="([^"]+)"', text))
     reading = {"counting", "indexing", "mirroring", "training", "reading"}
     assert {what for what, unit in bars.items() if unit == "bytes"} <= reading

@@ -57,7 +57,7 @@ def measure(
     background
         Run whose documents NFaiRR compares with; the first run unless given.
     vectors, pairs
-        Word vectors for GSR (a file, or anything :func:`evenrank.vectors.gendered` takes), and pairs of
+        Word vectors for GSR (a file, or anything :func:`evenrank.vectors.genderedness` takes), and pairs of
         words that define another direction in them. Without vectors the shipped table is used.
     labels
         The group that each document shows (doc_id and group), for rND, Skew, exposure and their like; without

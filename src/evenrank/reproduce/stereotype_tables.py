@@ -42,7 +42,7 @@ def reinforcement_table(
     """Systems × vectors: absolute and relative GSR, with intervals (Table 2 of the paper).
 
     The perfect and the random engine have rows of their own. `vectors` maps a name to anything
-    :func:`evenrank.vectors.gendered` takes; None is the shipped table.
+    :func:`evenrank.vectors.genderedness` takes; None is the shipped table.
     """
     given = {"docs": tables.docs(docs), "queries": tables.queries(queries), "qrels": qrels}
     frames = {name: tables.run(run) for name, run in runs.items()}

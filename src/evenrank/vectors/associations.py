@@ -78,7 +78,7 @@ def association_test(
     male, female
         The sets: the first is expected on the negative (male) side, the second on the positive.
     source
-        What :func:`~evenrank.vectors.gendered` takes: nothing for the shipped table,
+        What :func:`~evenrank.vectors.genderedness` takes: nothing for the shipped table,
         vectors, or a file.
     pairs
         Other pairs of words for another direction.

@@ -81,7 +81,7 @@ class GenderedTexts:
     Parameters
     ----------
     source
-        Anything :func:`evenrank.vectors.gendered` takes; the shipped table if nothing is given.
+        Anything :func:`evenrank.vectors.genderedness` takes; the shipped table if nothing is given.
     pairs
         Other pairs of words for another direction.
     """
