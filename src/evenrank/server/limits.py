@@ -199,7 +199,8 @@ def _with_headers(send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             headers.setdefault("Content-Security-Policy", POLICY)
             headers.setdefault("X-Content-Type-Options", "nosniff")
-            headers.setdefault("Referrer-Policy", "no-referrer")
+            # Not no-referrer: browsers then send "Origin: null" with the page's own forms.
+            headers.setdefault("Referrer-Policy", "same-origin")
             headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
             headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
             headers.setdefault("Cache-Control", "no-store")
