@@ -27,6 +27,7 @@ from typing import Any
 _HERE = Path(__file__).parents[1]
 _MEASURES = ["ARaB@10", "RaB@10", "NFaiRR@10", "nDCG@10"]
 _REPEATS = 5
+_NEURAL = {"neural", "training", "neural.py"}  # came later, so they do not count in a comparison
 
 _ENTRY = "import sys, evenrank.cli; sys.argv[0] = 'evenrank'; evenrank.cli.main()"
 
@@ -46,13 +47,18 @@ import sys
 import evenrank as er
 from evenrank import demo
 here = demo.folder()
-passes = {"batches": 0, "texts": 0}
+passes = {"blocks": 0, "batches": 0, "texts": 0}
+inside = []
 docs = er.load(here).docs
 kind = type(docs)
 for name in passes:
     def counting(self, *given, _plain=getattr(kind, name), _name=name, **named):
-        passes[_name] += 1
-        return _plain(self, *given, **named)
+        passes[_name] += not inside and self.path == docs.path  # the collection, not a few texts of it
+        inside.append(_name)
+        try:
+            return _plain(self, *given, **named)
+        finally:
+            inside.pop()
     setattr(kind, name, counting)
 er.audit({"bm25": here / "bm25.run", "dense": here / "dense.run"}, docs=docs, queries=here / "queries.tsv",
          qrels=here / "qrels.txt", genders=here / "genders.tsv").report(sys.argv[1])
@@ -68,6 +74,7 @@ def look(tree: Path) -> dict[str, Any]:
     outside, where = _instance_tests(tree, parsed)
     return {
         "files": len(files),
+        "files without neural rankers": sum(not _NEURAL & set(file.parts) for file in files),
         "lines": sum(len(file.read_text().splitlines()) for file in files),
         "modules with a single importer": sum(n == 1 for n in importers.values()),
         "isinstance tests on measure classes": outside,
