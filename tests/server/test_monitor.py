@@ -275,3 +275,17 @@ def test_processes_that_open_a_new_file_together_all_succeed(tmp_path: Path) -> 
     for number in range(15):
         with Store(tmp_path / f"{number}.db") as store:
             assert len(store.history()) == 4
+
+
+def test_a_file_damaged_in_its_names_is_refused(tmp_path: Path) -> None:
+    """SQLite quotes the damaged name, which is no UTF-8, in its message."""
+    path = tmp_path / "monitor.db"
+    with Store(path):
+        pass
+    for left in tmp_path.glob("monitor.db-*"):
+        left.unlink()
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b"CREATE TABLE ", b"CREATE TABL\xc8 "))
+    assert path.read_bytes() != good
+    with pytest.raises(InputError, match="cannot be used"), Store(path, create=False) as store:
+        store.history()

@@ -373,6 +373,8 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise InputError(f"cannot be used: {error}", path=self.path) from error
+        except UnicodeDecodeError as error:  # SQLite quotes a damaged name in its own message
+            raise InputError("cannot be used: the file is damaged", path=self.path) from error
 
 
 def _readable(text: bytes) -> str:
