@@ -41,9 +41,10 @@ def test_a_changed_array_is_refused(folder: Path) -> None:
         read_model(folder)
 
 
-def test_a_changed_header_is_refused(folder: Path) -> None:
+@pytest.mark.parametrize("value", [2, "half a character: \ud800"])
+def test_a_changed_header_is_refused(folder: Path, value: int | str) -> None:
     header = json.loads((folder / "model.json").read_text())
-    header["facts"]["a"] = 2
+    header["facts"]["a"] = value
     (folder / "model.json").write_text(json.dumps(header))
     with pytest.raises(InputError, match="header was changed"):
         read_model(folder)

@@ -189,4 +189,4 @@ def _header(folder: Path) -> dict[str, Any]:
 def _checksum(header: Mapping[str, Any]) -> str:
     content = {key: header[key] for key in sorted(header) if key != "checksum"}
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
