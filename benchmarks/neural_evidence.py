@@ -233,7 +233,7 @@ def _drawn(queries: pl.DataFrame, count: int) -> pl.DataFrame:
 
 def _weight(name: str) -> float:
     """The weight of BM25 beside the untrained cosine, on dev queries."""
-    from evenrank.training.hybrids import untrained
+    from evenrank.training.card import untrained
 
     found = ready(name).examples
     chosen = untrained(found, found.dev_rows(50))

@@ -19,12 +19,10 @@ from evenrank.text.tokens import tokens
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 
-from evenrank.rankers.neural.candidates import candidates  # noqa: E402
-from evenrank.rankers.neural.interaction import FirstStage, WordPairs, random_vectors  # noqa: E402
-from evenrank.rankers.neural.knrm import Kernels  # noqa: E402
+from evenrank.rankers.neural.candidates import FirstStage, candidates, scored  # noqa: E402
+from evenrank.rankers.neural.interaction import Vocabulary, WordPairs, random_vectors, words  # noqa: E402
+from evenrank.rankers.neural.networks import Kernels  # noqa: E402
 from evenrank.rankers.neural.rerankers import INTERACTION, interaction_class  # noqa: E402
-from evenrank.rankers.neural.scoring import scored  # noqa: E402
-from evenrank.rankers.neural.vocabulary import Vocabulary, words  # noqa: E402
 
 DATA = demo.folder()
 torch.set_num_threads(1)  # small models; more threads only wait for one another

@@ -16,6 +16,8 @@ from evenrank.errors import InputError
 
 Progress = Callable[[int, int | None], None]
 """Called with (done, in all) as the work goes on; what is not known in all is None."""
+Say = Callable[[str], None]
+"""Called with a line about what is being done, for whoever waits."""
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@
 examples.py      pairs and negatives, dev queries, RR@10 on them
 fitting.py       the loop of the word-interaction models and the head; checkpoints
 transformers.py  cross- and bi-encoders, by the trainers of sentence-transformers
-hybrids.py       score + w · first stage, w chosen on dev queries
+card.py          what the dev queries say (hybrids too), and the card
 trainer.py       `train_ranker`: all of it, to the folder of a model
 evaluator.py     `BiasEvaluator`: our measures during anyone's own training
 ================ ==============================================================================

@@ -1,10 +1,17 @@
-"""The card of a trained ranker: what it is, what it learned from, how good it is, what it cannot tell."""
+"""What the dev queries say of a trained ranker: alone, with the first stage, untrained; its card."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenrank.errors import InputError
+from evenrank.rankers.base import Progress, Say
+from evenrank.training.examples import Examples, Ints
 
 _LIMITS = (
     "It orders what a first stage has found; what that one misses stays missing.",
@@ -51,6 +58,36 @@ def model_card(
     )
 
 
+def dev_metrics(
+    found: Examples,
+    dev: Any,
+    reranker: Any,
+    history: list[dict[str, float]],
+    kind: str,
+    hybrid: bool,
+    say: Say,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """What the dev queries say: the first stage, the model, the model with the first stage, the untrained."""
+    scores = reranker.score(compact(found, dev))
+    metrics: dict[str, Any] = {
+        "dev": {
+            "queries": int(found.dev.sum()),
+            "first stage": found.rr(dev, found.pairs.first[dev]),
+            kind: found.rr(dev, scores),
+        },
+        "hybrid": chosen_weight(found, dev, scores),
+        "epochs": history,
+    }
+    plain = untrained(found, dev, progress=progress) if hybrid else None
+    if plain is not None:
+        metrics["untrained hybrid"] = plain
+    say("RR@10 on the dev queries:")
+    for label, value in dev_table(metrics, kind):
+        say(f"  {value:.4f}  {label}")
+    return metrics
+
+
 def dev_table(metrics: Mapping[str, Any], kind: str) -> list[tuple[str, float]]:
     """What was measured on the dev queries, in words, with its RR@10."""
     rows = [("first stage", metrics["dev"]["first stage"]), (kind, metrics["dev"][kind])]
@@ -59,3 +96,55 @@ def dev_table(metrics: Mapping[str, Any], kind: str) -> list[tuple[str, float]]:
         name = plain["encoder"].rpartition("/")[2]
         rows.append((f"untrained hybrid: {name} + {plain['weight']:.3g} · first stage", plain["dev RR@10"]))
     return rows
+
+
+_STEPS = 25
+
+
+def chosen_weight(examples: Examples, rows: Ints, scores: npt.NDArray[Any]) -> dict[str, float]:
+    """The weight of the first stage with the best RR@10, and that RR@10.
+
+    Weights from a thousandth to a thousand times what makes scores and first stage spread alike, and 0, are
+    tried; of equally good ones the smallest is taken.
+    """
+    first = examples.pairs.first[rows]
+    spread = float(scores.std()) / (float(first.std()) or 1.0)
+    tried = [0.0, *(np.geomspace(1e-3, 1e3, _STEPS) * spread if spread else ())]
+    values = [examples.rr(rows, scores + weight * first) for weight in tried]
+    best = int(np.argmax(values))
+    return {"weight": float(tried[best]), "dev RR@10": values[best]}
+
+
+def untrained(examples: Examples, rows: Ints, *, progress: Progress | None = None) -> dict[str, Any] | None:
+    """The default bi-encoder as it is, alone and with the first stage; None where it is not installed."""
+    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.neural.rerankers import BiEncoderReranker
+
+    try:
+        encoder = Encoder(None)
+        scores = BiEncoderReranker(encoder).score(compact(examples, rows), progress=progress)
+    except InputError:
+        return None
+    return {
+        "encoder": encoder.model.name,
+        "alone": examples.rr(rows, scores),
+        **chosen_weight(examples, rows, scores),
+    }
+
+
+def compact(examples: Examples, rows: Ints) -> Any:
+    """These pairs with their texts only: nothing else is encoded."""
+    from evenrank.rankers.neural.candidates import Candidates
+
+    pairs = examples.pairs
+    queries, query = np.unique(pairs.query[rows], return_inverse=True)
+    documents, document = np.unique(pairs.document[rows], return_inverse=True)
+    return Candidates(
+        [pairs.query_ids[i] for i in queries],
+        [pairs.queries[i] for i in queries],
+        [pairs.doc_ids[i] for i in documents],
+        [pairs.documents[i] for i in documents],
+        query,
+        document,
+        pairs.first[rows],
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 
 Ints = npt.NDArray[np.int64]
@@ -96,6 +98,25 @@ class Examples:
         order = np.argsort(self.pairs.query, kind="stable")
         edges = np.flatnonzero(np.diff(self.pairs.query[order])) + 1
         return np.split(order, edges) if len(order) else []
+
+
+class Job(NamedTuple):
+    """One ranker to be trained.
+
+    ``data`` is all that decides the training: a checkpoint with the same is gone on with. ``config`` becomes
+    the file of the model's folder; what is found out on the way is added to its ``facts``.
+    """
+
+    kind: str
+    settings: Any
+    recipe: Any
+    found: Examples
+    seed: int
+    checkpoint: Path
+    data: Mapping[str, Any]
+    config: dict[str, Any]
+    say: Say
+    progress: Progress | None
 
 
 def examples(

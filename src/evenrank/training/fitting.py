@@ -8,7 +8,7 @@ goes on to the very same weights.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,12 +22,11 @@ from torch import Tensor, nn
 
 from evenrank.data.files import writing
 from evenrank.errors import InputError
-from evenrank.rankers.base import Progress
-from evenrank.rankers.neural.scoring import Pairs, scored
+from evenrank.rankers.base import Progress, Say
+from evenrank.rankers.neural.candidates import Pairs, scored
 from evenrank.training.examples import Examples
 
 Ints = npt.NDArray[np.int64]
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -19,17 +19,15 @@ import evenrank
 from evenrank.data import tables
 from evenrank.data.model_files import is_model
 from evenrank.errors import InputError, nearest
-from evenrank.rankers.base import Progress
+from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.text.cache import root
-from evenrank.training.card import dev_table, model_card
-from evenrank.training.examples import Examples, Scores, examples
+from evenrank.training.card import dev_metrics, model_card
+from evenrank.training.examples import Examples, Job, Scores, examples
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
     from evenrank.rankers.neural.saved import SavedRanker
-
-Say = Callable[[str], None]
 
 
 class Trained(NamedTuple):
@@ -196,11 +194,10 @@ def train_prepared(
     }
     checkpoint = target.with_name(f".{target.name}.training")
     data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
-    reranker, files, history = _fit(
-        kind, model_settings, recipe, found, vectors, seed, checkpoint, data, config, say, progress
-    )
+    job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, say, progress)
+    reranker, files, history = _fit(job, vectors)
     dev = found.dev_rows(recipe.dev_depth)
-    metrics = _metrics(found, dev, reranker, history, kind, hybrid, say, progress)
+    metrics = dev_metrics(found, dev, reranker, history, kind, hybrid, say, progress)
     used = pl.DataFrame({"query_id": found.pairs.query_ids, "text": found.pairs.queries})
     card = model_card(config, metrics, training=int((~found.dev).sum()), left_out=found.left_out)
     save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
@@ -215,107 +212,63 @@ def _check_output(output: str | os.PathLike[str], seed: int) -> None:
         raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
 
 
-def _fit(
-    kind: str,
-    settings: Any,
-    recipe: Any,
-    found: Examples,
-    vectors: Any,
-    seed: int,
-    checkpoint: Path,
-    data: Mapping[str, Any],
-    config: dict[str, Any],
-    say: Say,
-    progress: Progress | None,
-) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
+def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
     """The trained model, the files of its folder, and loss and dev RR@10 by epoch."""
-    if kind in ("cross-encoder", "bi-encoder"):
+    if job.kind in ("cross-encoder", "bi-encoder"):
         from evenrank.training.transformers import fit_transformer
 
-        return fit_transformer(
-            kind, settings, recipe, found, seed, checkpoint, data, config, say=say, progress=progress
-        )
+        return fit_transformer(job)
     import torch
 
     from evenrank.rankers.neural import rerankers
-    from evenrank.rankers.neural.scoring import FirstStage
+    from evenrank.rankers.neural.candidates import FirstStage
     from evenrank.training.fitting import fit
 
+    found, settings, seed, facts = job.found, job.settings, job.seed, job.config["facts"]
     scale = FirstStage.among(found.pairs.first)
-    checkpoint.mkdir(parents=True, exist_ok=True)
+    job.checkpoint.mkdir(parents=True, exist_ok=True)
     made: Any
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if kind == "head":
+        if job.kind == "head":
             from evenrank.rankers.neural.encodings import Encodings, encode_pairs
             from evenrank.rankers.neural.head import Head, VectorPairs
 
             encodings = Encodings(rerankers.head_encoder(settings))
-            read: Any = VectorPairs(found.pairs, *encode_pairs(encodings, found.pairs, progress), scale)
+            read: Any = VectorPairs(found.pairs, *encode_pairs(encodings, found.pairs, job.progress), scale)
             module: Any = Head(encodings.encoder.dimension, settings)
-            config["facts"]["encoder"] = encodings.encoder.model.describe()
-            made = rerankers.HeadReranker(module, encodings, scale, config["facts"])
+            facts["encoder"] = encodings.encoder.model.describe()
+            made = rerankers.HeadReranker(module, encodings, scale, facts)
         else:
-            from evenrank.rankers.neural.interaction import WordPairs, given_vectors, random_vectors
-            from evenrank.rankers.neural.vocabulary import Vocabulary
+            from evenrank.rankers.neural.interaction import (
+                Vocabulary,
+                WordPairs,
+                given_vectors,
+                random_vectors,
+            )
 
             asked = [text for text, dev in zip(found.pairs.queries, found.dev, strict=True) if not dev]
             vocabulary = Vocabulary.of(found.pairs.documents, asked)
             if vectors is None:
-                matrix, facts = (
-                    random_vectors(len(vocabulary), settings.dimension, seed),
-                    {"source": "random"},
-                )
+                matrix = random_vectors(len(vocabulary), settings.dimension, seed)
+                facts["word vectors"] = {"source": "random"}
             else:
-                matrix, facts = given_vectors(vocabulary, vectors, seed)
-            config["facts"]["word vectors"] = facts
-            module = rerankers.interaction_class(kind)[0](vocabulary, settings, matrix)
+                matrix, facts["word vectors"] = given_vectors(vocabulary, vectors, seed)
+            module = rerankers.interaction_class(job.kind)[0](vocabulary, settings, matrix)
             read = WordPairs(found.pairs, vocabulary, settings, scale)
-            made = rerankers.WordReranker(kind, module, vocabulary, scale, config["facts"])
+            made = rerankers.WordReranker(job.kind, module, vocabulary, scale, facts)
         history = fit(
             module,
             read,
             found,
-            recipe,
+            job.recipe,
             seed=seed,
-            checkpoint=checkpoint / "checkpoint.safetensors",
-            facts=dict(data),
-            say=say,
-            progress=progress,
+            checkpoint=job.checkpoint / "checkpoint.safetensors",
+            facts=dict(job.data),
+            say=job.say,
+            progress=job.progress,
         )
     return made, made.files(), history
-
-
-def _metrics(
-    found: Examples,
-    dev: Any,
-    reranker: Any,
-    history: list[dict[str, float]],
-    kind: str,
-    hybrid: bool,
-    say: Say,
-    progress: Progress | None,
-) -> dict[str, Any]:
-    """What the dev queries say: the first stage, the model, the model with the first stage, the untrained."""
-    from evenrank.training.hybrids import chosen_weight, compact, untrained
-
-    scores = reranker.score(compact(found, dev))
-    metrics: dict[str, Any] = {
-        "dev": {
-            "queries": int(found.dev.sum()),
-            "first stage": found.rr(dev, found.pairs.first[dev]),
-            kind: found.rr(dev, scores),
-        },
-        "hybrid": chosen_weight(found, dev, scores),
-        "epochs": history,
-    }
-    plain = untrained(found, dev, progress=progress) if hybrid else None
-    if plain is not None:
-        metrics["untrained hybrid"] = plain
-    say("RR@10 on the dev queries:")
-    for label, value in dev_table(metrics, kind):
-        say(f"  {value:.4f}  {label}")
-    return metrics
 
 
 def _classes(kind: str) -> tuple[type[Any], type[Any]]:

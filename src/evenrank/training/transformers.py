@@ -22,9 +22,8 @@ import numpy as np
 
 from evenrank.data.files import writing
 from evenrank.errors import InputError
-from evenrank.rankers.base import Progress
-from evenrank.training.examples import Examples
-from evenrank.training.fitting import Say
+from evenrank.rankers.base import Progress, Say
+from evenrank.training.examples import Examples, Job
 
 _FACTS = "facts.json"
 _SURE = 100.0
@@ -96,48 +95,36 @@ class TransformerRecipe:
             raise InputError(f"rate is {self.rate:g}; it must be above 0")
 
 
-def fit_transformer(
-    kind: str,
-    settings: TransformerSettings,
-    recipe: TransformerRecipe,
-    found: Examples,
-    seed: int,
-    checkpoint: Path,
-    data: Mapping[str, Any],
-    config: dict[str, Any],
-    *,
-    say: Say,
-    progress: Progress | None,
-) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
+def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
     """The trained model as a re-ranker, the files of its folder, and the history of its training."""
     torch = import_module("torch")
     from evenrank.rankers.neural.rerankers import BiEncoderReranker, CrossEncoderReranker, folder_files
     from evenrank.rankers.neural.saved import ENCODER
 
     require_trainers()
-    goes_on = _is_same(checkpoint, data)
+    facts = job.config["facts"]
     with torch.random.fork_rng(devices=[]), _quiet():
-        torch.manual_seed(seed)
-        model, source = _new(kind, settings)
+        torch.manual_seed(job.seed)
+        model, source = _new(job.kind, job.settings)
         with contextlib.suppress(AttributeError):
             model.model_card_data.generate_widget_examples = False  # the card is ours
-        config["facts"]["model"] = source.describe()
-        history = _train(kind, model, recipe, found, seed, checkpoint, data, goes_on, say, progress)
+        facts["model"] = source.describe()
+        history = _train(job, model)
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder, create_model_card=False)
             files = folder_files(Path(folder), ENCODER)
-    if kind == "cross-encoder":
-        return CrossEncoderReranker(model, facts=config["facts"]), files, history
+    if job.kind == "cross-encoder":
+        return CrossEncoderReranker(model, facts=facts), files, history
     from evenrank.rankers.dense import Encoder
 
-    kept = checkpoint / "finished"
+    kept = job.checkpoint / "finished"
     shutil.rmtree(kept, ignore_errors=True)
     for name, content in files.items():
         place = kept / Path(name).relative_to(ENCODER)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-    encoder = Encoder(kept, max_length=settings.max_length)
-    return BiEncoderReranker(encoder, facts=config["facts"]), files, history
+    encoder = Encoder(kept, max_length=job.settings.max_length)
+    return BiEncoderReranker(encoder, facts=facts), files, history
 
 
 def require_trainers() -> None:
@@ -164,24 +151,15 @@ def _new(kind: str, settings: TransformerSettings) -> tuple[Any, Any]:
     return model, source
 
 
-def _train(
-    kind: str,
-    model: Any,
-    recipe: TransformerRecipe,
-    found: Examples,
-    seed: int,
-    checkpoint: Path,
-    data: Mapping[str, Any],
-    goes_on: bool,
-    say: Say,
-    progress: Progress | None,
-) -> list[dict[str, float]]:
+def _train(job: Job, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
+    kind, recipe, found, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
+    goes_on = _is_same(checkpoint, job.data)
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
-    rows = _groups(found, recipe, seed)
+    rows = _groups(found, recipe, job.seed)
     dataset = import_module("datasets").Dataset.from_dict(_columns(kind, found, rows))
     steps = -(-len(rows) // recipe.batch)
     every = max(1, steps // recipe.checks)
@@ -206,14 +184,14 @@ def _train(
         metric_for_best_model="eval_dev_mrr@10",
         greater_is_better=True,
         logging_steps=every,
-        seed=seed,
-        data_seed=seed,
+        seed=job.seed,
+        data_seed=job.seed,
         use_cpu=True,
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=False,
     )
-    heard = _listener(transformers, say, progress)
+    heard = _listener(transformers, job.say, job.progress)
     trainer = trainer_class(
         model=model,
         args=arguments,
@@ -228,10 +206,10 @@ def _train(
         shutil.rmtree(checkpoint, ignore_errors=True)
     checkpoint.mkdir(parents=True, exist_ok=True)
     with writing(checkpoint / _FACTS) as file:
-        file.write(json.dumps(dict(data), sort_keys=True).encode())
+        file.write(json.dumps(dict(job.data), sort_keys=True).encode())
     last = _last_checkpoint(checkpoint) if goes_on else None
     if last is not None:
-        say(f"going on after step {last.name.rpartition('-')[2]} of {steps}")
+        job.say(f"going on after step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return [
         {"step": float(each["step"]), "dev RR@10": float(each["eval_dev_mrr@10"])}

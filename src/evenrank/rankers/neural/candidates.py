@@ -1,9 +1,9 @@
-"""What a re-ranker is given: queries, documents, and which pairs of them a first stage has found."""
+"""What a re-ranker is given: queries, documents, the pairs of them that a first stage found; their scores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,10 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.rankers.base import check_depth
+from evenrank.rankers.base import Progress, check_depth
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -116,3 +119,50 @@ def _places(column: pl.Series, known: list[str]) -> Ints:
     places = pl.DataFrame({"id": known, "place": np.arange(len(known))})
     joined = column.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")
     return np.array(joined["place"].to_numpy(), np.int64)  # a copy, which torch may write to
+
+
+Ints = npt.NDArray[np.int64]
+
+_SCORED = 512  # pairs scored at a time
+
+
+class Pairs(Protocol):
+    """Candidates in the form that a model reads."""
+
+    def size(self, rows: Ints) -> Ints: ...
+
+    def batch(self, rows: Ints) -> tuple[Tensor, ...]: ...
+
+
+def scored(module: nn.Module, pairs: Pairs, rows: Ints, progress: Progress | None = None) -> npt.NDArray[Any]:
+    """The scores of these pairs; worked on in batches of like length."""
+    import torch
+
+    module.eval()
+    order = np.argsort(pairs.size(rows), kind="stable")
+    found = np.empty(len(rows), np.float64)
+    with torch.no_grad():
+        for start in range(0, len(rows), _SCORED):
+            some = order[start : start + _SCORED]
+            found[some] = module(*pairs.batch(rows[some])).double().numpy()
+            if progress:
+                progress(min(start + _SCORED, len(rows)), len(rows))
+    return found
+
+
+@dataclass(frozen=True)
+class FirstStage:
+    """How first-stage scores are scaled: less their mean among training candidates, by their deviation."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def among(cls, scores: npt.NDArray[np.float64]) -> FirstStage:
+        """Mean and deviation of these."""
+        spread = float(scores.std()) if len(scores) else 1.0
+        return cls(float(scores.mean()) if len(scores) else 0.0, spread or 1.0)
+
+    def of(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """Scores on this scale."""
+        return ((scores - self.mean) / self.deviation).astype(np.float32)

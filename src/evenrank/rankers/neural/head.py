@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from evenrank.errors import InputError
-from evenrank.rankers.neural.candidates import Candidates
-from evenrank.rankers.neural.scoring import FirstStage
+from evenrank.rankers.neural.candidates import Candidates, FirstStage
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]

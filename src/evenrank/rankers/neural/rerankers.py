@@ -16,11 +16,10 @@ from evenrank.rankers.neural.candidates import Candidates, Doubles
 
 if TYPE_CHECKING:
     from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.neural.candidates import FirstStage
     from evenrank.rankers.neural.encodings import Encodings
     from evenrank.rankers.neural.head import Head, HeadSettings
-    from evenrank.rankers.neural.interaction import Interaction
-    from evenrank.rankers.neural.scoring import FirstStage
-    from evenrank.rankers.neural.vocabulary import Vocabulary
+    from evenrank.rankers.neural.interaction import Interaction, Vocabulary
 
 INTERACTION = ("drmm", "matchpyramid", "knrm", "convknrm", "pacrr")
 KINDS = (*INTERACTION, "cross-encoder", "bi-encoder", "head")
@@ -57,10 +56,9 @@ class Reranker(Protocol):
 
 def interaction_class(kind: str) -> tuple[type[Any], type[Any]]:
     """The module of a word-interaction model, and its settings."""
-    from importlib import import_module
+    from evenrank.rankers.neural import networks
 
-    module = import_module(f"evenrank.rankers.neural.{kind}")
-    return getattr(module, _CLASSES[kind]), getattr(module, f"{_CLASSES[kind]}Settings")
+    return getattr(networks, _CLASSES[kind]), getattr(networks, f"{_CLASSES[kind]}Settings")
 
 
 class WordReranker:
@@ -81,8 +79,8 @@ class WordReranker:
         self.facts = dict(facts)
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
+        from evenrank.rankers.neural.candidates import scored
         from evenrank.rankers.neural.interaction import WordPairs
-        from evenrank.rankers.neural.scoring import scored
 
         read = WordPairs(pairs, self.vocabulary, self.module.settings, self.scale)
         return scored(self.module, read, np.arange(len(pairs)), progress)
@@ -107,8 +105,8 @@ class WordReranker:
         """The model in a folder, from bytes that were checked."""
         from safetensors.torch import load
 
-        from evenrank.rankers.neural.scoring import FirstStage
-        from evenrank.rankers.neural.vocabulary import Vocabulary
+        from evenrank.rankers.neural.candidates import FirstStage
+        from evenrank.rankers.neural.interaction import Vocabulary
 
         made, settings = interaction_class(kind)
         weights = load(files["weights.safetensors"])
@@ -135,9 +133,9 @@ class HeadReranker:
         self.facts = dict(facts)
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
+        from evenrank.rankers.neural.candidates import scored
         from evenrank.rankers.neural.encodings import encode_pairs
         from evenrank.rankers.neural.head import VectorPairs
-        from evenrank.rankers.neural.scoring import scored
 
         read = VectorPairs(pairs, *encode_pairs(self.encodings, pairs, progress), self.scale)
         return scored(self.module, read, np.arange(len(pairs)))
@@ -163,9 +161,9 @@ class HeadReranker:
         """The head in a folder; the encoder has to be the one it was trained with."""
         from safetensors.torch import load
 
+        from evenrank.rankers.neural.candidates import FirstStage
         from evenrank.rankers.neural.encodings import Encodings
         from evenrank.rankers.neural.head import Head, HeadSettings, facts_of
-        from evenrank.rankers.neural.scoring import FirstStage
 
         settings = HeadSettings(**config["settings"])
         encoder = head_encoder(settings)
