@@ -168,8 +168,7 @@ def test_the_gate_reads_it(tally: er.Tally, capfd: pytest.CaptureFixture[str]) -
 
 def test_the_monitor_and_the_server_read_it_as_it_reads_itself() -> None:
     pytest.importorskip("fastapi")
-    from evenrank.server.colouring import Text
-    from evenrank.server.evaluating import evaluate
+    from evenrank.server.evaluating import Text, evaluate
     from evenrank.text.matcher import Matcher
 
     seen = evaluate(

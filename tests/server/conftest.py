@@ -12,8 +12,7 @@ from fastapi.testclient import TestClient
 
 import evenrank as er
 from evenrank import demo
-from evenrank.server.app import make_app
-from evenrank.server.connections import make_server
+from evenrank.server.app import make_app, make_server
 from evenrank.server.searching import Service
 
 

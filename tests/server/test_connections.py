@@ -16,8 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from evenrank.errors import InputError
-from evenrank.server.app import make_app
-from evenrank.server.connections import make_server
+from evenrank.server.app import make_app, make_server
 from evenrank.server.limits import Limits
 from evenrank.server.searching import Service
 from evenrank.server.uploads import check_size

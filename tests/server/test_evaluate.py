@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank.measures.groups import GroupMeasure
 from evenrank.server import models
-from evenrank.server.colouring import Text
-from evenrank.server.evaluating import evaluate
+from evenrank.server.evaluating import Text, evaluate
 from evenrank.text.matcher import Matcher
 
 WORDS = "she her woman he his man boy girl nurse the of work Ärztin 漢字 mother-in-law father".split()

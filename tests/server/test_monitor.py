@@ -18,8 +18,8 @@ from evenrank.errors import InputError
 from evenrank.measures.parse import parse_condition
 from evenrank.rankers.live.answers import Answers, Hit, listed
 from evenrank.server.monitor import Observation, Store, Value, Watch, alerts, observe, seconds
+from evenrank.server.rendering import trend_page
 from evenrank.server.searching import Service
-from evenrank.server.trend import trend_page
 
 QUERIES = str(demo.folder() / "queries.tsv")
 

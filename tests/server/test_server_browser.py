@@ -10,7 +10,7 @@ import pytest
 from browser_fixtures import hindrances, watched
 from evenrank import demo
 from evenrank.server.monitor import Observation, Value
-from evenrank.server.trend import trend_page
+from evenrank.server.rendering import trend_page
 
 
 def test_search_and_switch(browser: Any, address: str) -> None:

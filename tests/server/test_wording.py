@@ -6,9 +6,9 @@ import math
 
 import pytest
 
+from evenrank.server.evaluating import lean, side, verdict
 from evenrank.server.searching import Service
 from evenrank.server.site import Asked, columns
-from evenrank.server.wording import lean, side, verdict
 
 
 def below(x: float) -> float:

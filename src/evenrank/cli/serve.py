@@ -54,8 +54,7 @@ def serve_command(
         evenrank serve --index IDX
     """
     try:
-        from evenrank.server.app import LOCAL, make_app
-        from evenrank.server.connections import make_server
+        from evenrank.server.app import LOCAL, make_app, make_server
     except ImportError as error:
         raise InputError("the server needs more packages: pip install 'evenrank[serve]'") from error
     from evenrank.server.searching import RANKERS, Service
@@ -247,7 +246,7 @@ def _line(seen: Observation) -> str:
 
 
 def _write_page(store: Store, page: Path, conditions: Any) -> None:
-    from evenrank.server.trend import trend_page
+    from evenrank.server.rendering import trend_page
 
     deliver(trend_page(store.history(), conditions), page)
 

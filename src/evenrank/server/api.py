@@ -8,9 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 import evenrank
-from evenrank.server import models, wording
-from evenrank.server.colouring import Text
-from evenrank.server.evaluating import Evaluated, evaluate
+from evenrank.server import evaluating, models
+from evenrank.server.evaluating import Evaluated, Text, evaluate
 from evenrank.server.limits import Turnstile
 from evenrank.server.searching import Service
 
@@ -37,7 +36,7 @@ def answer(content: Any) -> Response:
 
 def _verdict(found: Evaluated) -> dict[str, Any]:
     return {
-        "side": wording.side(found.lean, *found.pair),
+        "side": evaluating.side(found.lean, *found.pair),
         "lean": found.lean,
         "text": found.verdict,
     }

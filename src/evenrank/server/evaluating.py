@@ -27,9 +27,86 @@ from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.views import Groups, Words
 from evenrank.mitigate.constrain.live import rerank
-from evenrank.server import wording
-from evenrank.server.colouring import Coloured, Text, colour
-from evenrank.text.matcher import Matcher
+from evenrank.show.numbers import toward
+from evenrank.text.matcher import Counts, Matcher
+
+
+class Span(NamedTuple):
+    """A word of a group: the field it stands in, and from where to where, in characters (code points)."""
+
+    field: str
+    start: int
+    end: int
+    group: str
+    word: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A result as it is counted: title and text with a blank between them, as in a collection."""
+
+    title: str
+    body: str
+
+    @property
+    def whole(self) -> str:
+        return " ".join(filter(None, (self.title, self.body)))
+
+
+@dataclass(frozen=True, eq=False)
+class Coloured:
+    """Texts, the numbers of each group's words in them, and where these are."""
+
+    groups: tuple[str, ...]
+    counts: Counts
+    spans: list[list[Span]]
+
+    def columns(self) -> dict[str, Any]:
+        """The same as the columns of a tally."""
+        return {
+            "tokens": self.counts.tokens,
+            **{group: self.counts.counts[:, i] for i, group in enumerate(self.groups)},
+            **{f"{group}_logwords": self.counts.logwords[:, i] for i, group in enumerate(self.groups)},
+        }
+
+
+def colour(matcher: Matcher, texts: Sequence[Text]) -> Coloured:
+    """Count and find the words of each group."""
+    whole = [text.whole for text in texts]
+    spans: list[list[Span]] = [[] for _ in texts]
+    found = matcher.find(whole)
+    places = [_Places(text, joined) for text, joined in zip(texts, whole, strict=True)]
+    for row, group, word, start, end in found.iter_rows():
+        spans[row] += places[row].spans(start, end, group, word)
+    return Coloured(matcher.groups, matcher.count(whole), spans)
+
+
+class _Places:
+    """From bytes of the joined text to characters of its fields."""
+
+    def __init__(self, text: Text, whole: str) -> None:
+        self._before: Any = None
+        if not whole.isascii():
+            data = np.frombuffer(whole.encode(), np.uint8)
+            self._before = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
+        head = len(text.title)
+        body = head + 1 if text.title and text.body else head
+        fields = [("title", 0, head), ("text", body, len(whole))]
+        self._fields = [field for field in fields if field[1] < field[2]]
+
+    def spans(self, start: int, end: int, group: str, word: str) -> list[Span]:
+        """A hit as spans: one, or two where a phrase begins in the title and ends in the text."""
+        first, last = start, end
+        if self._before is not None:
+            first, last = int(self._before[start]), int(self._before[end])
+        if len(self._fields) == 1:
+            return [Span(self._fields[0][0], first, last, group, word)]
+        return [
+            Span(field, max(first, low) - low, min(last, high) - low, group, word)
+            for field, low, high in self._fields
+            if first < high and last > low
+        ]
+
 
 _QUERY = "query"
 
@@ -84,7 +161,7 @@ class Evaluated:
     def verdict(self) -> str:
         of, against = (self.coloured.columns()[group].tolist() for group in self.pair)
         counts = list(zip(of, against, strict=True))
-        said = wording.verdict(self.lean, *self.pair, counts, at=self.at, query_gender=self.query_gender)
+        said = verdict(self.lean, *self.pair, counts, at=self.at, query_gender=self.query_gender)
         for row in self.representation():
             if row["bias"]:
                 said += (
@@ -287,3 +364,74 @@ def _at(measures: Sequence[Measure], at: int) -> tuple[BiasMeasure, ...]:
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+NEAR, CLEAR, STRONG = 0.05, 0.3, 0.8
+"""Sizes of ARaB (of logarithms of counts) below which a list is called near balance, slightly leaning,
+leaning; above the last, strongly leaning. One list is no sample: these are words for sizes, no tests."""
+
+
+def side(value: float | None, of: str, against: str) -> str | None:
+    """The group that a list leans to; None near balance."""
+    if value is None or abs(value) < NEAR:
+        return None
+    return of if value > 0 else against
+
+
+def lean(value: float | None, of: str, against: str) -> str:
+    """A lean in two or three words."""
+    if value is None:
+        return "nothing to measure"
+    to = side(value, of, against)
+    if to is None:
+        return "near balance"
+    size = abs(value)
+    how = "leans slightly" if size < CLEAR else "leans" if size < STRONG else "leans strongly"
+    return f"{how} {toward(to)}"
+
+
+def verdict(
+    value: float | None,
+    of: str,
+    against: str,
+    counts: Sequence[tuple[int, int]],
+    *,
+    at: int,
+    query_gender: str | None = None,
+) -> str:
+    """One or two sentences about the top of a list.
+
+    Parameters
+    ----------
+    value
+        ARaB at the cut-off.
+    counts
+        For each result down to the cut-off the number of words of `of` and of `against`.
+    query_gender
+        The group whose words the query itself holds, if it is one.
+    """
+    shown = len(counts[:at])
+    one, other = (sum(pair[i] for pair in counts[:at]) for i in (0, 1))
+    top = "The only result" if shown == 1 else f"The top {shown} results"
+    if not one and not other:
+        verb = "holds" if shown == 1 else "hold"
+        return f"{top} {verb} no {against} or {of} words."
+    without = sum(not any(pair) for pair in counts[:at])
+    says = f"{lean(value, of, against)}".replace("leans", "leans" if shown == 1 else "lean")
+    verb = "" if says.startswith("lean") else "is " if shown == 1 else "are "
+    text = f"{top} {verb}{says}: {_times(against, other)} and {_times(of, one)}"
+    to = side(value, of, against)
+    if to is not None and (one > other) != (to == of):  # a reader would count, and wonder
+        text += f"; the {to} ones stand higher up, or in more results"
+    text += f". {without} of {shown} hold neither." if shown > 1 and without else "."
+    if query_gender in (of, against) and to is not None:
+        text += (
+            f" The query names {query_gender} words itself, so some lean that way is to be expected."
+            if to == query_gender
+            else f" The query names {query_gender} words itself: the other way."
+        )
+    return text
+
+
+def _times(group: str, number: int) -> str:
+    return f"{number} {group} {'word' if number == 1 else 'words'}"

@@ -1,12 +1,20 @@
-"""Templates and styles of the pages: the report's look, and what the server adds to it."""
+"""Templates and styles of the pages: the report's look, the server's own; the page of a monitor."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
+import polars as pl
+
+import evenrank
+from evenrank.measures.base import direction, meaning
+from evenrank.measures.parse import Condition, parse
+from evenrank.server.monitor import Observation
 from evenrank.show.numbers import minus, plain, typeset
 
 STATIC = {"page.css": "text/css", "page.js": "text/javascript", "theme.js": "text/javascript"}
@@ -60,3 +68,110 @@ def _moment(time: str) -> str:
 
 def _file(package: str, name: str) -> str:
     return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
+
+
+GROUPS = ("female", "male")
+_SCHEMA = {"time": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+_WIDTH, _HEIGHT = 1000, 260
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """One measure over time."""
+
+    measure: str
+    meaning: str
+    reading: str
+    latest: float | None
+    change: float | None
+    exceeded: bool
+    signed: bool
+    drawing: Any
+
+
+def trend_page(
+    history: Sequence[Observation], conditions: Sequence[Condition] = (), *, groups: tuple[str, ...] = GROUPS
+) -> str:
+    """The page as text: one file, no script, no network.
+
+    Observations of one source are compared with each other; the page is about the source seen last.
+    """
+    from markupsafe import Markup
+
+    history = [seen for seen in history if seen.source == history[-1].source]
+
+    measured = [seen for seen in history if seen.values]
+    names = list(dict.fromkeys(value.measure for seen in reversed(measured) for value in seen.values))
+    trends = [_trend(name, measured, conditions, groups) for name in names]
+    shown = [(seen, {value.measure: value for value in seen.values}) for seen in reversed(history[-200:])]
+    return render(
+        "trend.html",
+        version=evenrank.__version__,
+        style=Markup(report_style()),  # our own file
+        trends=trends,
+        names=names,
+        signed={trend.measure for trend in trends if trend.signed},
+        history=shown,
+        total=len(history),
+        first=history[0] if history else None,
+        last=history[-1] if history else None,
+        conditions=[str(condition) for condition in conditions],
+        exceeded=[trend.measure for trend in trends if trend.exceeded],
+    )
+
+
+def _trend(
+    name: str, measured: Sequence[Observation], conditions: Sequence[Condition], groups: tuple[str, ...]
+) -> Trend:
+    measure = parse(name)
+    rows = [(s.time, v.value, v.low, v.high) for s in measured for v in s.values if v.measure == name]
+    frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    known = frame.drop_nulls("value")["value"].to_list()
+    bounds = [condition for condition in conditions if str(condition.subject) == name]
+    latest = rows[-1][1]
+    return Trend(
+        name,
+        meaning(measure, groups),
+        direction(measure, groups),
+        latest,
+        known[-1] - known[0] if len(known) > 1 else None,
+        any(condition.holds(latest) for condition in bounds),
+        getattr(measure, "SIGNED", False),
+        _drawn(frame, bounds),
+    )
+
+
+def _drawn(frame: pl.DataFrame, bounds: Sequence[Condition]) -> Any:
+    """The chart as SVG in the page's own colours, so that one drawing serves light and dark."""
+    import altair as alt
+    import vl_convert
+    from markupsafe import Markup
+
+    from evenrank.show.charts.theme import LIGHT, configuration, named
+
+    base = alt.Chart(frame)
+    utc, axis = alt.Scale(type="utc"), alt.Axis(labelOverlap=True, tickCount=8)
+    x = alt.X("time:T", title=None, scale=utc, axis=axis)
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+    layers: list[Any] = []
+    first = frame.drop_nulls(["low", "high"]).head(1)
+    if len(first):
+        band = alt.Chart(first).mark_rect(color=named("muted"), opacity=0.13)
+        layers.append(band.encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
+    for condition in bounds:
+        both = condition.absolute and condition.subject == condition.measure
+        for bound in (condition.bound, -condition.bound) if both else (condition.bound,):
+            rule = alt.Chart(alt.Data(values=[{}])).mark_rule(color=named("bad"), strokeDash=[6, 4])
+            layers.append(rule.encode(y=alt.datum(bound)))
+    layers += [
+        base.mark_rule(color=named("run-2"), opacity=0.35, strokeWidth=3).encode(x=x, y="low:Q", y2="high:Q"),
+        base.mark_line(color=named("run-2")).encode(x=x, y=y),
+        base.mark_point(color=named("run-2"), size=45).encode(x=x, y=y),
+    ]
+    colours = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
+    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+    spec = chart.to_dict()
+    spec["config"] = configuration(colours)
+    drawn: str = vl_convert.vegalite_to_svg(spec)
+    # Scale with the page; numbers of ours are all it holds.
+    return Markup(re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", drawn, count=1))

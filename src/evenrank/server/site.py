@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 import evenrank
 from evenrank.auditing.passages import segments
 from evenrank.errors import InputError
-from evenrank.server import wording
+from evenrank.server import evaluating
 from evenrank.server.api import described
 from evenrank.server.limits import Limits, Turnstile
 from evenrank.server.models import QUERY
@@ -96,8 +96,8 @@ def _column(side: str, found: Listed, reach: float, bound: float | None, service
         place(None if bound is None else -bound),
         place(bound),
     )
-    lean = wording.lean(seen.lean, *seen.pair)
-    return Column(side, found.ranker, found, lean, wording.side(seen.lean, *seen.pair), gauge, rows)
+    said = evaluating.lean(seen.lean, *seen.pair)
+    return Column(side, found.ranker, found, said, evaluating.side(seen.lean, *seen.pair), gauge, rows)
 
 
 def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Limits) -> APIRouter:
