@@ -81,7 +81,7 @@ def lexicons_command(
     from rich.table import Table
     from rich.text import Text
 
-    from evenrank.cli.grids import Plain
+    from evenrank.cli.rendering import Plain
 
     console = Console(highlight=False, markup=False, emoji=False)
     console.push_render_hook(Plain())

@@ -43,7 +43,7 @@ def demo_command(
 
 
 def _table(story: Story) -> str:
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
     from evenrank.show.numbers import interval, number
 
     rows = []

@@ -107,7 +107,7 @@ def _by_gender(given: list[str], genders: str | None) -> dict[str, str | None]:
 
 
 def _compared(found: Disparities, form: Format, confidence: float, output: Path | None) -> str:
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
     from evenrank.show.numbers import interval, level, number, p_said, p_value
 
     if form is Format.json:
@@ -142,7 +142,7 @@ def _compared(found: Disparities, form: Format, confidence: float, output: Path 
 
 
 def _associated(found: Association, form: Format, output: Path | None) -> str:
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
     from evenrank.show.numbers import interval, number, p_said
 
     if form is Format.json:

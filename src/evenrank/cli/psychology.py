@@ -117,7 +117,7 @@ def psychology_command(
 def _rendered(
     found: JudgmentsAudit | RankingsAudit, form: Format, confidence: float, output: Path | None
 ) -> str:
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
     from evenrank.psychology import JudgmentsAudit
     from evenrank.show.numbers import level
 

@@ -75,7 +75,7 @@ def rankers_command(
     ] = None,
 ) -> None:
     """Effectiveness and bias of all rankers that need no training, on a collection of yours."""
-    from evenrank.cli import common, grids
+    from evenrank.cli import common, rendering
     from evenrank.data.tables import load
     from evenrank.reproduce.rankers import MEASURES, compare_rankers
     from evenrank.show.numbers import number
@@ -91,7 +91,7 @@ def rankers_command(
         [row["ranker"], *(number(row[name]["value"], ".3f") for name in MEASURES)] for row in found["rankers"]
     ]
     size = f"{found['documents']:,} documents, {found['queries']:,} queries"
-    deliver(grids.render_grid(common.Format.table, headings, rows, remarks=[size], output=output), output)
+    deliver(rendering.render_grid(common.Format.table, headings, rows, remarks=[size], output=output), output)
 
 
 def _table(found: dict[str, Any]) -> str:

@@ -277,7 +277,7 @@ def _look_back(store: Store, page: Path | None, fail_if: list[str], form: Format
 
         deliver(pl.DataFrame(rows, schema=dict.fromkeys(headings, pl.String), orient="row").write_csv(), None)
         return
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
 
     deliver(render_grid(form, headings, rows, left=2), None)
 

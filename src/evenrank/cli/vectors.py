@@ -379,7 +379,7 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from evenrank.cli.grids import Plain
+    from evenrank.cli.rendering import Plain
 
     grid = Table(box=None, header_style="bold", pad_edge=False, show_header=any(headings))
     for number, heading in enumerate(headings):

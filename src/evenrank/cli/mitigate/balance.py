@@ -100,7 +100,7 @@ def rendered(even: Balanced, form: Format) -> str:
 
     if form is Format.json:
         return json.dumps(even.report(), indent=2, allow_nan=False)
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
     from evenrank.show.numbers import number, p_value
 
     sides = {"before": even.before, "after": even.after}

@@ -97,7 +97,7 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
         return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if form is Format.csv:
         return found.frame().write_csv()
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
     from evenrank.show.numbers import number, p_value
 
     def interval(value: Interval) -> str:

@@ -113,7 +113,7 @@ def _rendered(found: TradeOff, form: Format, confidence: float, output: Path | N
         return frame.write_csv()
     if form is Format.json:
         return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    from evenrank.cli.grids import render_grid
+    from evenrank.cli.rendering import render_grid
     from evenrank.show.numbers import DASH, PLAIN, interval, level, number, p_value
 
     rows = [
