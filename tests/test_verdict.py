@@ -14,7 +14,7 @@ from evenrank.auditing import Audit, verdict
 from evenrank.auditing.running import cutoff_curves
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.results import QUANTILES, Bootstrap, Options
-from evenrank.show import cards
+from evenrank.show import tables
 
 DOCS = {"m": "he he he", "f": "she she she", "n": "nothing at all", "x": "his", "y": "her own"}
 QUERIES = [f"q{i}" for i in range(10)]
@@ -106,7 +106,7 @@ def test_what_is_corrected_is_said_once_where_an_interval_seems_to_contradict_it
 
 def test_a_gauge_puts_balance_in_the_middle_and_the_bound_at_the_end() -> None:
     found = audit(lists("m", "x"), qrels={query: {"m": 1} for query in QUERIES})
-    (card,) = cards.cards(found)
+    (card,) = tables.cards(found)
     gauge, m = card.gauge, found.measured["run", "ARaB@2"]
     assert gauge is not None and m.value is not None and m.low is not None
     assert gauge.value == pytest.approx(50 + 50 * m.value / gauge.bound, abs=0.01)

@@ -64,7 +64,7 @@ def disparity_command(
         files = _by_gender(association, genders)
         compared = associate(**files, bins=bins, confidence=confidence)
         if chart is not None:
-            from evenrank.show.charts.association import association_figures
+            from evenrank.show.charts.psychology import association_figures
             from evenrank.show.exporting import write_sheet
 
             write_sheet(association_figures(compared), chart)

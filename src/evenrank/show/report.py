@@ -13,16 +13,14 @@ from evenrank.auditing import verdict
 from evenrank.auditing.result import Audit
 from evenrank.errors import InputError
 from evenrank.measures.base import direction, is_bias, meaning, short
-from evenrank.show import cards, numbers, tables
+from evenrank.show import numbers, tables
 from evenrank.show.charts import (
-    association,
     change,
-    cutoff,
     psychology,
-    rankshift,
     representation,
     stereotype,
     tradeoff,
+    values,
     words,
 )
 from evenrank.show.charts.theme import LIGHT, configuration
@@ -32,20 +30,20 @@ from evenrank.show.numbers import minus
 MORE = ("tradeoff", "rank_shift", "association", "psychology", "representation", "title")
 
 SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
-    cards.verdict,
+    tables.verdict,
     tables.values,
-    cutoff.section,
-    change.section,
+    values.cutoff_section,
+    change.change_section,
     words.section,
     tables.passages,
     stereotype.section,
     tables.gendered,
     tradeoff.section,
-    rankshift.section,
+    change.shift_section,
     representation.section,
     tables.disparity,
-    psychology.section,
-    association.section,
+    psychology.psychology_section,
+    psychology.association_section,
     tables.reading,
     tables.provenance,
 )

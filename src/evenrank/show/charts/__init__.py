@@ -1,29 +1,23 @@
 """Charts: one function each, from a frame to an Altair chart.
 
 ================== =====================================================================
-values.py          values with intervals, runs as dots
-cutoff.py          bias by cut-off
-change.py          change from the baseline, query by query
+values.py          values with intervals, runs as dots; bias by cut-off
+change.py          change from the baseline, query by query; ranks moved when gender is swapped
 words.py           the words that make up a bias
 stereotype.py      queries' gender against their results', with the perfect engine's line
 tradeoff.py        bias against utility, with the Pareto front; sweeps over feedback
-psychology.py      characteristics by the gender of the query
+psychology.py      characteristics by the gender of the query; how close it stands to its documents
 representation.py  histogram of representation bias, and target against shown
-association.py     association of queries with their documents, female and male
-rankshift.py       ranks moved when a document's gender is swapped
 theme.py           colours and type
 ================== =====================================================================
 """
 
-from evenrank.show.charts.association import association_histogram
-from evenrank.show.charts.change import waterfall, waterfall_data
-from evenrank.show.charts.cutoff import bias_by_cutoff
-from evenrank.show.charts.psychology import process_bars
-from evenrank.show.charts.rankshift import rank_shift, shift_data
+from evenrank.show.charts.change import rank_shift, shift_data, waterfall, waterfall_data
+from evenrank.show.charts.psychology import association_histogram, process_bars
 from evenrank.show.charts.representation import representation_histogram, target_grid
 from evenrank.show.charts.stereotype import sampled, stereotype_scatter
 from evenrank.show.charts.tradeoff import pareto, tradeoff_scatter
-from evenrank.show.charts.values import intervals
+from evenrank.show.charts.values import bias_by_cutoff, intervals
 from evenrank.show.charts.words import word_bars
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Psychological characteristics by the gender of the query, one process at a time (thesis, Figs. 3.1–3.6)."""
+"""By the gender of the query: psychological characteristics, and how close it stands to its documents."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Psychology:
     established: list[Characteristic]
 
 
-def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+def psychology_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     given = more.get("psychology") or audit.psychology
     figures = psychology_figures(given)
     if given is None or not figures:
@@ -101,3 +101,57 @@ def _found(given: JudgmentsAudit | RankingsAudit) -> Psychology:
         where, found = "judged documents", given.characteristics
     clear = [one for one in found if one.p_holm is not None and one.p_holm < LEVEL]
     return Psychology(where, given.queries, found, clear)
+
+
+def association_histogram(frame: pl.DataFrame) -> Any:
+    """Two overlaid histograms of the scores γ, as shares of each gender's pairs.
+
+    Parameters
+    ----------
+    frame
+        gender, low, high, pairs, share: what :meth:`Association.frame` gives.
+    """
+    genders = [g for g in ("female", "male") if g in frame["gender"].to_list()]
+    chart = (
+        alt.Chart(frame)
+        .mark_bar(opacity=0.55, binSpacing=1, cornerRadius=0)
+        .encode(
+            x=alt.X("low:Q", title="association γ of query and document"),
+            x2="high:Q",
+            y=alt.Y("share:Q", title="share of pairs", axis=alt.Axis(format="%")),
+            y2=alt.datum(0),
+            color=group_colour(genders, "gender:N"),
+            tooltip=[
+                alt.Tooltip("gender:N", title="queries"),
+                alt.Tooltip("low:Q", title="from", format=".2f"),
+                alt.Tooltip("high:Q", title="to", format=".2f"),
+                alt.Tooltip("share:Q", title="share", format=".1%"),
+                alt.Tooltip("pairs:Q", title="pairs", format=",d"),
+            ],
+        )
+    )
+    return finished(chart, height=240)
+
+
+def association_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "association",
+        "Association",
+        "How close queries are to their own relevant documents. Rankers learn the easier association better.",
+        association_figures(more.get("association")),
+    )
+
+
+def association_figures(given: Any) -> list[Figure]:
+    if given is None:
+        return []
+    frame = given if isinstance(given, pl.DataFrame) else given.frame()
+    caption = "Where the two differ, one gender's queries stand closer to their own relevant documents."
+    if not isinstance(given, pl.DataFrame):
+        caption += (
+            f" Means: female {given.means['female']:.2f}, male {given.means['male']:.2f}; "
+            f"overlap {given.overlap:.0%}."
+        )
+    chart = association_histogram(frame)
+    title = "Association of queries with their documents"
+    return [Figure("association", title, caption, caption, chart, frame, True)]
