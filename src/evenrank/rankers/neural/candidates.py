@@ -121,8 +121,6 @@ def _places(column: pl.Series, known: list[str]) -> Ints:
     return np.array(joined["place"].to_numpy(), np.int64)  # a copy, which torch may write to
 
 
-Ints = npt.NDArray[np.int64]
-
 _SCORED = 512  # pairs scored at a time
 
 

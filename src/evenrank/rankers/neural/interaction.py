@@ -183,8 +183,6 @@ def given_vectors(
 PADDING = 0
 _ASCII_WORD = re.compile(r"(')?([a-z0-9]+)(?=(')?)")
 
-Ints = npt.NDArray[np.int64]
-
 
 def words(text: str) -> list[str]:
     """What :func:`evenrank.text.tokens.tokens` finds, quickly where a text is plain ASCII."""
