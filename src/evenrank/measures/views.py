@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import group_targets, targets_fingerprint
 from evenrank.measures.explain import attribution_of
-from evenrank.measures.lists import Floats, RankedLists, in_top, ranked_lists
+from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, in_top, ranked_lists
 from evenrank.measures.results import Measurement, Options, labels_of, left_out
 
 if TYPE_CHECKING:
@@ -68,6 +69,39 @@ class PerQuery:
     values: Floats
     parts: Mapping[str, Floats] = field(default_factory=dict)
     undefined: str = "undefined"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the measures of a view found in a run, or in some of its queries, list by list.
+
+    A run that is too large for one look is cut by query, by disk or by cluster, and what was seen of the pieces
+    is put together again (`measures/parts.py`).
+
+    Attributes
+    ----------
+    asked
+        The queries for which something was ranked, in their order.
+    query_ids, found, tied, unknown
+        Those with a list, and for each measure its values, whether a tie decides them, and how many documents
+        it looked at and knows nothing of, where that is counted.
+    emptied, ranked, skipped, held
+        Queries without a document of the collection; ranked documents, those left out of the lists, and those
+        whose group is known.
+    within
+        The contexts, for whoever explains the values; none for pieces.
+    """
+
+    asked: pl.Series
+    query_ids: pl.Series
+    found: Mapping[BiasMeasure, PerQuery]
+    tied: Mapping[BiasMeasure, NDArray[np.bool_]]
+    unknown: Mapping[BiasMeasure, tuple[Ints, Ints] | None]
+    emptied: tuple[str, ...] = ()
+    ranked: int = 0
+    skipped: int = 0
+    held: int = 0
+    within: Mapping[BiasMeasure, Context] = field(default_factory=dict)
 
 
 class View:
@@ -199,42 +233,68 @@ class View:
 
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
         """Each measure of a normalised run, over the queries with at least one ranked document."""
-        inputs = self.inputs
-        labels = inputs.genders
-        only = options.only or ("all" if labels is None else "neutral")
-        known = _known(run, inputs)
-        if options.only not in (None, "all") and labels is not None:
+        return self.told(name, self.seen(name, run, options), options)
+
+    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
+        """What the measures find in a normalised run, or in the lists of some of its queries."""
+        inputs, asked = self.inputs, run.filter(pl.col("rank") == 1)["query_id"]
+        if options.only not in (None, "all") and inputs.genders is not None:
             # The others are neither measured nor shown, so they need not be in the background either.
-            run = run.filter(
-                pl.col("query_id").is_in([query for query in known if labels.get(query) == only])
-            )
+            labels = labels_of(asked, inputs.genders)
+            run = run.filter(pl.col("query_id").is_in(asked.filter(labels == options.only).implode()))
         contexts = {
             expected: self.context(run, name, expected_ties=expected)
             for expected in {inputs.ties == "expected" and measure.TIES for measure in self.measures}
         }
         lists = next(iter(contexts.values())).lists  # of the same queries in all of them
-        query_ids = lists.query_ids
+        within = {m: contexts[inputs.ties == "expected" and m.TIES] for m in self.measures}
+        some = len(lists.query_ids) > 0
+        return Seen(
+            asked=asked,
+            query_ids=lists.query_ids,
+            emptied=lists.emptied,
+            ranked=int(lists.scored_lengths.sum()) + lists.skipped,
+            skipped=lists.skipped,
+            found={m: m.per_query(of) if some else PerQuery(np.zeros(0)) for m, of in within.items()},
+            tied={m: _tied(m, of) for m, of in within.items()} if inputs.order == "score" else {},
+            unknown={m: self.unknown(m, of) for m, of in within.items()},
+            within=within,
+        )
+
+    def unknown(self, measure: BiasMeasure, context: Context) -> tuple[Ints, Ints] | None:
+        """How many documents of each list a measure looks at, and of how many it knows nothing."""
+        if self.missing != "zero":
+            return None
+        return _counted(context.lists, measure.depth(), context.lists.rows < 0)
+
+    def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
+        """What was seen of a run, over the chosen queries, with all that is to be said of it."""
+        inputs, labels, query_ids = self.inputs, self.inputs.genders, seen.query_ids
+        only = options.only or ("all" if labels is None else "neutral")
         label = labels_of(query_ids, labels)
         masks = {other: (label == other).fill_null(False).to_numpy() for other in label.drop_nulls().unique()}
         nobody = np.zeros(len(query_ids), bool)
         chosen = ~nobody if only == "all" else masks.get(only, nobody)
         apart = sorted(other for other in masks if other != only)
         unmeasured = left_out(
-            known,
+            _known(seen.asked, inputs),
             set(query_ids.to_list()),
             labels=labels,
             only=only,
             otherwise="nothing ranked",
-            reasons=dict.fromkeys(lists.emptied, "no ranked document is in the collection"),
+            reasons=dict.fromkeys(seen.emptied, "no ranked document is in the collection"),
         )
         results = []
         for measure in self.measures:
-            context = contexts[inputs.ties == "expected" and measure.TIES]
-            found = measure.per_query(context) if len(query_ids) else PerQuery(np.zeros(0))
+            found = seen.found[measure]
             defined = chosen & ~np.isnan(found.values)
             undefined = int((chosen & ~defined).sum())
             ids = query_ids if defined.all() else query_ids.filter(pl.Series(defined))
             values = found.values[defined]
+            tied = seen.tied.get(measure)
+            explained = None
+            if options.explain and measure in seen.within:
+                explained = self.explained(measure, seen.within[measure], defined)
             results.append(
                 Measurement(
                     run=name,
@@ -244,14 +304,14 @@ class View:
                     query_ids=ids,
                     values=values,
                     part_values={part: of[defined] for part, of in found.parts.items()},
-                    ties=_tied(measure, context, defined) if inputs.order == "score" else None,
+                    ties=float(tied[defined].mean()) if tied is not None and defined.any() else None,
                     compare=partial(self.backgrounds, measure, ids, values),
                     only=None if labels is None else only,
                     subsets={
                         other: measure.summarise(found, masks[other], options.bootstrap) for other in apart
                     },
-                    notes=self.notes(measure, context, options),
-                    attribution=self.explained(measure, context, defined) if options.explain else None,
+                    notes=self.notes(measure, seen, defined, options),
+                    attribution=explained,
                 )
             )
         return results
@@ -268,26 +328,23 @@ class View:
             return None
         return attribution_of(measure, context, chosen, docs=self.inputs.docs, matcher=self.matcher)
 
-    def notes(self, measure: Any, context: Context, options: Options) -> tuple[str, ...]:
-        """What a reader of the value has to know."""
+    def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
+        """What a reader of the value has to know; `defined` are the lists that it is the value of."""
         notes = []
-        lists = context.lists
-        if lists.skipped:
-            ranked = int(lists.scored_lengths.sum()) + lists.skipped
+        if seen.skipped:
             notes.append(
-                f"{lists.skipped:,} of {ranked:,} ranked documents are not in the collection: skipped"
+                f"{seen.skipped:,} of {seen.ranked:,} ranked documents are not in the collection: skipped"
             )
         if self.missing == "zero":
-            rows = lists.rows[lists.top(measure.depth())[0]]
-            absent = int((rows < 0).sum())
+            looked, absent = (int(counts.sum()) for counts in seen.unknown[measure] or ((), ()))
             if absent:
                 notes.append(
-                    f"{absent:,} of {len(rows):,} ranked documents{in_top(measure.depth())} "
+                    f"{absent:,} of {looked:,} ranked documents{in_top(measure.depth())} "
                     "are not in the collection: counted as having no words"
                 )
         if "background" in measure.NEEDS and self.inputs.background_note:
             notes.append(self.inputs.background_note)
-        if options.explain and measure.LINEAR and measure.words(context.groups) is not None:
+        if options.explain and measure.LINEAR and measure.words(self.tally.groups) is not None:
             if self.inputs.docs is None:
                 notes.append("which words make up the value cannot be said from a tally alone; give docs too")
             elif self.matcher is None:
@@ -359,29 +416,33 @@ class Groups(View):
             **({} if self.targets is None else {"targets": targets_fingerprint(self.targets)}),
         }
 
-    def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
-        """Each measure of a normalised run; says where groups and target come from."""
-        groups = self.tally
-        labelled = groups.frame.filter(pl.Series(groups.known))["doc_id"]
-        ranked = run.select("query_id", "rank", known=pl.col("doc_id").is_in(labelled.implode()))
-        if not ranked["known"].any():
+    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
+        labelled = self.tally.frame.filter(pl.Series(self.tally.known))["doc_id"]
+        held = int(run["doc_id"].is_in(labelled.implode()).sum())
+        return replace(super().seen(name, run, options), held=held)
+
+    def unknown(self, measure: BiasMeasure, context: Context) -> tuple[Ints, Ints] | None:
+        lists, cutoff = context.lists, measure.params.get("cutoff")
+        known = np.append(self.tally.known, False)  # the last for rows that are −1
+        return _counted(lists, WHOLE if cutoff is None else cutoff, ~known[lists.rows])
+
+    def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
+        if not seen.held:
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
-        found = []
-        for measured in super().measured(name, run, options):
-            notes = [f"group labels: {groups.how}", *measured.notes]
-            if "target" in measured.measure.SUPPORTED_PARAMS:
-                target = measured.measure["target"] or ("list" if self.targets is None else "given")
-                notes.append(f"target: {_TARGETS[target] if isinstance(target, str) else target}")
-            cutoff = measured.measure["cutoff"]
-            top = ranked.filter(pl.col("query_id").is_in(measured.query_ids.implode()))
-            top = top if cutoff is None else top.filter(pl.col("rank") <= cutoff)
-            unknown = int((~top["known"]).sum())
-            if unknown:
-                notes.append(f"{unknown / len(top):.1%} of the documents looked at show no group")
-            found.append(replace(measured, notes=tuple(notes)))
-        return found
+        return super().told(name, seen, options)
+
+    def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
+        """Says where groups and target come from, too."""
+        notes = [f"group labels: {self.tally.how}", *super().notes(measure, seen, defined, options)]
+        if "target" in measure.SUPPORTED_PARAMS:
+            target = measure["target"] or ("list" if self.targets is None else "given")
+            notes.append(f"target: {_TARGETS[target] if isinstance(target, str) else target}")
+        looked, unknown = (int(counts[defined].sum()) for counts in seen.unknown[measure] or ())
+        if unknown:
+            notes.append(f"{unknown / looked:.1%} of the documents looked at show no group")
+        return tuple(notes)
 
 
 class Dictionary(View):
@@ -445,16 +506,22 @@ def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict
     return {view: view(inputs, sharing[view], depth=depth) for view in ordered}
 
 
-def _known(run: pl.DataFrame, inputs: Inputs) -> Iterable[str]:
+def _known(asked: pl.Series, inputs: Inputs) -> Iterable[str]:
     """Every query one could expect a value for: those given (else those judged) and those ranked."""
-    ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
     table = inputs.queries if inputs.queries is not None else inputs.qrels
-    return dict.fromkeys([*([] if table is None else table["query_id"].to_list()), *ranked])
+    return dict.fromkeys([*([] if table is None else table["query_id"].to_list()), *asked.to_list()])
 
 
-def _tied(measure: BiasMeasure, context: Context, chosen: np.ndarray) -> float | None:
-    if not chosen.any():
-        return None
+def _tied(measure: BiasMeasure, context: Context) -> NDArray[np.bool_]:
+    """For each list, whether the ids of tied documents decide what is measured."""
     cutoff = measure.params.get("cutoff") or measure.depth()
-    tied = context.lists.tied_within if measure.ORDERED else context.lists.tied_across
-    return float(tied(cutoff)[chosen].mean())
+    lists = context.lists
+    return lists.tied_within(cutoff) if measure.ORDERED else lists.tied_across(cutoff)
+
+
+def _counted(lists: RankedLists, depth: int, marked: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """How many documents each list has down to a depth, and how many of them are marked."""
+    entries, looked = lists.top(depth)
+    if not len(looked):
+        return looked, looked
+    return looked, np.add.reduceat(marked[entries], np.cumsum(looked) - looked, dtype=np.int64)
