@@ -203,9 +203,9 @@ def _first(where: pl.Series) -> int:
 
 
 def refuse_repeats(
-    frame: pl.DataFrame, keys: list[str], *, path: Place = None, line: int | None = None
+    frame: pl.DataFrame, keys: list[str], *, path: Place = None, line: int | pl.Series | None = None
 ) -> None:
-    """Raise InputError if two rows agree in ``keys``; ``line`` is the line of the first row, if any."""
+    """Raise InputError if two rows agree in ``keys``; ``line``: of the first row, or of each."""
     every = np.sort(pl.DataFrame([frame[key] for key in keys]).hash_rows().to_numpy())
     if not (every[1:] == every[:-1]).any():
         return
@@ -217,7 +217,8 @@ def refuse_repeats(
     what = " with ".join(f"{key} {show(row[key])}" for key in keys)
     if line is None:
         raise InputError(f"row {row['at'] + 1} repeats row {row['first'] + 1}: {what}", path=path)
-    raise InputError(f"repeats line {row['first'] + line}: {what}", path=path, line=row["at"] + line)
+    first, at = (line[row[n]] if isinstance(line, pl.Series) else row[n] + line for n in ("first", "at"))
+    raise InputError(f"repeats line {first}: {what}", path=path, line=at)
 
 
 SCHEMA = pa.schema([("doc_id", pa.string()), ("text", pa.string())])

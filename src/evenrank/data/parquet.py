@@ -113,17 +113,32 @@ def frame(path: str | os.PathLike[str], wanted: Collection[str] | None = None) -
     Of columns that are not ``wanted`` only the name is read: their cells are null.
     """
     with files.reading(path), _open(path) as file:
-        found = file.schema_arrow.names
-        twice = [name for name in found if found.count(name) > 1]
-        if twice:
-            raise InputError(f"column {twice[0]} is there twice", path=path)
-        table = file.read(
-            columns=[name for name in found if wanted is None or name in wanted], use_threads=False
-        )
-        table.validate(full=True)
-        rows = file.metadata.num_rows
+        found, read = _columns_of(file, wanted, path)
+        return _framed(file.read(columns=read, use_threads=False), found, path)
+
+
+def frames(path: str | os.PathLike[str], wanted: Collection[str], *, rows: int) -> Iterator[pl.DataFrame]:
+    """The wanted columns of a Parquet file, so many rows at a time."""
+    with files.reading(path), _open(path) as file:
+        _, read = _columns_of(file, wanted, path)
+        for batch in file.iter_batches(rows, columns=read, use_threads=False):
+            yield _framed(pa.Table.from_batches([batch]), read, path)
+
+
+def _columns_of(file: Any, wanted: Collection[str] | None, path: Any) -> tuple[list[str], list[str]]:
+    """The columns of a file, none twice, and those to be read."""
+    found = file.schema_arrow.names
+    twice = [name for name in found if found.count(name) > 1]
+    if twice:
+        raise InputError(f"column {twice[0]} is there twice", path=path)
+    return found, [name for name in found if wanted is None or name in wanted]
+
+
+def _framed(table: pa.Table, found: list[str], path: Any) -> pl.DataFrame:
+    table.validate(full=True)
     read = {name: _series(table.column(name), name, path) for name in table.column_names}
-    return pl.DataFrame([read.get(name, pl.Series(name, [None]).new_from_index(0, rows)) for name in found])
+    empty = pl.Series("", [None]).new_from_index(0, len(table))
+    return pl.DataFrame([read.get(name, empty.alias(name)) for name in found])
 
 
 def _series(column: pa.ChunkedArray, name: str, path: str | os.PathLike[str]) -> pl.Series:

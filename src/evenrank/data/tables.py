@@ -125,7 +125,7 @@ def queries(x: Any) -> pl.DataFrame:
     ``{query_id: text}``, rows, or an ir_datasets dataset; of TREC topics the title is taken.
     """
     refuse_after_fork()
-    path = _path(x)
+    path = path_of(x)
     names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
     if path:
         table, clean = topics.read(path)
@@ -146,7 +146,7 @@ def qrels(x: Any) -> pl.DataFrame:
     ``{query_id: {doc_id: relevance}}``, rows, or an ir_datasets dataset.
     """
     refuse_after_fork()
-    path, line = _path(x), None
+    path, line = path_of(x), None
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
     if path:
         frame, line = trec.read_columns(path, trec.QRELS)
@@ -184,19 +184,35 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
             return x
         if _is_ordered(x):
             return _made(x)
-    path, line = _path(x), None
-    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, order: RANK if order == "rank" else SCORE}
+    path, line = path_of(x), None
     if path:
         frame, line = trec.read_columns(path, trec.RUN)
-        frame = door.rename(frame, names, path=path)
     else:
-        frame = door.as_frame(x, names, part="scoreddocs")
-    numbers = whole_numbers if order == "rank" else finite_numbers
-    frame = frame.select(*_ids(frame, path, line), numbers(frame[order], path=path, line=line))
+        frame = door.as_frame(x, _run_names(order), part="scoreddocs")
+    frame = run_rows(frame, order, path, line)
     refuse_repeats(frame, ["query_id", "doc_id"], path=path, line=line)
     if order == "rank":
         refuse_repeats(frame, ["query_id", "rank"], path=path, line=line)
-    return _made(_whole(_ordered(frame), RUN_SCHEMA, "run", path))
+    return ordered_run(_whole(frame, None, "run", path))
+
+
+def run_rows(
+    frame: pl.DataFrame, order: Order, path: str | os.PathLike[str] | None = None, line: int | None = None
+) -> pl.DataFrame:
+    """Rows of a run as they come, in whatever order: ids, and a score or a rank, each of them checked."""
+    frame = door.rename(frame, _run_names(order), path=path)
+    numbers = whole_numbers if order == "rank" else finite_numbers
+    return frame.select(*_ids(frame, path, line), numbers(frame[order], path=path, line=line))
+
+
+def ordered_run(rows: pl.DataFrame) -> pl.DataFrame:
+    """Checked rows, no pair of query and document twice, as a run."""
+    frame = _ordered(rows)
+    return _made(frame if frame.schema == RUN_SCHEMA else frame.cast(RUN_SCHEMA))
+
+
+def _run_names(order: Order) -> dict[str, Sequence[str]]:
+    return {"query_id": QUERY_ID, "doc_id": DOC_ID, order: RANK if order == "rank" else SCORE}
 
 
 # Runs that are known to be in order: checking a million rows again takes longer than measuring them.
@@ -286,16 +302,17 @@ def _ids(frame: pl.DataFrame, path: str | os.PathLike[str] | None, line: int | N
     return [id_column(frame, name, path=path) for name in names]
 
 
-def _path(x: Any) -> str | os.PathLike[str] | None:
+def path_of(x: Any) -> str | os.PathLike[str] | None:
+    """The path that something given as a table is, if it is one."""
     return x if isinstance(x, (str, os.PathLike)) and not irds.is_name(x) else None
 
 
 def _whole(
-    frame: pl.DataFrame, schema: pl.Schema, what: str, path: str | os.PathLike[str] | None
+    frame: pl.DataFrame, schema: pl.Schema | None, what: str, path: str | os.PathLike[str] | None
 ) -> pl.DataFrame:
     if frame.is_empty():
         raise InputError(f"the {what} table has no rows", path=path)
-    return frame if frame.schema == schema else frame.cast(schema)
+    return frame if schema is None or frame.schema == schema else frame.cast(schema)
 
 
 def genders(x: Any) -> pl.DataFrame:
@@ -307,7 +324,7 @@ def genders(x: Any) -> pl.DataFrame:
     ``other``.
     """
     refuse_after_fork()
-    path = _path(x)
+    path = path_of(x)
     if path:
         return topics.read_genders(path)
     frame = door.as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,33 +54,41 @@ def read_columns(path: Path, kind: Kind) -> tuple[pl.DataFrame, int | None]:
     The number of columns is that of the first line: a run may lack its tag, but not here and there.
     A Parquet file is returned as it is, with no line.
     """
-    if _is_parquet(path):
+    if is_parquet(path):
         return parquet.frame(path, kind.known), None
-    line, first, columns, blank = 1, 1, 0, 0
+    frames, lines_at, _ = zip(*read_pieces(path, kind), strict=True)
+    return pl.concat(frames, rechunk=True), lines_at[0]
+
+
+def read_pieces(path: Path, kind: Kind) -> Iterator[tuple[pl.DataFrame, int, int]]:
+    """The columns of interest of a text file, in pieces, each with its first line and its bytes."""
+    line, columns, blank, some = 1, 0, 0, False
     wanted: dict[str, int] = {}
-    parts: list[list[pa.Array]] = []
     for raw in files.raw_blocks(path):
+        skip = 0
         if not wanted:
             wanted, names = _layout(raw, kind, path)
-            first += bool(names)
+            skip = bool(names)
             columns = len(names) or _width(raw, kind)
             kind = replace(kind, expected=" ".join(names)) if names else kind
         if blank and raw.tobytes().strip(b" \t\r\n"):
             raise InputError("blank line", path=path, line=blank)
         if not blank:
             arrays, blank = _split(raw, line, columns, tuple(wanted.values()), kind, path)
-            parts.append(arrays)
-            line += len(arrays[0])
+            found = pl.DataFrame(
+                {name: pl.from_arrow(array) for name, array in zip(wanted, arrays, strict=True)}
+            )
+            if len(found) > skip:
+                some = True
+                yield found.slice(skip), line + skip, raw.stored
+            line += len(found)
     if not wanted:
         raise InputError("the file is empty", path=path)
-    chunks = (pl.from_arrow(pa.chunked_array(pieces)) for pieces in zip(*parts, strict=True))
-    frame = pl.DataFrame(dict(zip(wanted, chunks, strict=True))).slice(first - 1)
-    if frame.is_empty():
+    if not some:
         raise InputError("the file has no rows", path=path)
-    return frame, first
 
 
-def _is_parquet(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
     return os.path.isfile(path) and files.magic(path) == parquet.MAGIC  # noqa: PTH113
 
 

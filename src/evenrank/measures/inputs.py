@@ -75,6 +75,9 @@ class Inputs:
         How runs are read.
     given
         All that was given, as it was given.
+    part
+        Whether the runs are parts of larger ones, cut by query: the collection may then lack all documents of
+        one.
     """
 
     runs: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -87,6 +90,7 @@ class Inputs:
     ties: str = "order"
     order: str = "score"
     given: Given = field(default_factory=Given)
+    part: bool = False
 
     @classmethod
     def open(cls, runs: Any = None, **given: Any) -> Inputs:

@@ -199,14 +199,15 @@ def ranked_lists(
     depth: int,
     missing: str = "error",
     expected_ties: bool = False,
+    part: bool = False,
     name: str = "the run",
 ) -> RankedLists:
     """The top `depth` of every list of a normalised run, each document found in the tally.
 
     `missing` says what happens to documents that the tally does not hold: `error`, `zero` (they have
     no words) or `skip` (the next document moves up), all of which is refused where it holds none of
-    them; `unlabelled` is `zero` for a tally that need not hold any. With expected ties a list goes on
-    until the tie at `depth` ends.
+    them; `unlabelled` is `zero` for a tally that need not hold any, and so is a `part` of a larger run. With
+    expected ties a list goes on until the tie at `depth` ends.
     """
     doc_ids, scores, rows = run["doc_id"], run["score"].to_numpy(), None
     first = np.flatnonzero(run["rank"].to_numpy() == 1)
@@ -217,7 +218,7 @@ def ranked_lists(
     if missing == "skip" and len(first):
         rows = find_rows(doc_ids, tally["doc_id"])
         held = rows >= 0
-        if not held.any():
+        if not held.any() and not part:
             refuse_strangers(name)
         skipped = int((~held).sum())
         left = np.add.reduceat(held, first, dtype=np.int64)
@@ -235,7 +236,7 @@ def ranked_lists(
     else:
         rows = find_rows(doc_ids, tally["doc_id"])
         absent = rows < 0
-        if missing == "zero" and len(rows) and absent.all():
+        if missing == "zero" and len(rows) and absent.all() and not part:
             refuse_strangers(name, depth)
         if missing == "error" and absent.any():
             refuse_missing(doc_ids.filter(pl.Series(absent)), name, depth)

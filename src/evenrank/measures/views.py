@@ -20,7 +20,8 @@ from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import group_targets, targets_fingerprint
 from evenrank.measures.explain import attribution_of
-from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, in_top, ranked_lists
+from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, in_top, ranked_lists, refuse_strangers
+from evenrank.measures.parts import PerQuery, Seen
 from evenrank.measures.results import Measurement, Options, labels_of, left_out
 
 if TYPE_CHECKING:
@@ -60,48 +61,6 @@ class Context:
             self._cache[key] = make()
         value: T = self._cache[key]
         return value
-
-
-@dataclass(frozen=True, eq=False)
-class PerQuery:
-    """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why."""
-
-    values: Floats
-    parts: Mapping[str, Floats] = field(default_factory=dict)
-    undefined: str = "undefined"
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What the measures of a view found in a run, or in some of its queries, list by list.
-
-    A run that is too large for one look is cut by query, by disk or by cluster, and what was seen of the pieces
-    is put together again (`measures/parts.py`).
-
-    Attributes
-    ----------
-    asked
-        The queries for which something was ranked, in their order.
-    query_ids, found, tied, unknown
-        Those with a list, and for each measure its values, whether a tie decides them, and how many documents
-        it looked at and knows nothing of, where that is counted.
-    emptied, ranked, skipped, held
-        Queries without a document of the collection; ranked documents, those left out of the lists, and those
-        whose group is known.
-    within
-        The contexts, for whoever explains the values; none for pieces.
-    """
-
-    asked: pl.Series
-    query_ids: pl.Series
-    found: Mapping[BiasMeasure, PerQuery]
-    tied: Mapping[BiasMeasure, NDArray[np.bool_]]
-    unknown: Mapping[BiasMeasure, tuple[Ints, Ints] | None]
-    emptied: tuple[str, ...] = ()
-    ranked: int = 0
-    skipped: int = 0
-    held: int = 0
-    within: Mapping[BiasMeasure, Context] = field(default_factory=dict)
 
 
 class View:
@@ -185,6 +144,7 @@ class View:
             depth=self.depth if seen is self.measures else max(measure.depth() for measure in seen),
             missing=self.missing,
             expected_ties=expected_ties,
+            part=self.inputs.part,
             name=name,
         )
         inputs = self.inputs
@@ -214,6 +174,7 @@ class View:
             self.tally.groups,
             depth=depth,
             missing=self.missing,
+            part=self.inputs.part,
             name="the background run",
         )
 
@@ -257,18 +218,20 @@ class View:
             skipped=lists.skipped,
             found={m: m.per_query(of) if some else PerQuery(np.zeros(0)) for m, of in within.items()},
             tied={m: _tied(m, of) for m, of in within.items()} if inputs.order == "score" else {},
-            unknown={m: self.unknown(m, of) for m, of in within.items()},
+            counts={m: self.counts(m, of) for m, of in within.items()},
             within=within,
         )
 
-    def unknown(self, measure: BiasMeasure, context: Context) -> tuple[Ints, Ints] | None:
-        """How many documents of each list a measure looks at, and of how many it knows nothing."""
+    def counts(self, measure: BiasMeasure, context: Context) -> dict[str, Ints]:
+        """How many documents of each list a measure looks at, and how many of them the collection lacks."""
         if self.missing != "zero":
-            return None
-        return _counted(context.lists, measure.depth(), context.lists.rows < 0)
+            return {}
+        looked, absent = _counted(context.lists, measure.depth(), context.lists.rows < 0)
+        return {"looked": looked, "absent": absent}
 
     def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
         """What was seen of a run, over the chosen queries, with all that is to be said of it."""
+        self._refuse_strangers(name, seen)
         inputs, labels, query_ids = self.inputs, self.inputs.genders, seen.query_ids
         only = options.only or ("all" if labels is None else "neutral")
         label = labels_of(query_ids, labels)
@@ -316,6 +279,15 @@ class View:
             )
         return results
 
+    def _refuse_strangers(self, name: str, seen: Seen) -> None:
+        """Refuse a run that was looked at in parts, and of which no part has a document of the collection."""
+        if seen.ranked and seen.skipped == seen.ranked:
+            refuse_strangers(name)
+        deepest = max(self.measures, key=lambda measure: measure.depth())
+        counts = seen.counts[deepest]
+        if "absent" in counts and len(counts["looked"]) and (counts["absent"] == counts["looked"]).all():
+            refuse_strangers(name, deepest.depth())
+
     def backgrounds(
         self, measure: BiasMeasure, query_ids: pl.Series, values: Floats
     ) -> dict[str, dict[str, Any]]:
@@ -336,7 +308,7 @@ class View:
                 f"{seen.skipped:,} of {seen.ranked:,} ranked documents are not in the collection: skipped"
             )
         if self.missing == "zero":
-            looked, absent = (int(counts.sum()) for counts in seen.unknown[measure] or ((), ()))
+            looked, absent = (int(seen.counts[measure][what].sum()) for what in ("looked", "absent"))
             if absent:
                 notes.append(
                     f"{absent:,} of {looked:,} ranked documents{in_top(measure.depth())} "
@@ -421,10 +393,12 @@ class Groups(View):
         held = int(run["doc_id"].is_in(labelled.implode()).sum())
         return replace(super().seen(name, run, options), held=held)
 
-    def unknown(self, measure: BiasMeasure, context: Context) -> tuple[Ints, Ints] | None:
+    def counts(self, measure: BiasMeasure, context: Context) -> dict[str, Ints]:
+        """And how many stand above the cut-off, and how many of these show no group."""
         lists, cutoff = context.lists, measure.params.get("cutoff")
         known = np.append(self.tally.known, False)  # the last for rows that are −1
-        return _counted(lists, WHOLE if cutoff is None else cutoff, ~known[lists.rows])
+        above, unknown = _counted(lists, WHOLE if cutoff is None else cutoff, ~known[lists.rows])
+        return {**super().counts(measure, context), "above": above, "unknown": unknown}
 
     def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
         if not seen.held:
@@ -439,7 +413,7 @@ class Groups(View):
         if "target" in measure.SUPPORTED_PARAMS:
             target = measure["target"] or ("list" if self.targets is None else "given")
             notes.append(f"target: {_TARGETS[target] if isinstance(target, str) else target}")
-        looked, unknown = (int(counts[defined].sum()) for counts in seen.unknown[measure] or ())
+        looked, unknown = (int(seen.counts[measure][what][defined].sum()) for what in ("above", "unknown"))
         if unknown:
             notes.append(f"{unknown / looked:.1%} of the documents looked at show no group")
         return tuple(notes)
