@@ -11,9 +11,8 @@ import numpy as np
 
 import evenrank as er
 from evenrank.measures.gsr.results import most_gendered
-from evenrank.reproduce import gsr_parity, gsr_toy
-from evenrank.reproduce.direct_stereotype import direct_stereotype
-from evenrank.reproduce.stereotype_tables import reinforcement_table, reliability
+from evenrank.reproduce import gsr_toy
+from evenrank.reproduce.stereotype_tables import direct_stereotype, reinforcement_table, reliability
 from evenrank.vectors import DEFINITION, STEREOTYPES, association_tests, distil
 from evenrank.vectors.texts import GenderedTexts, gendered_texts
 
@@ -25,7 +24,7 @@ def toy(data: Path) -> dict[str, Any]:
     """GSR of the three systems on the two constructed collections, and its agreement with parity."""
     return {
         name: gsr_toy.gsr_toy(reader)
-        | {"parity": {"r": gsr_parity.gsr_parity(reader).r, "published": gsr_parity.PUBLISHED}}
+        | {"parity": {"r": gsr_toy.gsr_parity(reader).r, "published": gsr_toy.PARITY}}
         for name, reader in _readers(data).items()
     }
 

@@ -71,7 +71,7 @@ _HOME = {
 # Modules that have moved: their old paths go on working for one release.
 _MOVED = {
     "evenrank.measures.attribution": "evenrank.measures.explain",
-    "evenrank.measures.magnitude": "evenrank.text.magnitude",
+    "evenrank.measures.magnitude": "evenrank.text.tally",
     "evenrank.measures.mean_bias": "evenrank.measures.representation",
     "evenrank.measures.measurements": "evenrank.measures.results",
     "evenrank.measures.psychology": "evenrank.measures.dictionary_bias",
@@ -82,7 +82,7 @@ _MOVED = {
     "evenrank.measures.summary": "evenrank.measures.results",
     "evenrank.mitigate.counterfactual_result": "evenrank.mitigate.counterfactuals",
     "evenrank.mitigate.live": "evenrank.mitigate.constrain",
-    "evenrank.psychology.ready": "evenrank.psychology.scoring",
+    "evenrank.psychology.ready": "evenrank.psychology.comparing",
     "evenrank.psychology.sampling": "evenrank.psychology.comparing",
 }
 

@@ -13,7 +13,7 @@ import evenrank as er
 from evenrank import ARaB, InputError, RaB
 from evenrank.measures.base import BiasMeasure
 from evenrank.measures.explain import summed
-from evenrank.text.magnitude import MAGNITUDES
+from evenrank.text.tally import MAGNITUDES
 
 WORDS = ["he", "his", "men", "she", "her", "women", "ball", "tree"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)

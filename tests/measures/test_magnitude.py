@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evenrank import InputError
-from evenrank.text.magnitude import MAGNITUDES, magnitude
+from evenrank.text.tally import MAGNITUDES, magnitude
 
 COUNTS = np.array([0, 1, 5])
 TOKENS = np.array([0, 10, 20])

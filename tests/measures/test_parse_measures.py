@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenrank import AP, RR, ARaB, FaiRR, InputError, NFaiRR, P, R, RaB, nDCG, parse
 from evenrank.measures import parse_condition
-from evenrank.text.magnitude import MAGNITUDES
+from evenrank.text.tally import MAGNITUDES
 
 cutoffs = st.integers(1, 10**6)
 group = st.text(min_size=1, max_size=8)

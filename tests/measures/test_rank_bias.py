@@ -12,7 +12,7 @@ from evenrank import ARaB, InputError, RaB
 from evenrank.measures.base import BiasMeasure, Context, PerQuery
 from evenrank.measures.lists import ranked_lists
 from evenrank.measures.rank_bias import arab_weights, rab_weights
-from evenrank.text.magnitude import MAGNITUDES
+from evenrank.text.tally import MAGNITUDES
 
 # Counts of (female, male) words at ranks 1..10.
 EXAMPLE = [(0, 0), (3, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 5), (0, 0), (0, 2)]

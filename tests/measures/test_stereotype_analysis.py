@@ -15,10 +15,10 @@ from scipy.stats import spearmanr
 import evenrank as er
 from evenrank import GSR, InputError
 from evenrank.measures.gsr.results import most_gendered, scatter
-from evenrank.reproduce.direct_stereotype import direct_stereotype
-from evenrank.reproduce.gsr_parity import gsr_parity
+from evenrank.reproduce.gsr_toy import gsr_parity
 from evenrank.reproduce.stereotype_tables import (
     debiasing_distances,
+    direct_stereotype,
     effectiveness_table,
     kendall_distance,
     reinforcement_table,

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import InputError
-from evenrank.psychology.comparing import balanced
-from evenrank.psychology.scoring import categories, read_scores, scores
+from evenrank.psychology.comparing import balanced, categories, read_scores, scores
 from evenrank.text.dictionaries import dictionary
 from evenrank.text.tokens import tokens
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.rankers.live.answers import Answers, Hit, listed, run_scores
 from evenrank.rankers.live.calls import QueryFailed
+from evenrank.rankers.live.ranker import Answers, Hit, listed, run_scores
 
 
 def answers(**lists: list[Hit]) -> Answers:

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
-from evenrank.rankers.live.answers import Hit
 from evenrank.rankers.live.calls import Busy, Calls, Limits, QueryFailed, Stopped
-from evenrank.rankers.live.ranker import LiveRanker
+from evenrank.rankers.live.ranker import Hit, LiveRanker
 
 
 class Clock:

@@ -16,7 +16,7 @@ from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.measures.parse import parse_condition
-from evenrank.rankers.live.answers import Answers, Hit, listed
+from evenrank.rankers.live.ranker import Answers, Hit, listed
 from evenrank.server.monitor import Observation, Store, Value, Watch, alerts, observe, seconds
 from evenrank.server.rendering import trend_page
 from evenrank.server.searching import Service

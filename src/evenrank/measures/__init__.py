@@ -9,7 +9,6 @@ results.py         what measuring gives
 explain.py         which words, documents and queries make up a value
 parse.py           measures and conditions as text
 binding.py         `bind`: our measures inside ir_measures and PyTerrier
-effectiveness.py   nDCG and its like, through ir_measures
 lists.py           ranked lists as arrays, bounds on them; lookup.py: where a document stands
 rank_bias.py       RaB and ARaB: which group the top of a ranking favours
 neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at the top

@@ -20,8 +20,7 @@ from evenrank.data import door, tables
 from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
-from evenrank.measures.effectiveness import effectiveness
-from evenrank.measures.evaluate import listed_measures
+from evenrank.measures.evaluate import effectiveness, listed_measures
 from evenrank.measures.inputs import named_runs
 from evenrank.stats import Comparison
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evenrank.arithmetic import dot
 from evenrank.errors import InputError
 from evenrank.measures.lookup import find_rows
-from evenrank.text.magnitude import magnitude
+from evenrank.text.tally import magnitude
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition

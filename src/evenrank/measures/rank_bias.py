@@ -15,7 +15,7 @@ from ir_measures.measures import ParamInfo
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.lists import Floats
-from evenrank.text.magnitude import MAGNITUDES
+from evenrank.text.tally import MAGNITUDES
 
 if TYPE_CHECKING:
     from evenrank.measures.explain import Offered
@@ -137,7 +137,7 @@ class _RaB(RankBias):
     documents averages over what it has, as in the released code. Positive values lean toward `of`,
     negative ones toward `against`; 0 is balance. With two groups `of` is the second and `against` the
     first (male − female), with more both must be named. The range is that of the magnitude
-    (see `magnitude.py`); `boolean` and `length` stay within [−1, 1].
+    (see `magnitude` in text/tally.py); `boolean` and `length` stay within [−1, 1].
 
     Rekabsaz and Schedl, SIGIR 2020, Eqs. 2 and 3.
     """

@@ -17,8 +17,17 @@ from evenrank.data.columns import show
 from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
-from evenrank.psychology.comparing import Characteristic, bars, chosen, compare, sample, sizes
-from evenrank.psychology.scoring import ranked_or_judged, read_scores, scores_of
+from evenrank.psychology.comparing import (
+    Characteristic,
+    bars,
+    chosen,
+    compare,
+    ranked_or_judged,
+    read_scores,
+    sample,
+    scores_of,
+    sizes,
+)
 from evenrank.text.dictionaries import dictionary as as_dictionary
 
 
@@ -111,7 +120,7 @@ def audit_judgments(
         The judgments, the collection, and the words to count (the open dictionary unless given).
     scores
         A ready table of percents instead, such as LIWC's output: by query (then no qrels are needed) or
-        by document; see :func:`evenrank.psychology.scoring.read_scores`.
+        by document; see :func:`evenrank.psychology.comparing.read_scores`.
     exclude
         Queries to leave out, for one those that trained the classifier behind `genders`: ids, or
         anything :func:`evenrank.data.tables.genders` reads.

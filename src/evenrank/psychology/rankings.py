@@ -17,8 +17,17 @@ from evenrank.data import tables
 from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.inputs import named_runs
-from evenrank.psychology.comparing import Characteristic, bars, chosen, compare, sample, sizes
-from evenrank.psychology.scoring import ranked_or_judged, read_scores, scores_of
+from evenrank.psychology.comparing import (
+    Characteristic,
+    bars,
+    chosen,
+    compare,
+    ranked_or_judged,
+    read_scores,
+    sample,
+    scores_of,
+    sizes,
+)
 from evenrank.stats import Comparison
 from evenrank.text.dictionaries import dictionary as as_dictionary
 

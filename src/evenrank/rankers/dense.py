@@ -19,9 +19,8 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, storage
-from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
-from evenrank.rankers.nearest import Nearest, nearest, rescored
+from evenrank.rankers.nearest import Making, Nearest, Stored, nearest, rescored, stored
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
 from evenrank.vectors.encoders import find_model, open_model
 

@@ -21,7 +21,7 @@ from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.lexical import BM25, Dirichlet, retrieve, run_table
 from evenrank.rankers.relevance_models import FeedbackTerms, feedback_order, interpolate
-from evenrank.text.magnitude import MAGNITUDES, magnitude
+from evenrank.text.tally import MAGNITUDES, magnitude
 
 if TYPE_CHECKING:
     from evenrank.text.matcher import Counts

@@ -23,9 +23,8 @@ from evenrank.arithmetic import log2
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.vectors import Making, Stored, stored
 from evenrank.rankers.lexical import run_table
-from evenrank.rankers.nearest import nearest
+from evenrank.rankers.nearest import Making, Stored, nearest, stored
 from evenrank.text.layout import strings
 from evenrank.text.matcher import cores, in_order
 from evenrank.text.tokens import tokens

@@ -26,7 +26,7 @@ from evenrank.measures.lists import RankedLists, single_list
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.views import Groups, Words
-from evenrank.mitigate.constrain.live import rerank
+from evenrank.mitigate.constrain.limits import rerank
 from evenrank.show.numbers import toward
 from evenrank.text.matcher import Counts, Matcher
 

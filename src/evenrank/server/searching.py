@@ -11,7 +11,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
-from evenrank.mitigate.constrain.live import rerank
+from evenrank.mitigate.constrain.limits import rerank
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, clean, decide, load_classifier
 from evenrank.rankers.base import Ranker
 from evenrank.rankers.catalogue import make

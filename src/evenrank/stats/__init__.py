@@ -8,9 +8,8 @@ The order of the values never changes a result, and neither does the side one lo
 comparing b with a gives the same p as a with b, and everything signed turns its sign.
 """
 
-from evenrank.stats.corrections import benjamini_hochberg, holm
 from evenrank.stats.intervals import Interval, bootstrap, mean_interval, quantiles
-from evenrank.stats.tests import Comparison, paired, permutation, rank_sum, welch
+from evenrank.stats.tests import Comparison, benjamini_hochberg, holm, paired, permutation, rank_sum, welch
 
 __all__ = [
     "Comparison",

@@ -1,10 +1,18 @@
 """Word vectors: opening and making them, the gender direction in them, and taking it out."""
 
-from evenrank.vectors.associations import Association, association_test, association_tests
 from evenrank.vectors.debias import Recoverability, debiased, recoverability
 from evenrank.vectors.encoders import find_model, minilm
 from evenrank.vectors.files import load, save
-from evenrank.vectors.gendered import Direction, Genderedness, find_direction, genderedness, leaning
+from evenrank.vectors.gendered import (
+    Association,
+    Direction,
+    Genderedness,
+    association_test,
+    association_tests,
+    find_direction,
+    genderedness,
+    leaning,
+)
 from evenrank.vectors.space import Vectors
 from evenrank.vectors.training import distil, train, vocabulary
 from evenrank.vectors.words import (

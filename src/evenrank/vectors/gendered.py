@@ -1,7 +1,8 @@
 """Genderedness of words: a table made from vectors, or the shipped one.
 
 It is made with the direction that tells the first words of some pairs from the second: gender, or anything
-else.
+else. Whether the vectors hold stereotypes is asked of two sets of words: could chance have parted them so
+far? (Fabris, Purpura, Silvello & Susto: Gender stereotype reinforcement. IP&M 57(6), 2020, §3.2.1.)
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -25,9 +26,19 @@ import pyarrow.parquet as pq
 from evenrank.data import parquet
 from evenrank.data.files import magic, writing
 from evenrank.errors import InputError
+from evenrank.stats import permutation
 from evenrank.vectors.files import load
 from evenrank.vectors.space import Floats, Vectors, numbers
-from evenrank.vectors.words import DEFINITION, Pair, check_pairs, ordinary_places, read_pairs, specific_words
+from evenrank.vectors.words import (
+    DEFINITION,
+    STEREOTYPES,
+    Pair,
+    Stereotype,
+    check_pairs,
+    ordinary_places,
+    read_pairs,
+    specific_words,
+)
 
 _FEWEST = 3
 _ROWS = 1 << 14
@@ -286,3 +297,124 @@ def _check(found: Genderedness, path: str | os.PathLike[str]) -> None:
         raise InputError(
             f"g of {found.words[row].as_py()!r} is {found.values[row]}, not in [−1, 1]", path=path
         )
+
+
+DRAWS = 100_000
+
+
+@dataclass(frozen=True)
+class Association:
+    """How much more female the second set of words is than the first.
+
+    Attributes
+    ----------
+    name
+        What is tested.
+    male, female
+        Mean g of the words that are held to be male, and of those held to be female.
+    difference, low, high
+        ``female − male`` and its confidence interval; positive: the stereotype is in the vectors.
+    p
+        One-sided: the share of ways to deal the same words into sets of these sizes that part the means
+        at least as far. All ways up to a million, else 100,000 seeded draws with p = (b + 1) / (n + 1).
+    effect
+        Hedges' g: the difference in standard deviations.
+    words
+        How many words of the two sets have vectors.
+    missing
+        The words that have none, and are left out.
+    published
+        p with Google-News vectors, if the sets are those of the paper; printed as 0 where none was found.
+    """
+
+    name: str
+    male: float
+    female: float
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    effect: float | None
+    words: tuple[int, int]
+    missing: tuple[str, ...]
+    published: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def association_test(
+    male: Iterable[str],
+    female: Iterable[str],
+    source: Genderedness | Any = None,
+    *,
+    name: str = "",
+    pairs: Pairs | None = None,
+    seed: int = 0,
+    published: float | None = None,
+) -> Association:
+    """Whether the second set of words leans more to the positive side than the first.
+
+    Parameters
+    ----------
+    male, female
+        The sets: the first is expected on the negative (male) side, the second on the positive.
+    source
+        What :func:`~evenrank.vectors.genderedness` takes: nothing for the shipped table,
+        vectors, or a file.
+    pairs
+        Other pairs of words for another direction.
+
+    Raises
+    ------
+    InputError
+        A set has no word with a vector, or a word is in both sets.
+    """
+    table = genderedness(source, pairs=pairs)
+    sets = tuple(dict.fromkeys(male)), tuple(dict.fromkeys(female))
+    if both := set(sets[0]) & set(sets[1]):
+        raise InputError(f"the word {sorted(both)[0]!r} is in both sets; leave it in one")
+    values = [table.of(words) for words in sets]
+    missing = tuple(
+        word
+        for words, found in zip(sets, values, strict=True)
+        for word, unknown in zip(words, np.isnan(found), strict=True)
+        if unknown
+    )
+    low_side, high_side = (_present(found, name) for found in values)
+    test = permutation(high_side, low_side, alternative="greater", draws=DRAWS, seed=seed)
+    return Association(
+        name,
+        float(low_side.mean()),
+        float(high_side.mean()),
+        test.difference,
+        test.low,
+        test.high,
+        test.p,
+        test.effect,
+        (len(low_side), len(high_side)),
+        missing,
+        published,
+    )
+
+
+def association_tests(
+    source: Genderedness | Any = None,
+    *,
+    stereotypes: Iterable[Stereotype] = STEREOTYPES,
+    pairs: Pairs | None = None,
+    seed: int = 0,
+) -> list[Association]:
+    """The stereotype association tests: agency–communion, science–arts, career–family, jobs."""
+    table = genderedness(source, pairs=pairs)
+    return [
+        association_test(s.male, s.female, table, name=s.name, seed=seed, published=s.published)
+        for s in stereotypes
+    ]
+
+
+def _present(values: npt.NDArray[np.float64], name: str) -> npt.NDArray[np.float64]:
+    found = values[~np.isnan(values)]
+    if not len(found):
+        raise InputError(f"{name or 'the test'}: none of the words of a set has a vector")
+    return found

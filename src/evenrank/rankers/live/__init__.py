@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from evenrank.rankers.live.answers import Answers
 from evenrank.rankers.live.engines import engine
-from evenrank.rankers.live.ranker import LiveRanker
+from evenrank.rankers.live.ranker import Answers, LiveRanker
 
 __all__ = ["Answers", "LiveRanker", "engine"]

@@ -12,8 +12,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from evenrank.data.columns import listing, show
 from evenrank.errors import InputError, nearest
 from evenrank.rankers.live.calls import Limits
-from evenrank.rankers.live.elastic import Elastic, ElasticSettings
-from evenrank.rankers.live.http import HTTP, HTTPSettings
+from evenrank.rankers.live.http import HTTP, Elastic, ElasticSettings, HTTPSettings
 from evenrank.rankers.live.postgres import Postgres, PostgresSettings, driver_settings
 from evenrank.rankers.live.ranker import Engine, LiveRanker
 from evenrank.rankers.live.secrets import Secrets, check_address, hidden

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
 from evenrank.data.files import one_line
 from evenrank.errors import InputError
-from evenrank.rankers.live.answers import Hit, encodable
 from evenrank.rankers.live.calls import Busy, Pool, QueryFailed, cut_after
+from evenrank.rankers.live.ranker import Hit, encodable
 from evenrank.rankers.live.secrets import Secrets, hidden
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
 from evenrank.errors import InputError
-from evenrank.rankers.live.answers import Hit, encodable
 from evenrank.rankers.live.calls import Busy, Pool, QueryFailed
+from evenrank.rankers.live.ranker import Hit, encodable
 
 _STEPS = 10_000
 """Instructions of SQLite's machine between two looks at the clock: well under a millisecond."""
