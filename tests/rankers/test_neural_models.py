@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'"
 
 from evenrank.rankers.neural.candidates import FirstStage, candidates, scored  # noqa: E402
 from evenrank.rankers.neural.interaction import Vocabulary, WordPairs, random_vectors, words  # noqa: E402
-from evenrank.rankers.neural.networks import Kernels  # noqa: E402
+from evenrank.rankers.neural.knrm import Kernels  # noqa: E402
 from evenrank.rankers.neural.rerankers import INTERACTION, interaction_class  # noqa: E402
 
 DATA = demo.folder()

@@ -56,9 +56,10 @@ class Reranker(Protocol):
 
 def interaction_class(kind: str) -> tuple[type[Any], type[Any]]:
     """The module of a word-interaction model, and its settings."""
-    from evenrank.rankers.neural import networks
+    from importlib import import_module
 
-    return getattr(networks, _CLASSES[kind]), getattr(networks, f"{_CLASSES[kind]}Settings")
+    module = import_module(f"evenrank.rankers.neural.{kind}")
+    return getattr(module, _CLASSES[kind]), getattr(module, f"{_CLASSES[kind]}Settings")
 
 
 class WordReranker:
