@@ -193,6 +193,13 @@ def matching(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def query_variants(data: Path) -> dict[str, Any]:
+    """Audits without documents: two engines, rankers on 280 triples, how the lexicon of patterns writes."""
+    from benchmarks.variants_evidence import variants
+
+    return variants(data)
+
+
 def server_load(data: Path) -> dict[str, Any]:
     """The server under load: 10,000 requests, which take three and a half minutes."""
     from benchmarks.server_load import server_load as found
@@ -227,6 +234,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "counterfactual": counterfactual,
     "matching": matching,
     "constrain": constrain,
+    "query-variants": query_variants,
     "server-load": server_load,
     "reliability": reliability,
     "query-gender-transformer": query_gender_transformer,

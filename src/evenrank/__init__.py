@@ -55,6 +55,7 @@ _HOME = {
     **dict.fromkeys(("Exposure", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"),
     "FAIR": "measures.ranked_parity",
     "MB": "measures.representation",
+    **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.query_variants"),
     "constrain": "mitigate.constrain",
     "interpolate": "mitigate.mitigations",
     "sweep": "mitigate.tradeoff",
@@ -62,6 +63,8 @@ _HOME = {
     "counterfactual": "mitigate.counterfactuals",
     "balance": "mitigate.matching",
     "classify": "queries.classifier",
+    "variants": "queries.rewriting",
+    "compare_variants": "auditing.black_box",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
     "feedback": "mitigate.feedback",
@@ -112,6 +115,7 @@ if TYPE_CHECKING:
     from ir_measures import AP, ERR, RR, Bpref, Judged, P, R, Rprec, Success, infAP, nDCG
 
     from evenrank.auditing import Audit, audit
+    from evenrank.auditing.black_box import compare_variants
     from evenrank.data.tables import load
     from evenrank.errors import InputError
     from evenrank.measures.associating import association
@@ -124,6 +128,7 @@ if TYPE_CHECKING:
     from evenrank.measures.labelled_lists import represent
     from evenrank.measures.neutrality import FaiRR, NFaiRR
     from evenrank.measures.parse import parse
+    from evenrank.measures.query_variants import VarARaB, VarNDRaB, VarRaB
     from evenrank.measures.rank_bias import ARaB, RaB
     from evenrank.measures.ranked_parity import FAIR, rKL, rND, rRD
     from evenrank.measures.representation import MB
@@ -140,6 +145,7 @@ if TYPE_CHECKING:
     from evenrank.psychology.rankings import audit_rankings
     from evenrank.queries.classifier import classify
     from evenrank.queries.pooling import pool, vote
+    from evenrank.queries.rewriting import variants
     from evenrank.rankers.catalogue import search
     from evenrank.rankers.index import Index
     from evenrank.rankers.index.building import index

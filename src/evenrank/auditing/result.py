@@ -25,6 +25,7 @@ from evenrank.show.grid import Grid, Small, plain_markdown
 from evenrank.show.numbers import form_of, interval, number
 
 if TYPE_CHECKING:
+    from evenrank.auditing.black_box import VariantAudit
     from evenrank.measures.disparities import Disparities
     from evenrank.measures.gsr.results import GenderedQuery
     from evenrank.measures.representation import Representation
@@ -61,6 +62,8 @@ class Audit:
     psychology, disparity, representation
         Where the inputs allow: how texts for female and male queries differ, who is served better, and
         how groups are represented (by run).
+    variants
+        What the results of neutral queries resemble, where lists of variants were given.
     offered
         By run: the lean of what the same queries were offered, their relevant documents or all candidates,
         and how far the run is from it.
@@ -80,6 +83,7 @@ class Audit:
     psychology: JudgmentsAudit | RankingsAudit | None = None
     disparity: Disparities | None = None
     representation: Mapping[str, Representation] = field(default_factory=dict)
+    variants: VariantAudit | None = None
     conditions: tuple[Condition, ...] = ()
     checks: tuple[gate.Check, ...] = ()
     cautions: tuple[str, ...] = ()
@@ -207,6 +211,8 @@ class Audit:
             content["psychology"] = self.psychology.to_dict()
         if self.disparity is not None:
             content["disparity"] = self.disparity.to_dict()
+        if self.variants is not None:
+            content["variants"] = self.variants.to_dict()
         if self.representation:
             content["representation"] = {run: r.to_dict() for run, r in self.representation.items()}
         return content
@@ -229,8 +235,8 @@ class Audit:
             Further findings to show, all optional. `tradeoff`: what :func:`evenrank.sweep` gives, a list of
             these, or a frame with bias, utility and perhaps name, strength, low, high. `rank_shift`: what
             `Counterfactual.rank_shift` gives, a frame with query_id, doc_id, before, after and perhaps group.
-            `association`: what :func:`evenrank.association` gives. `psychology`, `representation`: instead of
-            the audit's own. `title`: what the page is called.
+            `association`: what :func:`evenrank.association` gives. `psychology`, `representation` and
+            `variants`: instead of the audit's own. `title`: what the page is called.
         """
         # The report imports the audit, not the other way round; it is looked up when asked for.
         report = import_module("evenrank.show.report")

@@ -58,6 +58,7 @@ def audit(
     confidence: float | None = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    variants: Any = None,
     **given: Unpack[Given],
 ) -> Audit:
     """Audit runs for bias: measure, compare with a baseline, explain, and judge.
@@ -83,6 +84,8 @@ def audit(
         (`interval`). Unless given, changes from the baseline by the interval, values by the point.
     only, confidence, resamples, seed
         As for :func:`evenrank.measure`.
+    variants
+        Results for variants of queries, as :func:`evenrank.compare_variants` reads them.
     docs, tally, lexicon, tokenizer, queries, qrels, vectors, pairs, genders, labels, targets, dictionary
         As for :func:`evenrank.measure`; the documents are read twice at most.
     missing, ties, order, progress
@@ -165,6 +168,11 @@ def audit(
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
         found = replace(found, gendered=most_gendered(inputs.queries, count=8, **named))
     found = _by_gender(found, inputs, compared, seed)
+    if variants is not None:
+        from evenrank.auditing.black_box import compare_variants
+
+        told = compare_variants(variants, confidence=confidence or 0.95, resamples=resamples, seed=seed)
+        found = replace(found, variants=told)
     if inputs.docs is not None:
         inputs.docs.forget()
     return found

@@ -12,6 +12,7 @@ from evenrank.cli import (
     audit,
     classify,
     collection,
+    compare_variants,
     demo,
     disparity,
     measure,
@@ -56,6 +57,7 @@ app.command("audit")(audit.audit_command)
 app.command("measure")(measure.measure_command)
 app.command("represent")(represent.represent_command)
 app.command("psychology")(psychology.psychology_command)
+app.command("compare-variants")(compare_variants.compare_variants_command)
 app.command("disparity")(disparity.disparity_command)
 app.command("tally")(collection.tally_command)
 app.command("index")(collection.index_command)

@@ -33,6 +33,13 @@ def audit_command(
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    variants: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Results for variants of queries, see compare-variants: a section of their own.",
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
     charts: Annotated[
         Path | None,
@@ -82,6 +89,7 @@ def audit_command(
             confidence=confidence if resamples else None,
             resamples=resamples or 1,
             seed=seed,
+            variants=variants,
             progress=progress,
             **given.keywords(runs),
         )

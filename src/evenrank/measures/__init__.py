@@ -19,6 +19,7 @@ ranked_parity.py   rND, rKL, rRD and FAIR: is a group's share in every prefix wh
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
 exposure.py        Exposure, DemographicParity, DisparateTreatment, AWRF: who gets the attention
 representation.py  MB and representation bias; labelled_lists.py: `represent`, of labelled lists
+query_variants.py  VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparities.py     `disparity`: are queries of one gender served better
 associating.py     `association`: how close queries stand to their own relevant documents
 =================  =======================================================================
@@ -35,6 +36,7 @@ from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
 from evenrank.measures.labelled_lists import represent
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.parse import Condition, parse_condition
+from evenrank.measures.query_variants import VarARaB, VarNDRaB, VarRaB
 from evenrank.measures.rank_bias import ARaB, RaB
 from evenrank.measures.ranked_parity import FAIR, rKL, rND, rRD
 from evenrank.measures.representation import MB, Representation
@@ -64,6 +66,9 @@ __all__ = [
     "Reinforcement",
     "Representation",
     "Skew",
+    "VarARaB",
+    "VarNDRaB",
+    "VarRaB",
     "bind",
     "compare_reinforcement",
     "measure",

@@ -21,13 +21,14 @@ from evenrank.show.charts import (
     stereotype,
     tradeoff,
     values,
+    variants,
     words,
 )
 from evenrank.show.charts.theme import LIGHT, configuration
 from evenrank.show.figure import Section, embedded
 from evenrank.show.numbers import minus
 
-MORE = ("tradeoff", "rank_shift", "association", "psychology", "representation", "title")
+MORE = ("tradeoff", "rank_shift", "association", "psychology", "representation", "variants", "title")
 
 SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     tables.verdict,
@@ -44,6 +45,7 @@ SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     tables.disparity,
     psychology.psychology_section,
     psychology.association_section,
+    variants.section,
     tables.reading,
     tables.provenance,
 )

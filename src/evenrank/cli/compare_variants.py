@@ -1,0 +1,123 @@
+"""`evenrank compare-variants`: an engine audited without its documents, by variants of queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evenrank.cli import options
+from evenrank.cli.common import Format, deliver, note, progress_bar
+from evenrank.errors import InputError
+
+
+def compare_variants_command(
+    results: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Results: variant, rank, url, triple_id (or topic), perhaps engine."
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Or ask a live engine, such as https://host/search?q={query}."),
+    ] = None,
+    index: Annotated[Path | None, typer.Option(metavar="IDX", help="Or search an index.")] = None,
+    triples: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="What to ask: triple_id, neutral, female, male; topic, stereotype."
+        ),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Or queries without gender, whose variants are written by patterns."
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Triples that people wrote, to write variants like them."),
+    ] = None,
+    at: Annotated[int, typer.Option(min=1, help="Results of each list that are compared.")] = 10,
+    ranker: Annotated[str, typer.Option(metavar="NAME", help="How an index is searched.")] = "bm25",
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the ranker or engine; repeatable."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the results there, to be read with --results.")
+    ] = None,
+    confidence: options.Confidence = 0.95,
+    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind the intervals.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstrap and test.")] = 0,
+    chart: options.Chart = None,
+    form: options.Form = Format.table,
+    output: options.Output = None,
+) -> None:
+    """Does a query without gender find what its female or what its male variant finds? No document is read.
+
+    VarRaB, VarARaB and VarNDRaB are the share of the neutral list that stands in the male variant's list,
+    minus that in the female one's, weighted by rank: above 0 the engine answers as if a man had asked.
+
+        evenrank compare-variants --engine 'https://host/search?q={query}' --triples triples.tsv --at 10
+    """
+    from evenrank.auditing.black_box import ask_variants, compared, read_results
+    from evenrank.rankers.catalogue import parse_settings
+
+    if sum(each is not None for each in (results, engine, index)) != 1:
+        raise InputError("give one of --results, --engine and --index")
+    if results is not None:
+        unused = {"--triples": triples, "--queries": queries, "--like": like, "--set": given, "--keep": keep}
+        for name, value in unused.items():
+            if value is not None:
+                raise InputError(
+                    f"{name} goes with --engine or --index: --results holds lists that were asked for"
+                )
+        table = read_results(results)
+    else:
+        asked = _asked(triples, queries, like)
+        settings: dict[str, Any] = parse_settings(engine or ranker, given or [])
+        with progress_bar("searching", unit="queries") as progress:
+            table = ask_variants(engine or index, asked, at=at, ranker=ranker, progress=progress, **settings)
+        if keep is not None:
+            deliver(table.write_csv(separator="\t"), keep)
+    found = compared(table, at=at, confidence=confidence, resamples=resamples, seed=seed)
+    if chart is not None:
+        from evenrank.show.charts.variants import variant_figures
+        from evenrank.show.exporting import write_sheet
+
+        write_sheet(variant_figures(found), chart)
+    if form is Format.json:
+        deliver(found.to_json(), output)
+    elif form is Format.csv:
+        deliver(found.frame().write_csv(), output)
+    else:
+        from evenrank.cli.rendering import render_grid
+
+        grid = found.grid()
+        deliver(
+            render_grid(
+                form, grid.headings, grid.rows, left=grid.left, remarks=found.remarks(), output=output
+            ),
+            output,
+        )
+
+
+def _asked(triples: str | None, queries: str | None, like: str | None) -> Any:
+    """The triples to ask: given, or written for the queries that name no gender."""
+    from evenrank.data import tables
+    from evenrank.queries.rewriting import variants
+
+    if (triples is None) == (queries is None):
+        raise InputError("give --triples, or --queries to write variants of")
+    if queries is None:
+        if like is not None:
+            raise InputError("--like helps to write variants; it goes with --queries")
+        return triples
+    table = tables.queries(queries)
+    written = variants(table, like=like)
+    if gendered := len(table) - len(written):
+        note(f"{gendered:,} of {len(table):,} queries name a gender and have no neutral form: left out")
+    return written

@@ -1,0 +1,194 @@
+"""VarRaB, VarARaB, VarNDRaB: does the list of a neutral query resemble that of its male or female variant?
+
+No document is read: three lists are compared, those of "beauty tips", "beauty tips for women" and "beauty
+tips for men". So an engine can be audited of which only the results are known. In a run the query ``x`` has
+its variants under the ids ``x#female`` and ``x#male``.
+
+S. Kopeinik, M. Mara, L. Ratz, K. Krieg, M. Schedl and N. Rekabsaz, Show me a "Male Nurse"! How Gender Bias is
+Reflected in the Query Formulation of Search Engine Users, CHI 2023; L. Ratz, M. Schedl, S. Kopeinik and
+N. Rekabsaz, Measuring Bias in Search Results Through Retrieval List Comparison, ECIR 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from evenrank.errors import InputError
+from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.exposure import position_exposure
+from evenrank.measures.lists import Floats, RankedLists, Weights
+from evenrank.measures.parts import Seen
+from evenrank.measures.rank_bias import arab_weights, rab_weights
+from evenrank.measures.results import Options, labels_of
+from evenrank.measures.views import View
+
+SIDES = ("female", "male")
+"""The variants of a query, and the groups that its list can resemble."""
+MARK = "#"
+
+
+def variant_id(query: str, side: str) -> str:
+    """The id under which a variant of a query stands in a run.
+
+    >>> variant_id("x", "neutral"), variant_id("x", "female")
+    ('x', 'x#female')
+    """
+    return query if side == "neutral" else f"{query}{MARK}{side}"
+
+
+def _is_variant() -> pl.Expr:
+    return pl.any_horizontal(pl.col("query_id").str.ends_with(f"{MARK}{side}") for side in SIDES)
+
+
+class Variants(View):
+    """Lists of neutral queries, and at which rank of its variants' lists each document stands; no texts."""
+
+    @cached_property
+    def tally(self) -> Any:
+        return SimpleNamespace(frame=pl.DataFrame(schema={"doc_id": pl.String}), groups=SIDES)
+
+    @property
+    def name(self) -> str:
+        return "variants"
+
+    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
+        """Variants are no queries of their own: they go where their query goes, and nobody counts them."""
+        asked = run.filter((pl.col("rank") == 1) & ~_is_variant())["query_id"]
+        if options.only not in (None, "all") and self.inputs.genders is not None:
+            chosen = asked.filter(labels_of(asked, self.inputs.genders) == options.only).to_list()
+            wanted = [variant_id(query, side) for query in chosen for side in ("neutral", *SIDES)]
+            run = run.filter(pl.col("query_id").is_in(wanted))
+        return replace(super().seen(name, run, replace(options, only=None)), asked=asked)
+
+    def context(
+        self,
+        run: pl.DataFrame,
+        name: str = "the run",
+        *,
+        measures: Sequence[BiasMeasure] = (),
+        expected_ties: bool = False,
+        qrels: pl.DataFrame | None = None,
+    ) -> Context:
+        """The neutral lists; columns `female` and `male` hold the rank in that variant's list, 0 for none."""
+        neutral = run.filter(~_is_variant())
+        if len(run) and len(neutral) == len(run):
+            raise InputError(
+                f"{name}: no query has variants; they go by ids such as x{MARK}female and x{MARK}male, "
+                "and `evenrank compare-variants` makes them"
+            )
+        for side in SIDES:
+            ending = f"{MARK}{side}"
+            theirs = run.filter(pl.col("query_id").str.ends_with(ending)).select(
+                pl.col("query_id").str.strip_suffix(ending), "doc_id", pl.col("rank").alias(side)
+            )
+            asked = theirs.select("query_id", pl.lit(True).alias(f"has {side}")).unique()
+            theirs = theirs.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+            neutral = (
+                neutral.join(theirs, on=["query_id", "doc_id"], how="left", maintain_order="left")
+                .join(asked, on="query_id", how="left", maintain_order="left")
+                .with_columns(pl.col(side).fill_null(0), pl.col(f"has {side}").fill_null(False))
+            )
+        first = np.flatnonzero(neutral["rank"].to_numpy() == 1)
+        lengths = np.diff(first, append=neutral.height)
+        lists = RankedLists(
+            query_ids=neutral["query_id"].gather(first),
+            lengths=lengths,
+            doc_ids=neutral["doc_id"],
+            rows=np.arange(neutral.height),
+            tally=neutral,
+            groups=SIDES,
+            scores=neutral["score"].to_numpy(),
+            scored_lengths=lengths,
+        )
+        return Context(lists, None, self.inputs.docs, self.inputs.queries, qrels)
+
+
+def ndrab_weights(n: int, t: int) -> Floats:
+    """Weights of n ranked documents in NDRaB_t: 1/log2(i + 1) for i ≤ m = min(n, t), over their sum."""
+    weights = position_exposure(n, min(n, t))
+    return weights / weights.sum() if n else weights
+
+
+class VariantBias(BiasMeasure):
+    """What the three share: which documents of the neutral list stand in the top t of each variant's."""
+
+    VIEW = Variants
+    NEEDS = frozenset()
+    SIGNED = True
+    LEANS = True
+    TIES = False
+    SUPPORTED_PARAMS: ClassVar = {
+        "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")
+    }
+    MEANING = (
+        "How much more of the neutral query's top {k} the {of} variant's top {k} holds than the {against} "
+        "one's."
+    )
+    weights: Weights
+
+    def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
+        return SIDES[1], SIDES[0]
+
+    def per_query(self, context: Context) -> PerQuery:
+        lists, t = context.lists, int(self["cutoff"])
+        weighing = lists.weigh(self.weights, t)
+        parts = {}
+        for side in SIDES:
+            rank = lists.column(side)
+            parts[side] = weighing.total(((rank >= 1) & (rank <= t)).astype(np.float64))
+        both = lists.column("has female") & lists.column("has male")
+        parts = {side: np.where(both[lists.starts], part, np.nan) for side, part in parts.items()}
+        return PerQuery(parts["male"] - parts["female"], parts, undefined="a variant has no results")
+
+
+class _VarRaB(VariantBias):
+    """The share of a neutral query's top t that its male variant finds too, minus the female one's.
+
+    VarRaB_t = (1/m) Σ_{i≤m} [x_m(i) − x_f(i)], m = min(t, n), where x_g(i) is 1 if the i-th document of the
+    neutral list is among the top t of the list of variant g, else 0. From −1 to 1: positive where the neutral
+    list resembles the male one, negative the female one, 0 where it resembles both alike.
+    """
+
+    __name__ = NAME = "VarRaB"
+    PRETTY_NAME = "Rank bias by query variants"
+    SHORT_DESC = "Share of the top t that the male variant finds too, minus that of the female one."
+    ORDERED = False
+    weights = staticmethod(rab_weights)
+
+
+class _VarARaB(VariantBias):
+    """VarRaB averaged over the cut-offs 1..t, so that the top ranks of the neutral list weigh most.
+
+    VarARaB_t = Σ_i w_i [x_m(i) − x_f(i)] with ARaB's weights, w_i = (1/m) Σ_{j=i..m} 1/j; x as in VarRaB.
+    """
+
+    __name__ = NAME = "VarARaB"
+    PRETTY_NAME = "Average rank bias by query variants"
+    SHORT_DESC = "VarRaB with the weights of ARaB: the top ranks weigh most."
+    weights = staticmethod(arab_weights)
+
+
+class _VarNDRaB(VariantBias):
+    """VarRaB with a discount by rank, normalised.
+
+    VarNDRaB_t = Σ_i w_i [x_m(i) − x_f(i)] with w_i = (1/log2(i + 1)) / Σ_{j≤m} 1/log2(j + 1); x as in VarRaB.
+    """
+
+    __name__ = NAME = "VarNDRaB"
+    PRETTY_NAME = "Discounted rank bias by query variants"
+    SHORT_DESC = "VarRaB with weights 1/log2(rank + 1), normalised by their sum."
+    weights = staticmethod(ndrab_weights)
+
+
+VarRaB = _VarRaB()
+VarARaB = _VarARaB()
+VarNDRaB = _VarNDRaB()
+for _measure in (VarRaB, VarARaB, VarNDRaB):
+    register(_measure)
