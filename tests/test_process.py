@@ -55,6 +55,8 @@ entries = {
     "counterfactual": lambda: er.counterfactual(docs, queries),
     "balance": lambda: er.balance({"a": 1.0}, {"b": 1.0}),
     "classify": lambda: er.classify(["he is a nurse"]),
+    "variants": lambda: er.variants(queries),
+    "compare_variants": lambda: er.compare_variants(index, queries=queries),
     "pool": lambda: er.pool(measured.frame(), queries),
     "vote": lambda: er.vote(sheet),
     "feedback": lambda: er.feedback(index, queries),
