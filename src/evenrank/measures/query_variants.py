@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
+from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
@@ -124,7 +125,7 @@ class VariantBias(BiasMeasure):
     SIGNED = True
     LEANS = True
     TIES = False
-    SUPPORTED_PARAMS: ClassVar = {
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")
     }
     MEANING = (

@@ -107,7 +107,8 @@ def shipped() -> Patterns:
     read: dict[str, Any] = tomllib.loads((data() / "variants.toml").read_text(encoding="utf-8"))
     lists = {name: frozenset(words.split()) for name, words in read["words"].items()}
     pairs = {part: {k: (f, m) for k, (f, m) in read[part].items()} for part in ("replaced", "added")}
-    return Patterns(**pairs, **lists)
+    made: dict[str, Any] = {**pairs, **lists}
+    return Patterns(**made)
 
 
 def learned(written: Any) -> Patterns:
