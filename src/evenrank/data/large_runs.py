@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from evenrank.data import files, parquet, tables, trec
 from evenrank.data.columns import refuse_repeats
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 
 LARGE = 1 << 30
@@ -70,13 +71,8 @@ class LargeRun:
             self.close()
             raise
 
-    def __enter__(self) -> LargeRun:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
+        """Remove what lies on disk."""
         self._folder.cleanup()
 
     def part(self, number: int) -> pl.DataFrame:
@@ -106,7 +102,7 @@ class LargeRun:
             for rows, size in _gathered(self._pieces()):
                 ids = rows["query_id"].unique(maintain_order=True)
                 seen = seen.append(ids.filter(~ids.is_in(seen.implode())))
-                rows = rows.with_columns(part=rows["query_id"].hash(0) % self.parts).sort("part")
+                rows = rows.with_columns(part=_part_of(rows["query_id"], self.parts)).sort("part")
                 for (number,), piece in rows.group_by("part", maintain_order=True):
                     self._write(writers, int(str(number)), piece.drop("part"))
                 done += size
@@ -139,9 +135,37 @@ def _numbered(rows: pl.DataFrame, line: int) -> pl.DataFrame:
     return rows.with_columns(line=pl.int_range(line, line + len(rows), dtype=pl.Int64))
 
 
-def parts_for(paths: Iterable[Any]) -> int:
+class HeldRun:
+    """A run in memory, cut into the same parts."""
+
+    def __init__(self, run: pl.DataFrame, *, parts: int) -> None:
+        self.parts, self._run = parts, run.with_columns(part=_part_of(run["query_id"], parts))
+        self.queries = run.filter(pl.col("rank") == 1)["query_id"]
+
+    def part(self, number: int) -> pl.DataFrame:
+        return self._run.filter(pl.col("part") == number).drop("part")
+
+    def fingerprint(self) -> str:
+        return fingerprint([self._run.drop("part")])
+
+    def close(self) -> None:
+        """Nothing lies on disk."""
+
+
+def _part_of(query_ids: pl.Series, parts: int) -> pl.Series:
+    return query_ids.hash(0) % parts
+
+
+def cut(run: Any, *, order: tables.Order, parts: int, progress: Progress | None = None) -> LargeRun | HeldRun:
+    """A run in parts: on disk if it is a large file, else in memory."""
+    if is_large(run):
+        return LargeRun(run, order=order, parts=parts, progress=progress)
+    return HeldRun(tables.run(run, order=order), parts=parts)
+
+
+def parts_for(runs: Iterable[Any]) -> int:
     """Into how many parts runs are to be cut, so that each fits in memory easily."""
-    size = max(Path(path).stat().st_size for path in paths)
+    size = max(Path(run).stat().st_size for run in runs if is_large(run))
     return max(2, -(-size // (_ROW_BYTES * _ROWS)))
 
 

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 import evenrank
 from evenrank.arithmetic import settled
 from evenrank.data.frames import fingerprint
+from evenrank.data.large_runs import is_large
 from evenrank.errors import InputError
 from evenrank.measures.absolute import Absolute, core
 from evenrank.measures.base import is_bias
-from evenrank.measures.inputs import Given, Inputs
+from evenrank.measures.inputs import Given, Inputs, named_runs
 from evenrank.measures.lists import Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.results import (
@@ -110,8 +111,13 @@ def measure(
     refuse_after_fork()
     _check_bootstrap(confidence, resamples, seed)
     wanted = listed_measures(measures)
+    options = Options(only, explain, Bootstrap(confidence, resamples, seed))
+    if _in_parts(runs, wanted, options):
+        from evenrank.measures.large import measured_in_parts
+
+        return measured_in_parts(named_runs(runs), wanted, options, given)
     inputs = Inputs.open(runs, **given)
-    found = measured(inputs, wanted, Options(only, explain, Bootstrap(confidence, resamples, seed)))
+    found = measured(inputs, wanted, options)
     if inputs.docs is not None:
         inputs.docs.forget()
     return found
@@ -135,8 +141,15 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
     return Measurements(
         runs=runs,
         cautions=inputs.cautions() if inputs.counting(wanted) else (),
-        describe=partial(_provenance, inputs, tuple(views.values()), options),
+        describe=partial(provenance, inputs, tuple(views.values()), options),
     )
+
+
+def _in_parts(runs: Any, measures: Sequence[Measure], options: Options) -> bool:
+    """Whether runs are large files, and the measures such that they can be measured in parts."""
+    if options.explain or not all(one.VIEW.PARTS for one in map(core, measures) if is_bias(one)):
+        return False
+    return any(is_large(run) for run in named_runs(runs).values())
 
 
 def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> None:
@@ -160,6 +173,13 @@ def _measure_run(
     useful = [m for m in measures if not is_bias(m)]
     if useful:
         found += measure_effectiveness(name, run, useful, inputs, options)
+    return in_order_asked(found, measures, options)
+
+
+def in_order_asked(
+    found: Iterable[Measurement], measures: Sequence[Measure], options: Options
+) -> tuple[Measurement, ...]:
+    """One measurement for each measure, absolute ones made of those without."""
     by_measure = {one.measure: one for one in found}
     return tuple(
         m.of(by_measure[m.inner], options.bootstrap) if isinstance(m, Absolute) else by_measure[m]
@@ -167,7 +187,8 @@ def _measure_run(
     )
 
 
-def _provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
+def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
+    """What the numbers were made from and how."""
     made: dict[str, Any] = {"tally": {}}
     for view in views:
         made |= view.provenance()
@@ -208,9 +229,20 @@ def measure_effectiveness(
     """
     if inputs.qrels is None:
         raise InputError(f"{measures[0]} needs relevance judgments; give qrels")
-    only = options.only or "all"
     ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
-    judged, values = effectiveness(run, inputs.qrels, measures)
+    return effectiveness_told(name, ranked, *effectiveness(run, inputs.qrels, measures), inputs, options)
+
+
+def effectiveness_told(
+    name: str,
+    ranked: Sequence[str],
+    judged: Sequence[str],
+    values: Mapping[Measure, Floats],
+    inputs: Inputs,
+    options: Options,
+) -> list[Measurement]:
+    """Values of the judged queries, over those that are chosen, with all that is to be said of them."""
+    only = options.only or "all"
     chosen = np.array([only == "all" or (inputs.genders or {}).get(query) == only for query in judged], bool)
     expected = [] if inputs.queries is None else inputs.queries["query_id"].to_list()
     unmeasured = left_out(
@@ -225,8 +257,7 @@ def measure_effectiveness(
     if inputs.ties == "expected":
         notes.append(NOT_LINEAR)
     results = []
-    for measure in measures:
-        found = values[measure]
+    for measure, found in values.items():
         undefined = int((chosen & np.isnan(found)).sum())
         defined = chosen & ~np.isnan(found)
         results.append(
@@ -260,6 +291,9 @@ def effectiveness(
     0 where nothing was returned; NaN where something was, but the measure is undefined.
     """
     judged = qrels["query_id"].unique(maintain_order=True)
+    cutoffs = [int(measure.params.get("cutoff") or 0) for measure in measures]
+    if all(cutoffs):  # nothing below them counts, and the tools take a run apart document by document
+        run = run.filter(pl.col("rank") <= max(cutoffs))
     # Queries go by number: some of the tools behind ir_measures (gdeval) know no other ids.
     number = pl.DataFrame({"query_id": judged, "number": pl.int_range(len(judged), eager=True)})
     # Scores that fall by one, down to 1: every tool then ranks as we do, to the last tie, and those that

@@ -130,10 +130,17 @@ class Inputs:
 
     def of_runs(self, runs: Mapping[str, pl.DataFrame], *, ties: str, missing: str) -> Inputs:
         """The same inputs with other runs, read in another way; what has been made is not made again."""
-        other = replace(self, runs=runs, background=None, ties=ties, missing=missing)
+        return self._with(runs=runs, background=None, ties=ties, missing=missing)
+
+    def _with(self, **changed: Any) -> Inputs:
+        other = replace(self, **changed)
         made = ("tally", "matcher", "groups", "genderedness", "offered")
         other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
         return other
+
+    def of_parts(self, runs: Mapping[str, pl.DataFrame], background: pl.DataFrame | None) -> Inputs:
+        """The same inputs with parts of the runs, cut by query."""
+        return self._with(runs=runs, background=background, part=True)
 
     def check(self, measures: Sequence[Measure]) -> None:
         """Refuse measures that need what nobody gave."""

@@ -67,11 +67,13 @@ class View:
     """The inputs as one family of measures sees them; opened once, for all runs.
 
     Subclasses say what documents are looked up in (`tally`: a frame and the groups that are its columns).
-    `NEEDED` is what a user has to give for it, `WHOLE` whether it reads the whole collection.
+    `NEEDED` is what a user has to give for it, `WHOLE` whether it reads the whole collection, `PARTS` whether
+    what it sees of the parts of a run can be put together.
     """
 
     NEEDED: ClassVar[str] = ""
     WHOLE: ClassVar[bool] = False
+    PARTS: ClassVar[bool] = False
 
     def __init__(self, inputs: Inputs, measures: Sequence[BiasMeasure], *, depth: int = 0) -> None:
         self.inputs = inputs
@@ -332,6 +334,7 @@ class Words(View):
     """Documents as the tally sees them: how many words of each group they hold."""
 
     NEEDED = "a tally"
+    PARTS = True
 
     @cached_property
     def tally(self) -> Any:
@@ -361,6 +364,7 @@ class Groups(View):
     """Documents as the groups they show: given by labels, or inferred from the tally."""
 
     NEEDED = "labels, or a tally to infer groups from"
+    PARTS = True
 
     @cached_property
     def tally(self) -> Any:
