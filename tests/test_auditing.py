@@ -225,6 +225,17 @@ def test_json_keeps_to_its_schema(audit: Audit) -> None:
     jsonschema.validate(json.loads(audit.to_json(per_query=True)), schema)
 
 
+def test_selection_rates_keep_to_the_schema(runs: dict[str, Path], inputs: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs" / "audit-schema.json").read_text())
+    labels = {doc_id: "ab"[n % 2] for n, doc_id in enumerate(inputs["docs"].frame()["doc_id"])}
+    found = er.audit(runs, ["ARaB@10"], **inputs, labels=labels, selected=5)
+    jsonschema.validate(json.loads(found.to_json()), schema)
+    assert found.selection is not None and found.selection.at == 5
+    with pytest.raises(er.InputError, match="selection rates need the groups of documents"):
+        er.audit(runs, ["ARaB@10"], **inputs, selected=5)
+
+
 def test_the_same_input_gives_the_same_bytes(runs: dict[str, Path], inputs: dict[str, Any]) -> None:
     first, second = (er.audit(runs, ["ARaB@10", "nDCG@10"], **inputs) for _ in range(2))
     assert first.to_json() == second.to_json()

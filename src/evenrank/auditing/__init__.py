@@ -7,6 +7,10 @@ passages.py   the queries and passages that contribute most, gendered words mark
 verdict.py    the findings in plain words
 black_box.py  `compare_variants`: engines audited without documents, by variants of queries
 gate.py       bounds that must not be exceeded, for continuous integration
+selection.py  how often documents of each group reach the top ranks; impact ratios
+profiles.py   what an audit for others has to state, following which text
+datasheet.py  what an audit rests on, in words: data, methods, limits, what is left
+bundle.py     an audit as one archive that others can check; signatures
 result.py     `Audit`: the result, and what it can be turned into
 ============= =======================================================================
 """

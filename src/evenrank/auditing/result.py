@@ -26,6 +26,7 @@ from evenrank.show.numbers import form_of, interval, number
 
 if TYPE_CHECKING:
     from evenrank.auditing.black_box import VariantAudit
+    from evenrank.auditing.selection import Selection
     from evenrank.measures.disparities import Disparities
     from evenrank.measures.gsr.results import GenderedQuery
     from evenrank.measures.representation import Representation
@@ -64,6 +65,8 @@ class Audit:
         how groups are represented (by run).
     variants
         What the results of neutral queries resemble, where lists of variants were given.
+    selection
+        Where documents have labels: how often those of each group reach the top ranks, and impact ratios.
     offered
         By run: the lean of what the same queries were offered, their relevant documents or all candidates,
         and how far the run is from it.
@@ -84,6 +87,7 @@ class Audit:
     disparity: Disparities | None = None
     representation: Mapping[str, Representation] = field(default_factory=dict)
     variants: VariantAudit | None = None
+    selection: Selection | None = None
     conditions: tuple[Condition, ...] = ()
     checks: tuple[gate.Check, ...] = ()
     cautions: tuple[str, ...] = ()
@@ -215,6 +219,8 @@ class Audit:
             content["variants"] = self.variants.to_dict()
         if self.representation:
             content["representation"] = {run: r.to_dict() for run, r in self.representation.items()}
+        if self.selection is not None:
+            content["selection"] = self.selection.to_dict()
         return content
 
     def to_json(self, path: str | PathLike[str] | None = None, *, per_query: bool = False) -> str:
@@ -238,12 +244,16 @@ class Audit:
             `association`: what :func:`evenrank.association` gives. `psychology`, `representation` and
             `variants`: instead of the audit's own. `title`: what the page is called.
         """
+        with writing(path) as file:
+            file.write(self.page(**more).encode())
+        return Path(path)
+
+    def page(self, **more: Any) -> str:
+        """The report as text; `more` as for :meth:`report`."""
         # The report imports the audit, not the other way round; it is looked up when asked for.
         report = import_module("evenrank.show.report")
         text: str = report.render(self, **more)
-        with writing(path) as file:
-            file.write(text.encode())
-        return Path(path)
+        return text
 
     def charts(
         self, folder: str | PathLike[str], formats: Sequence[str] = ("svg", "png", "pdf"), **more: Any

@@ -59,6 +59,7 @@ def audit(
     resamples: int = 2000,
     seed: int = 0,
     variants: Any = None,
+    selected: int | None = None,
     **given: Unpack[Given],
 ) -> Audit:
     """Audit runs for bias: measure, compare with a baseline, explain, and judge.
@@ -86,6 +87,9 @@ def audit(
         As for :func:`evenrank.measure`.
     variants
         Results for variants of queries, as :func:`evenrank.compare_variants` reads them.
+    selected
+        Ranks that count as selected, for selection rates and impact ratios between the groups that documents
+        are labelled with; 10 unless given.
     docs, tally, lexicon, tokenizer, queries, qrels, vectors, pairs, genders, labels, targets, dictionary
         As for :func:`evenrank.measure`; the documents are read twice at most.
     missing, ties, order, progress
@@ -104,6 +108,10 @@ def audit(
     >>> found.baseline, found.passed
     ('bm25', True)
     """
+    if selected is not None and given.get("labels") is None:
+        raise InputError("selection rates need the groups of documents; give labels")
+    if selected is not None and selected < 1:
+        raise InputError(f"selected is {selected}; it must be at least 1")
     inputs = Inputs.open(_named(runs), **given)
     frames = inputs.runs
     baseline = _baseline(baseline, frames)
@@ -167,7 +175,7 @@ def audit(
 
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
         found = replace(found, gendered=most_gendered(inputs.queries, count=8, **named))
-    found = _by_gender(found, inputs, compared, seed)
+    found = _by_gender(found, inputs, compared, seed=seed, selected=selected or DEPTH)
     if variants is not None:
         from evenrank.auditing.black_box import compare_variants
 
@@ -267,10 +275,16 @@ def _compared_genders(inputs: Inputs) -> dict[str, bool]:
     return found
 
 
-def _by_gender(found: Audit, inputs: Inputs, compared: Mapping[str, bool], seed: int) -> Audit:
-    """What needs labels: psychology and disparity (of queries), representation (of documents)."""
+def _by_gender(
+    found: Audit, inputs: Inputs, compared: Mapping[str, bool], *, seed: int, selected: int
+) -> Audit:
+    """What needs labels: psychology and disparity (of queries), selection, representation (of documents)."""
     given, frames, docs, qrels = inputs.given, inputs.runs, inputs.docs, inputs.qrels
     labels, targets, genders = given.get("labels"), given.get("targets"), inputs.genders
+    if labels is not None:
+        from evenrank.auditing.selection import selection
+
+        found = replace(found, selection=selection(frames, labels, at=selected))
     if labels is not None and targets is not None:
         from evenrank.measures.labelled_lists import represent
 

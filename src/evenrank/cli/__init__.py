@@ -1,6 +1,7 @@
 """The command line. `main` turns errors into one line and an exit code.
 
-0: done. 1: a bound is exceeded. 2: bad input, or no room for the output. 3: internal error. 130:
+0: done. 1: a bound is exceeded, or a bundle does not match its inputs. 2: bad input, or no room for the
+output. 3: internal error. 4: a bundle lacks a field of its profile. 5: a bundle is damaged. 130:
 interrupted. A reader who has gone does not change the code: see `streams`.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 import errno
 import sys
 
+invoked: list[str] = []
+"""The arguments of the command that runs, as they were given: a bundle keeps them."""
 _INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -18,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     from evenrank.cli.streams import standard_streams
 
     given = sys.argv[1:] if arguments is None else list(arguments)
+    invoked[:] = given
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     with standard_streams():

@@ -23,12 +23,14 @@ from evenrank.cli import (
     reproduce,
     serve,
     vectors,
+    verify,
 )
 
 app = typer.Typer(
     name="evenrank",
     help="Measure gender bias, or bias toward any group, in search results.",
-    epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 internal error. "
+    epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 internal error; of bundles also "
+    "1 mismatch, 4 incomplete, 5 damaged. "
     "--debug, with any command, shows the traceback of an error.",
     no_args_is_help=True,
     add_completion=False,
@@ -54,6 +56,7 @@ def _root(
 
 app.command("demo")(demo.demo_command)
 app.command("audit")(audit.audit_command)
+app.command("verify")(verify.verify_command)
 app.command("measure")(measure.measure_command)
 app.command("represent")(represent.represent_command)
 app.command("psychology")(psychology.psychology_command)

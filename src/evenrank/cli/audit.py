@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, note, progress_bar, split_runs
+from evenrank.cli.bundling import Asked, Sealing, seal
+from evenrank.cli.common import Format, deliver, note, split_runs
 from evenrank.cli.streams import visible
 from evenrank.errors import InputError
 
@@ -40,6 +40,7 @@ def audit_command(
             help="Results for variants of queries, see compare-variants: a section of their own.",
         ),
     ] = None,
+    selected: options.Selected = None,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
     charts: Annotated[
         Path | None,
@@ -58,6 +59,7 @@ def audit_command(
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Keep the value of every query in audit.json.")
     ] = False,
+    sealing: Sealing,
     form: options.Form = Format.table,
     output: Annotated[
         Path | None,
@@ -71,35 +73,34 @@ def audit_command(
 
         evenrank audit --docs docs.tsv --queries queries.tsv --qrels qrels.txt --run bm25.run --run new.run \\
             --baseline bm25 --fail-if 'abs(ARaB@10)>0.1' -o audit
-    """
-    from evenrank.auditing import audit
 
+    With --bundle FILE.zip also an archive that others can check with `evenrank verify`; exit code 4 where a
+    field that its profile needs is missing.
+    """
     files, measures = split_runs(asked or [])
-    runs = given.runs(files)
+    sealing.check()
     for folder in (output, charts):
         _check_folder(folder)
-    with progress_bar("counting", unit="bytes") as progress:
-        found = audit(
-            runs,
-            measures or None,
-            baseline=baseline,
-            only=None if only is None else only.value,
-            fail_if=fail_if or (),
-            judging=None if judging is None else judging.value,
-            confidence=confidence if resamples else None,
-            resamples=resamples or 1,
-            seed=seed,
-            variants=variants,
-            progress=progress,
-            **given.keywords(runs),
-        )
-    if given.genders == "predict":
-        guessed = "The genders of the queries are guesses of the shipped classifier, not labels by people."
-        found = replace(found, cautions=(*found.cautions, guessed))
-    more = {"title": title} if title else {}
+    wanted = Asked(
+        runs=given.runs(files),
+        measures=tuple(measures),
+        given=given,
+        baseline=baseline,
+        fail_if=tuple(fail_if or ()),
+        judging=None if judging is None else judging.value,
+        only=None if only is None else only.value,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+        selected=selected,
+        variants=variants,
+        title=title,
+        per_query=per_query,
+    )
+    found = wanted.audit()
     if output is not None:
         _folder(output)
-        found.report(output / "report.html", **more)
+        found.report(output / "report.html", **wanted.more)
         found.to_json(output / "audit.json", per_query=per_query)
         deliver(found.csv(), output / "values.csv")
         deliver(found.latex(), output / "values.tex")
@@ -121,9 +122,10 @@ def audit_command(
             note(f"caution: {caution}")
         if output is not None:
             note(f"report: {output / 'report.html'}")
+    sealed = 0 if sealing.bundle is None else seal(wanted, found, sealing)
     for line in found.failures:
         note(f"failed: {line}")
-    return 0 if found.passed else 1
+    return sealed if found.passed else 1
 
 
 def _check_folder(path: Path | None) -> None:

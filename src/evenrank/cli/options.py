@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -131,6 +131,12 @@ Gate = Annotated[
         show_default="interval for changes from the baseline, else point",
     ),
 ]
+Selected = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Ranks that count as selected, for selection rates; with --labels.", show_default="10"
+    ),
+]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
 Resamples = Annotated[int, typer.Option(min=0, help="Bootstrap resamples behind the intervals; 0 for none.")]
 Form = Annotated[Format, typer.Option("--format", help="How to print the results.")]
@@ -197,16 +203,26 @@ _KEYWORDS = [
 
 
 def takes_inputs(command: Callable[..., int]) -> Callable[..., int]:
-    """Let a command take the options of `GivenInputs`, in the place of its parameter `given`."""
+    """Let a command take the options of `GivenInputs` in the place of its parameter `given`.
+
+    So for every other parameter that is a dataclass of options: its fields become options of the command.
+    """
     own = inspect.signature(command, eval_str=True).parameters
-    shared = inspect.signature(GivenInputs, eval_str=True).parameters
+    bunches = {
+        name: (one.annotation, inspect.signature(one.annotation, eval_str=True).parameters)
+        for name, one in own.items()
+        if is_dataclass(one.annotation)
+    }
 
     @wraps(command)
     def taking(**options: Any) -> int:
-        given = GivenInputs(**{name: options.pop(name) for name in shared})
-        return command(**options, given=given)
+        made = {
+            name: kind(**{each: options.pop(each) for each in fields})
+            for name, (kind, fields) in bunches.items()
+        }
+        return command(**options, **made)
 
-    each = [p for name, one in own.items() for p in (shared.values() if name == "given" else [one])]
+    each = [p for name, one in own.items() for p in (bunches[name][1].values() if name in bunches else [one])]
     named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in each]
     taking.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     taking.__annotations__ = {p.name: p.annotation for p in named}

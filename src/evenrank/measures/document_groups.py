@@ -32,9 +32,11 @@ POPULATION = "population"
 FULL = "full"
 _ENDLESS = re.compile(r"[eE][-+]?\d{4}|.{60}", re.DOTALL)
 """1e-999999999 is short to write, and has a billion digits as a fraction."""
-GROUP = ("group", "gender", "label")
+GROUP = ("group", "gender", "label", "sex")
 """What a column of labels may be called; the first that is there wins."""
 UNKNOWN = "unknown"
+VALUES = 50
+"""A column of labels with more values than this tells documents apart, not groups of them."""
 _GENDERS = {"f": "female", "female": "female", "m": "male", "male": "male"}
 _NONE = {"", "unknown", "none", "null", "nan", "n/a", "na", "-", "–", "?"}
 
@@ -109,6 +111,31 @@ def given_groups(labels: Any) -> DocumentGroups:
     if not groups:
         raise InputError("no document has a label", path=path)
     return DocumentGroups(_one_hot(table["doc_id"], found, groups), groups, "given")
+
+
+def given_attributes(labels: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Every column of a table of labels that tells groups apart: doc_id, then one column each.
+
+    None where the group is not known. Also the names of columns with too many values for that. Labels as for
+    :func:`given_groups`, which reads the first of these columns that it knows by name.
+    """
+    if isinstance(labels, str | os.PathLike):
+        table = _lower(door.read(labels)[0], labels)
+    elif isinstance(labels, Mapping):
+        table = door.as_frame(labels, {"doc_id": DOC_ID, "group": GROUP}, part="docs")
+    else:
+        table = door.table(labels).frame
+    doc_id = next(name for name in DOC_ID if name in table.columns)
+    table = table.cast(pl.String).rename({doc_id: "doc_id"})
+    kept, many = [table["doc_id"]], []
+    for name in table.columns:
+        if name != "doc_id":
+            found = pl.Series(name, normal_groups(table[name].to_list()), dtype=pl.String)
+            if found.n_unique() > VALUES:
+                many.append(name)
+            elif found.null_count() < len(found):
+                kept.append(found)
+    return pl.DataFrame(kept), tuple(many)
 
 
 def _lower(table: pl.DataFrame, path: str | os.PathLike[str]) -> pl.DataFrame:

@@ -1,7 +1,11 @@
-"""Charts as files: SVG, PNG, PDF, and the numbers behind them as CSV."""
+"""Charts as files: SVG, PNG, PDF, and the numbers behind them as CSV; the page as a print."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from io import StringIO
 from os import PathLike
@@ -100,3 +104,43 @@ def _write(path: Path, content: bytes) -> Path:
     with writing(path) as file:
         file.write(content)
     return path
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_PATIENCE = 180  # seconds; a report of many charts takes some ten
+
+
+class CannotPrintError(Exception):
+    """Why a page could not be printed."""
+
+
+def printed(page: str) -> bytes:
+    """A page as PDF, as Chromium prints it: the style for paper, charts drawn in lines, links kept.
+
+    Raises
+    ------
+    CannotPrintError
+        No Chromium, or one that does not print.
+    """
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise CannotPrintError("no Chromium is installed")
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "report.html", Path(folder) / "report.pdf"
+        source.write_text(page, encoding="utf-8")
+        command = [
+            browser, "--headless", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+            "--disable-extensions", f"--user-data-dir={folder}/profile", "--no-pdf-header-footer",
+            "--virtual-time-budget=60000", f"--print-to-pdf={target}",
+        ]  # fmt: skip
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--no-sandbox")  # root has none; the page runs no script but its own
+        try:
+            done = subprocess.run(
+                [*command, source.as_uri()], capture_output=True, timeout=_PATIENCE, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CannotPrintError(f"{Path(browser).name} does not print: {error}") from error
+        if done.returncode or not target.is_file():
+            raise CannotPrintError(f"{Path(browser).name} ended with {done.returncode}")
+        return target.read_bytes()

@@ -28,10 +28,20 @@ from evenrank.show.charts.theme import LIGHT, configuration
 from evenrank.show.figure import Section, embedded
 from evenrank.show.numbers import minus
 
-MORE = ("tradeoff", "rank_shift", "association", "psychology", "representation", "variants", "title")
+MORE = (
+    "tradeoff",
+    "rank_shift",
+    "association",
+    "psychology",
+    "representation",
+    "variants",
+    "statement",
+    "title",
+)
 
 SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     tables.verdict,
+    tables.statement,
     tables.values,
     values.cutoff_section,
     change.change_section,
@@ -42,6 +52,7 @@ SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     tradeoff.section,
     change.shift_section,
     representation.section,
+    tables.selection,
     tables.disparity,
     psychology.psychology_section,
     psychology.association_section,

@@ -11,6 +11,7 @@ from evenrank import stats
 from evenrank.auditing.comparing import Compared, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
+from evenrank.auditing.selection import Impact
 from evenrank.auditing.verdict import Finding, correction, headline, side, size_of, standing, unjudged
 from evenrank.measures.base import leans
 from evenrank.measures.disparities import Disparity
@@ -233,6 +234,45 @@ def _disparities(audit: Audit) -> list[tuple[Disparity, float | None]]:
     """Each run and measure with its p, corrected over all of them."""
     found = [] if audit.disparity is None else list(audit.disparity)
     return list(zip(found, stats.holm([one.welch.p for one in found]), strict=True))
+
+
+def statement(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    """Who vouches for the audit, following which text, and what it rests on; only in a bundle."""
+    given = more.get("statement")
+    if given is None:
+        return None
+    lead = given["title"] + "."
+    return Section("statement", "Statement", lead, template="statement.html", content=given)
+
+
+def selection(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    """How often documents of each group are selected, and impact ratios."""
+    found = audit.selection
+    if found is None:
+        return None
+    given = more.get("statement") or {}
+    smallest = given.get("smallest_share", 0.0)
+    blocks: list[tuple[str, str, list[tuple[Impact, Impact]]]] = [
+        (
+            run,
+            kind,
+            list(
+                zip(
+                    found.impacts(run, kind, smallest=smallest),
+                    found.impacts(run, kind, "scoring", smallest),
+                    strict=True,
+                )
+            ),
+        )
+        for run in found.totals
+        for kind in found.kinds
+    ]
+    lead = (
+        f"How often candidates of each group reach the top {found.at}. A candidate is a document that a run "
+        "ranks for a query. Impact ratio: the rate by that of the group with the highest."
+    )
+    content = {"found": found, "blocks": blocks, "exclusions": given.get("exclusions", [])}
+    return Section("selection", "Selection rates", lead, template="selection.html", content=content)
 
 
 def reading(audit: Audit, more: Mapping[str, Any]) -> Section:

@@ -1,0 +1,315 @@
+"""An audit as it was asked for, and what makes a bundle of it: shared by `audit` and `verify`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenrank.cli.common import Missing, Order, Tokenizer, note, progress_bar
+from evenrank.cli.options import GivenInputs, Ties
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.auditing.bundle import Input
+    from evenrank.auditing.profiles import Statement
+    from evenrank.auditing.result import Audit
+
+INCOMPLETE = 4
+"""Exit code: the bundle was written, but a field that its profile needs is missing."""
+_CHOICES: dict[str, type[StrEnum]] = {
+    "tokenizer": Tokenizer,
+    "missing": Missing,
+    "ties": Ties,
+    "order": Order,
+}
+_FILES = (
+    "docs", "tally", "lexicon", "queries", "qrels", "background", "vectors", "pairs", "labels", "dictionary",
+    "targets", "genders",
+)  # fmt: skip
+
+
+class ProfileName(StrEnum):
+    general = "general"
+    nyc = "nyc-ll144"
+    dsa = "eu-dsa"
+    ai_act = "eu-ai-act"
+
+
+_PANEL = "A bundle for others to check"
+
+
+@dataclass(frozen=True)
+class Sealing:
+    """What is said about an audit that others shall be able to check."""
+
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.zip",
+            help="Also write report, numbers, hashes of the inputs and what is stated below as one archive.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    profile: Annotated[
+        ProfileName | None,
+        typer.Option(
+            help="Which fields the bundle has to state.", show_default="general", rich_help_panel=_PANEL
+        ),
+    ] = None
+    auditor: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who made the audit.", rich_help_panel=_PANEL)
+    ] = None
+    date: Annotated[
+        str | None,
+        typer.Option(metavar="YYYY-MM-DD", help="Day of the audit.", rich_help_panel=_PANEL),
+    ] = None
+    purpose: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What it is for.", rich_help_panel=_PANEL)
+    ] = None
+    threshold_reason: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Why the bounds of --fail-if are where they are.", rich_help_panel=_PANEL
+        ),
+    ] = None
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=TEXT", help="A further field of the profile. Repeat it.", rich_help_panel=_PANEL
+        ),
+    ] = None
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY", help="Sign the bundle: a key of ssh-keygen or minisign.", rich_help_panel=_PANEL
+        ),
+    ] = None
+    pdf: Annotated[
+        bool, typer.Option(help="Print the report with Chromium, where it is.", rich_help_panel=_PANEL)
+    ] = True
+
+    def stated(self) -> dict[str, str]:
+        """The fields by name; one given twice is refused."""
+        found = {
+            name.replace("_", "-"): value
+            for name in ("auditor", "date", "purpose", "threshold_reason")
+            if (value := getattr(self, name)) is not None
+        }
+        for text in self.field or []:
+            name, equals, value = text.partition("=")
+            if not equals or not name.strip():
+                raise InputError(f"--field {text!r}: write it as NAME=TEXT")
+            if name.strip() in found:
+                raise InputError(f"the field {name.strip()!r} is given twice")
+            found[name.strip()] = value
+        return found
+
+    def check(self) -> None:
+        """Refuse what only a bundle could use, and places where none can be written."""
+        if self.bundle is None:
+            for one in fields(self):
+                if getattr(self, one.name) not in (None, []) and one.name not in ("bundle", "pdf"):
+                    raise InputError(
+                        f"--{one.name.replace('_', '-')} is said in a bundle; name one with --bundle FILE.zip"
+                    )
+            return
+        if self.bundle.is_dir():
+            raise InputError("is a folder; name a file", path=self.bundle)
+        from evenrank.auditing.profiles import checked
+
+        checked(self.profile_name, self.stated())
+
+    @property
+    def profile_name(self) -> str:
+        return (self.profile or ProfileName.general).value
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Everything that decides the numbers of an audit, as the command line gives it."""
+
+    runs: Mapping[str, str]
+    measures: tuple[str, ...]
+    given: GivenInputs
+    baseline: str | None = None
+    fail_if: tuple[str, ...] = ()
+    judging: str | None = None
+    only: str | None = None
+    confidence: float = 0.95
+    resamples: int = 2000
+    seed: int = 0
+    selected: int | None = None
+    variants: str | None = None
+    title: str | None = None
+    per_query: bool = False
+
+    def audit(self) -> Audit:
+        """Do it."""
+        from evenrank.auditing import audit
+
+        with progress_bar("counting", unit="bytes") as progress:
+            found = audit(
+                dict(self.runs),
+                list(self.measures) or None,
+                baseline=self.baseline,
+                only=self.only,
+                fail_if=self.fail_if,
+                judging=self.judging,  # type: ignore[arg-type]  # the option knows which there are
+                confidence=self.confidence if self.resamples else None,
+                resamples=self.resamples or 1,
+                seed=self.seed,
+                selected=self.selected,
+                variants=self.variants,
+                progress=progress,
+                **self.given.keywords(dict(self.runs)),
+            )
+        if self.given.genders == "predict":
+            guessed = (
+                "The genders of the queries are guesses of the shipped classifier, not labels by people."
+            )
+            found = replace(found, cautions=(*found.cautions, guessed))
+        return found
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What the report is told beside the audit."""
+        return {"title": self.title} if self.title else {}
+
+    def files(self) -> dict[str, Input]:
+        """Every file that is read, hashed, by the path that it was given as."""
+        from evenrank.auditing.bundle import Input
+
+        found: dict[str, Input] = {}
+        given = {f"run {name}": path for name, path in self.runs.items()}
+        given |= {name: value for name in _FILES if (value := getattr(self.given, name)) is not None}
+        given |= {} if self.variants is None else {"variants": self.variants}
+        for role, value in given.items():
+            path = Path(value)
+            if (role == "background" and value in self.runs) or value in found:
+                continue
+            if path.is_dir():
+                raise InputError("is a folder; a bundle needs inputs that are files", path=path)
+            if path.is_file():
+                found[value] = Input.of(role, path, {one.name: one for one in found.values()})
+            elif path.exists():
+                problem = "is no regular file, so it cannot be read a second time; write it to one"
+                raise InputError(problem, path=path)
+        return found
+
+    def to_dict(self, files: Mapping[str, Input]) -> dict[str, Any]:
+        """As JSON knows it; files by their names in the bundle."""
+
+        def kept(value: str) -> dict[str, str]:
+            return {"input": files[value].name} if value in files else {"name": value}
+
+        options = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in ("runs", "measures", "given")
+        }
+        if self.variants is not None:
+            options["variants"] = kept(self.variants)
+        given = {
+            one.name: kept(value) if one.name in _FILES and value is not None else value
+            for one in fields(self.given)
+            if one.name != "run"
+            for value in [getattr(self.given, one.name)]
+        }
+        runs = {name: kept(path) for name, path in self.runs.items()}
+        return {"runs": runs, "measures": list(self.measures), "given": given, "options": options}
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any], files: Mapping[str, Path]) -> Asked:
+        """The same again, with the files where they lie now."""
+
+        def found(value: Any) -> Any:
+            if not isinstance(value, Mapping):
+                return value
+            return str(files[value["input"]]) if "input" in value else value["name"]
+
+        given = {
+            name: _CHOICES[name](value) if name in _CHOICES and value is not None else found(value)
+            for name, value in asked["given"].items()
+        }
+        options = {name: found(value) for name, value in asked["options"].items()}
+        options["fail_if"] = tuple(options["fail_if"])
+        runs = {name: found(value) for name, value in asked["runs"].items()}
+        return cls(runs, tuple(asked["measures"]), GivenInputs(**given), **options)
+
+
+def made(asked: Asked, found: Audit, statement: Statement, inputs: Mapping[str, Input]) -> dict[str, bytes]:
+    """Every file of a bundle that the inputs and the statement decide."""
+    from evenrank.auditing import bundle, datasheet
+    from evenrank.auditing.profiles import exclusions
+    from evenrank.measures.inputs import Inputs
+
+    opened = Inputs.open(dict(asked.runs), **asked.given.keywords(dict(asked.runs)))
+    sheet = datasheet.data_sheet(opened, found, statement.given.get("languages"))
+    left = datasheet.remaining(found)
+    told = statement.to_dict() | {"exclusions": exclusions(statement, found)}
+    shown = told | {
+        "sheet": datasheet.flat(sheet),
+        "remaining": left,
+        "inputs": [one.to_dict() for one in inputs.values()],
+    }
+    files = {
+        bundle.AUDIT: found.to_json(per_query=asked.per_query).encode(),
+        bundle.REPORT: found.page(statement=shown, **asked.more).encode(),
+        bundle.STATEMENT: bundle.as_json(told),
+        "datasheet.json": bundle.as_json(sheet),
+        "methods.md": datasheet.methods(found).encode(),
+        "limits.md": datasheet.limits(found).encode(),
+        "tables/values.csv": found.csv().encode(),
+        "tables/values.tex": found.latex().encode(),
+        "tables/remaining.csv": left.csv().encode(),
+    }
+    if found.selection is not None:
+        files["tables/selection.csv"] = found.selection.frame(statement.smallest).write_csv().encode()
+    return files
+
+
+def seal(asked: Asked, found: Audit, sealing: Sealing) -> int:
+    """Write the bundle and say what it is; the exit code says whether it is complete."""
+    from evenrank import cli
+    from evenrank.auditing import bundle
+    from evenrank.auditing.profiles import state
+    from evenrank.show.exporting import CannotPrintError, printed
+
+    assert sealing.bundle is not None
+    profile = sealing.profile_name
+    statement = state(profile, sealing.stated(), found)
+    read = asked.files()
+    inputs = {one.name: one for one in read.values()}
+    files = made(asked, found, statement, inputs)
+    files[bundle.ENVIRONMENT] = bundle.as_json(bundle.environment())
+    command = {
+        "command": shlex.join(["evenrank", *cli.invoked]),
+        "asked": asked.to_dict(read),
+        "profile": profile,
+        "stated": dict(statement.given),
+    }
+    files[bundle.COMMAND] = bundle.as_json(command)
+    if sealing.pdf:
+        try:
+            files[bundle.PDF] = printed(files[bundle.REPORT].decode())
+        except CannotPrintError as error:
+            note(f"report.pdf left out: {error}")
+    digest = bundle.write_bundle(sealing.bundle, files, inputs)
+    note(f"bundle: {sealing.bundle}")
+    note(f"SHA-256: {digest}")
+    if sealing.sign is None:
+        note(bundle.UNSIGNED.said)
+    else:
+        note(f"signature: {bundle.sign(sealing.bundle, sealing.sign)}")
+    for name, why in statement.missing.items():
+        clause = next(one.clause for one in statement.profile.fields if one.name == name)
+        note(f"missing: {name}: {why} ({clause})")
+    if not statement.complete:
+        note(f"incomplete: the profile {profile} needs the fields above")
+    return 0 if statement.complete else INCOMPLETE
