@@ -138,7 +138,7 @@ def limits(audit: Audit) -> str:
     lines += [f"- {caution}" for caution in audit.cautions]
     lines += [
         "- Words are counted, people are not: a text about a woman that never says so counts as neutral.",
-        f"- Only {groups} are told apart. Who is neither is not counted.",
+        f"- Only {groups} are told apart. People who are neither are not counted.",
         "- Intervals tell what other queries of the same kind could have given, and nothing of other "
         "collections.",
         "- No clear lean is no proof of balance: opposite queries cancel in a mean, and few queries give "
