@@ -97,7 +97,7 @@ def environment() -> dict[str, Any]:
     """Where an audit was made: versions of evenrank, Python, the system and what numbers come through."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    found: dict[str, str | None] = {}
     for name in _PACKAGES:
         try:
             found[name] = version(name)
@@ -245,10 +245,13 @@ def locate(inputs: tuple[Input, ...], folder: Path) -> tuple[dict[str, Path], li
                 by_size.setdefault(path.stat().st_size, []).append(path)
                 by_name.setdefault(name, []).append(path)
     found: dict[str, Path] = {}
-    changed, lacking = [], []
+    changed: list[Input] = []
+    lacking: list[Input] = []
     for one in inputs:
         plain = PurePosixPath(one.name).name
-        same = sorted(by_size.get(one.bytes, []), key=lambda path, name=plain: (path.name != name, str(path)))
+        # First what bears the name, so that few files have to be read.
+        same = [path for path in by_size.get(one.bytes, []) if path.name == plain]
+        same += [path for path in by_size.get(one.bytes, []) if path.name != plain]
         match = next((path for path in same if sha256(path)[0] == one.sha256), None)
         if match is not None:
             found[one.name] = match

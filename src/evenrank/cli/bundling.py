@@ -233,7 +233,7 @@ class Asked:
                 return value
             return str(files[value["input"]]) if "input" in value else value["name"]
 
-        given = {
+        given: dict[str, Any] = {
             name: _CHOICES[name](value) if name in _CHOICES and value is not None else found(value)
             for name, value in asked["given"].items()
         }

@@ -208,10 +208,10 @@ def takes_inputs(command: Callable[..., int]) -> Callable[..., int]:
     So for every other parameter that is a dataclass of options: its fields become options of the command.
     """
     own = inspect.signature(command, eval_str=True).parameters
-    bunches = {
+    bunches: dict[str, tuple[Any, Any]] = {
         name: (one.annotation, inspect.signature(one.annotation, eval_str=True).parameters)
         for name, one in own.items()
-        if is_dataclass(one.annotation)
+        if isinstance(one.annotation, type) and is_dataclass(one.annotation)
     }
 
     @wraps(command)

@@ -124,8 +124,7 @@ def _say_differences(theirs: Mapping[str, bytes], files: Mapping[str, bytes], fo
                 deliver(f"  {place}: {before} in the bundle, {now} from the inputs", None)
             if len(each) > _SHOWN:
                 deliver(f"  and {len(each) - _SHOWN:,} more", None)
-    before, now = found.json(ENVIRONMENT), environment()
-    for what, old, new in _differences(before, now):
+    for what, old, new in _differences(found.json(ENVIRONMENT), environment()):
         note(f"another environment: {what} was {old}, is {new}")
 
 
