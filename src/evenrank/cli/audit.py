@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenrank.cli import options
 from evenrank.cli.bundling import Asked, Sealing, seal
-from evenrank.cli.common import Format, deliver, note, split_runs
+from evenrank.cli.common import Format, coloured, deliver, note, progress_bar, split_runs
 from evenrank.cli.streams import visible
 from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.tradeoff import TradeOff
 
 
 @options.takes_inputs
@@ -32,7 +36,7 @@ def audit_command(
     only: options.OnlyQueries = None,
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    seed: options.Seed = 0,
     variants: Annotated[
         str | None,
         typer.Option(
@@ -41,29 +45,58 @@ def audit_command(
         ),
     ] = None,
     selected: options.Selected = None,
-    title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="What the report is called.", rich_help_panel=options.OUTPUT)
+    ] = None,
+    tradeoff: Annotated[
+        bool,
+        typer.Option(
+            "--tradeoff",
+            help="Show in the report, if not in a bundle, what less bias would cost each run; needs --qrels.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
     charts: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write every chart there too: SVG, PNG, PDF and CSV."),
+        typer.Option(
+            metavar="DIR",
+            help="Write every chart there too: SVG, PNG, PDF and CSV.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = None,
     markdown: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write verdict, gate and table there as Markdown, for a build page."
+            metavar="FILE",
+            help="Write verdict, gate and table there as Markdown, for a build page.",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     junit: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the gate there as JUnit XML, one test for each bound."),
+        typer.Option(
+            metavar="FILE",
+            help="Write the gate there as JUnit XML, one test for each bound.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = None,
     per_query: Annotated[
-        bool, typer.Option("--per-query", help="Keep the value of every query in audit.json.")
+        bool,
+        typer.Option(
+            "--per-query", help="Keep the value of every query in audit.json.", rich_help_panel=options.OUTPUT
+        ),
     ] = False,
     sealing: Sealing,
     form: options.Form = Format.table,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Folder for report.html, audit.json and tables."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder for report.html, audit.json and tables.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = None,
 ) -> int:
     """Audit runs for bias: measure, compare with a baseline, explain, and judge.
@@ -97,15 +130,22 @@ def audit_command(
         title=title,
         per_query=per_query,
     )
+    if tradeoff and given.qrels is None:
+        raise InputError("--tradeoff weighs bias against usefulness; give --qrels too")
+    if tradeoff and output is None and charts is None:
+        raise InputError("--tradeoff is drawn in the report; give -o DIR or --charts DIR too")
     found = wanted.audit()
+    more = dict(wanted.more)
+    if tradeoff:
+        more["tradeoff"] = _tradeoffs(wanted)
     if output is not None:
         _folder(output)
-        found.report(output / "report.html", **wanted.more)
+        found.report(output / "report.html", **more)
         found.to_json(output / "audit.json", per_query=per_query)
         deliver(found.csv(), output / "values.csv")
         deliver(found.latex(), output / "values.tex")
     if charts is not None:
-        found.charts(charts)
+        found.charts(charts, **more)
     if markdown is not None:
         deliver(found.markdown(), markdown)
     if junit is not None:
@@ -126,6 +166,38 @@ def audit_command(
     for line in found.failures:
         note(f"failed: {line}")
     return sealed if found.passed else 1
+
+
+def _tradeoffs(wanted: Asked) -> list[TradeOff]:
+    """What a growing bound on the mean lean costs each of the first runs, on the queries of the audit."""
+    import polars as pl
+
+    from evenrank.cli.classify import genders_or_predicted
+    from evenrank.data import tables
+    from evenrank.measures.results import gender_labels
+    from evenrank.mitigate.tradeoff import sweep
+    from evenrank.show.figure import RUNS
+
+    given, runs = wanted.given, list(wanted.runs.items())
+    if (given.tally is None) == (given.docs is None):
+        raise InputError("--tradeoff needs --docs or --tally, one of them")
+    words = given.lexicon, given.tokenizer
+    tally = coloured(given.tally, given.docs, *words, fields=given.fields, id_field=given.id_field)
+    genders = genders_or_predicted(given.genders, given.queries)
+    label = wanted.only or ("all" if genders is None else "neutral")
+    labels = {} if genders is None else gender_labels(genders)
+    chosen = [query for query, found in labels.items() if found == label]
+    intervals = {"confidence": wanted.confidence, "resamples": wanted.resamples or 1, "seed": wanted.seed}
+    found = []
+    with progress_bar("weighing", unit="runs") as progress:
+        for done, (name, path) in enumerate(runs[:RUNS], 1):
+            run = tables.run(path, order=given.order.value)
+            run = run if label == "all" else run.filter(pl.col("query_id").is_in(chosen))
+            swept = sweep(run, tally, qrels=given.qrels, **intervals)
+            found.append(replace(swept, method=f"constrain {name}" if len(runs) > 1 else swept.method))
+            if progress is not None:
+                progress(done, min(len(runs), RUNS))
+    return found
 
 
 def _check_folder(path: Path | None) -> None:

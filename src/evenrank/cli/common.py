@@ -121,7 +121,10 @@ def progress_bar(what: str, *, unit: str) -> Iterator[Callable[[int, int | None]
     counted = (MofNCompleteColumn(), TextColumn(unit.replace("[", r"\[")))
     amount = (DownloadColumn(), Speed()) if unit == "bytes" else counted
     columns = (TextColumn("{task.description}"), BarColumn(), *amount, Remaining())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # stdout stays itself: a library that is first loaded meanwhile (colorama, by numba) may keep it for the
+    # end of the process, when a stand-in for it would no longer answer.
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task(what, total=None)
 
         def show(done: int, total: int | None) -> None:

@@ -23,18 +23,38 @@ def measure_command(
     ],
     given: options.GivenInputs,
     only: options.OnlyQueries = None,
-    per_query: Annotated[bool, typer.Option("--per-query", help="Show the value of every query.")] = False,
+    per_query: Annotated[
+        bool,
+        typer.Option("--per-query", help="Show the value of every query.", rich_help_panel=options.OUTPUT),
+    ] = False,
+    by_query: Annotated[
+        bool,
+        typer.Option(
+            "--by-query",
+            help="Show only that: queries down, measures and runs across.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the words, documents and queries behind the values.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Show the words, documents and queries behind the values.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
     fail_if: options.FailIfValue = None,
     judging: Annotated[
         options.Judging,
-        typer.Option("--gate", help="What --fail-if judges: the value itself, or its one-sided 95% bound."),
+        typer.Option(
+            "--gate",
+            help="What --fail-if judges: the value itself, or its one-sided 95% bound.",
+            rich_help_panel=options.GATE,
+        ),
     ] = options.Judging.point,
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    seed: options.Seed = 0,
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> int:
@@ -48,11 +68,14 @@ def measure_command(
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
     """
     from evenrank.auditing import gate
-    from evenrank.cli.rendering import render
+    from evenrank.cli.rendering import render, render_by_query
+    from evenrank.data import tables
     from evenrank.measures.evaluate import measure
     from evenrank.measures.parse import parse_condition
 
     _check_form(form, explain=explain, per_query=per_query)
+    if by_query and (explain or per_query):
+        raise InputError("--by-query stands alone; leave out --explain and --per-query")
     files, wanted = split_runs(measures)
     runs = given.runs(files)
     conditions = [parse_condition(text) for text in fail_if or []]
@@ -69,7 +92,11 @@ def measure_command(
             **given.keywords(runs),
         )
     failures = gate.failures(gate.check(measured, conditions, judging=judging.value))
-    deliver(render(measured, form, per_query=per_query, confidence=confidence, output=output), output)
+    if by_query:
+        texts = {} if given.queries is None else dict(tables.queries(given.queries).iter_rows())
+        deliver(render_by_query(measured, form, queries=texts, output=output), output)
+    else:
+        deliver(render(measured, form, per_query=per_query, confidence=confidence, output=output), output)
     if form is not Format.json:
         for caution in measured.cautions:
             note(f"caution: {caution}")

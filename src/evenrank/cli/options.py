@@ -33,64 +33,141 @@ class Judging(StrEnum):
     interval = "interval"
 
 
+# Where `--help` lists an option; what has no place of its own comes first.
+RUNS = "Runs"
+COLLECTION = "The collection"
+QUERIES = "Queries and judgments"
+FURTHER = "For further measures"
+CHANCE = "Intervals"
+GATE = "Gate"
+OUTPUT = "Output"
+
 Runs = Annotated[
     list[str] | None,
-    typer.Option("--run", metavar="[NAME=]PATH", help="A run, TREC format. Repeat it for several."),
+    typer.Option(
+        "--run",
+        metavar="[NAME=]PATH",
+        help="A run, TREC format. Repeat it for several.",
+        rich_help_panel=RUNS,
+    ),
 ]
 Docs = Annotated[
-    str | None, typer.Option(metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID.")
+    str | None,
+    typer.Option(
+        metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID.", rich_help_panel=COLLECTION
+    ),
 ]
 TallyFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Word counts of the collection, from `evenrank tally`.")
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Word counts of the collection, from `evenrank tally`.",
+        rich_help_panel=COLLECTION,
+    ),
 ]
 OrDocs = Annotated[
-    str | None, typer.Option(metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.")
+    str | None,
+    typer.Option(
+        metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.", rich_help_panel=COLLECTION
+    ),
 ]
 Lexicon = Annotated[
-    str | None, typer.Option(help="Words of each group: a name or a file.", show_default="rekabsaz2020")
+    str | None,
+    typer.Option(
+        help="Words of each group: a name or a file.", show_default="rekabsaz2020", rich_help_panel=COLLECTION
+    ),
 ]
-Cutting = Annotated[Tokenizer | None, typer.Option(help="How text becomes words.", show_default="words")]
-Fields = Annotated[str, typer.Option(help="Fields that make up a document's text, joined with a space.")]
+Cutting = Annotated[
+    Tokenizer | None,
+    typer.Option(help="How text becomes words.", show_default="words", rich_help_panel=COLLECTION),
+]
+Fields = Annotated[
+    str,
+    typer.Option(
+        help="Fields that make up a document's text, joined with a space.", rich_help_panel=COLLECTION
+    ),
+]
 IdField = Annotated[
-    str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
+    str | None,
+    typer.Option(
+        help="Field of the document id.", show_default="doc_id, docno, id, …", rich_help_panel=COLLECTION
+    ),
 ]
-Queries = Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")]
+Queries = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The queries' texts.", rich_help_panel=QUERIES)
+]
 Qrels = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Relevance judgments, for effectiveness and GSR.")
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Relevance judgments, for effectiveness and GSR.", rich_help_panel=QUERIES
+    ),
 ]
 Baseline = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Run the others are compared with.", show_default="the first"),
+    typer.Option(
+        metavar="NAME",
+        help="Run the others are compared with.",
+        show_default="the first",
+        rich_help_panel=RUNS,
+    ),
 ]
 Vectors = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="Word vectors for GSR, or a table of genderedness.", show_default="shipped table"
+        metavar="FILE",
+        help="Word vectors for GSR, or a table of genderedness.",
+        show_default="shipped table",
+        rich_help_panel=FURTHER,
     ),
 ]
 Pairs = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Pairs of words for GSR along another direction; with --vectors."),
+    typer.Option(
+        metavar="FILE",
+        help="Pairs of words for GSR along another direction; with --vectors.",
+        rich_help_panel=FURTHER,
+    ),
 ]
 Labels = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Group of each document: doc_id, group; for rKL, Skew, AWRF, …"),
+    typer.Option(
+        metavar="FILE",
+        help="Group of each document: doc_id, group; for rKL, Skew, AWRF, …",
+        rich_help_panel=FURTHER,
+    ),
 ]
 Targets = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Share each group should have: query, a column for each group."),
+    typer.Option(
+        metavar="FILE",
+        help="Share each group should have: query, a column for each group.",
+        rich_help_panel=FURTHER,
+    ),
 ]
 Dictionary = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Words for LIWC, a .dic with female and male.", show_default="open"),
+    typer.Option(
+        metavar="FILE",
+        help="Words for LIWC, a .dic with female and male.",
+        show_default="open",
+        rich_help_panel=FURTHER,
+    ),
 ]
 Genders = Annotated[
     str | None,
-    typer.Option(metavar="FILE|predict", help="Gender of each query: query_id, label; or classify them."),
+    typer.Option(
+        metavar="FILE|predict",
+        help="Gender of each query: query_id, label; or classify them.",
+        rich_help_panel=QUERIES,
+    ),
 ]
 OnlyQueries = Annotated[
     Only | None,
-    typer.Option(help="Queries to measure.", show_default="neutral for bias, with --genders; else all"),
+    typer.Option(
+        help="Queries to measure.",
+        show_default="neutral for bias, with --genders; else all",
+        rich_help_panel=QUERIES,
+    ),
 ]
 Background = Annotated[
     str | None,
@@ -98,22 +175,32 @@ Background = Annotated[
         metavar="RUN",
         help="What NFaiRR compares with: a name or file.",
         show_default="the first run; in an audit, the baseline",
+        rich_help_panel=RUNS,
     ),
 ]
 MissingDocs = Annotated[
     Missing,
-    typer.Option(help="Documents the collection lacks: stop, count as word-free, or close the gap."),
+    typer.Option(
+        help="Documents the collection lacks: stop, count as word-free, or close the gap.",
+        rich_help_panel=RUNS,
+    ),
 ]
 TiedScores = Annotated[
-    Ties, typer.Option(help="Equal scores: by id, descending, or the exact mean over all orders.")
+    Ties,
+    typer.Option(
+        help="Equal scores: by id, descending, or the exact mean over all orders.", rich_help_panel=RUNS
+    ),
 ]
-RunOrder = Annotated[Order, typer.Option(help="Sort a run by its scores, or trust its ranks.")]
+RunOrder = Annotated[
+    Order, typer.Option(help="Sort a run by its scores, or trust its ranks.", rich_help_panel=RUNS)
+]
 FailIf = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
         help="Exit with 1 if it holds for a run that is not the baseline: 'abs(ARaB@10)>0.1', or "
         "'abs(ARaB@10) > baseline + 0.02'. Repeat it for several.",
+        rich_help_panel=GATE,
     ),
 ]
 FailIfValue = Annotated[
@@ -121,6 +208,7 @@ FailIfValue = Annotated[
     typer.Option(
         metavar="CONDITION",
         help="Exit with 1 if it holds for a run: 'abs(ARaB@10)>0.1'. Repeat it for several.",
+        rich_help_panel=GATE,
     ),
 ]
 Gate = Annotated[
@@ -129,23 +217,36 @@ Gate = Annotated[
         "--gate",
         help="What --fail-if judges: the value itself, or its one-sided 95% bound.",
         show_default="interval for changes from the baseline, else point",
+        rich_help_panel=GATE,
     ),
 ]
 Selected = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Ranks that count as selected, for selection rates; with --labels.", show_default="10"
+        min=1,
+        help="Ranks that count as selected, for selection rates; with --labels.",
+        show_default="10",
+        rich_help_panel=FURTHER,
     ),
 ]
-Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
-Resamples = Annotated[int, typer.Option(min=0, help="Bootstrap resamples behind the intervals; 0 for none.")]
-Form = Annotated[Format, typer.Option("--format", help="How to print the results.")]
+Confidence = Annotated[
+    float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.", rich_help_panel=CHANCE)
+]
+Resamples = Annotated[
+    int,
+    typer.Option(min=0, help="Bootstrap resamples behind the intervals; 0 for none.", rich_help_panel=CHANCE),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.", rich_help_panel=CHANCE)]
+Form = Annotated[Format, typer.Option("--format", help="How to print the results.", rich_help_panel=OUTPUT)]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="Write there, not to stdout.", rich_help_panel=OUTPUT
+    ),
 ]
 Chart = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Also draw it there: .svg, .png or .pdf."),
+    typer.Option(metavar="FILE", help="Also draw it there: .svg, .png or .pdf.", rich_help_panel=OUTPUT),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ def render_grid(
     if form is Format.latex:
         return grid.latex()
     console = canvas(output)
-    console.print(grid.terminal())
+    console.print(grid.terminal(console.width))
     for remark in remarks:
         console.print(Text(remark, style="dim"))
     return console.file.getvalue()  # type: ignore[attr-defined]
@@ -106,7 +106,7 @@ def render(
         if m.attribution is not None:
             console.print(explanation(m))
     if per_query:
-        console.print(_frame(measured.per_query()))
+        console.print(_frame(measured))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -129,7 +129,8 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
     """One line for each measure and run, those of one measure together, and remarks beneath.
 
     In less than 110 columns only the value, its interval and its parts are shown; ties and the mean of
-    absolute values are among the remarks then.
+    absolute values are among the remarks then. Where even these do not fit, the measure's name gets a line
+    of its own, and then the parts and the interval go, last column first; a remark says so.
     """
     rows = sorted(measured, key=lambda m: _place(measured, m))
     columns = [_Column("value", lambda m, s: number(s.value, form_of(m.measure)))]
@@ -140,38 +141,77 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
         columns.append(_Column(group, cell, GROUP_COLOURS.get(group, "")))
     wide = width >= 110
     columns += _wide_columns(rows) if wide else []
-    labelled = any(m.only is not None for m in rows)
-    heading = "queries" if not labelled else "on queries"
+    last = _Column("on queries" if any(m.only is not None for m in rows) else "queries", _counted)
+    apart, dropped = False, list[str]()
+    if not wide:
+        apart = _width(rows, [*columns, last], width) > width
+        while len(columns) > 1 and _width(rows, [*columns, last], width, apart=apart) > width:
+            dropped.append(columns.pop().name)
+    columns.append(last)
+    widths = [_widest(rows, column) for column in columns]
+    longest = min(max(len(m.run) for m in rows), width - sum(widths) - 2 * len(widths))
 
-    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    grid.add_column("measure", no_wrap=True)
-    grid.add_column("run", overflow="fold")
-    for column in columns:
-        grid.add_column(Text(column.name), justify="right", style=column.style, no_wrap=True)
-    grid.add_column(heading, justify="right", no_wrap=True)
-    before, yardsticks = None, list[tuple[str, Measurement, Summary]]()
+    def begun(header: bool = True) -> Table:
+        grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), show_header=header)
+        if not apart:
+            grid.add_column("measure", no_wrap=True)
+        grid.add_column("run", overflow="fold", min_width=max(longest, 3) if apart else None)
+        for column, needed in zip(columns, widths, strict=True):
+            grid.add_column(
+                Text(column.name), justify="right", style=column.style, no_wrap=True, min_width=needed
+            )
+        return grid
+
+    def add(name: str, run: str, m: Measurement, summary: Summary, style: str = "") -> None:
+        heads = [Text(run)] if apart else [Text(name), Text(run)]
+        grid.add_row(*heads, *(column.cell(m, summary) for column in columns), style=style)
 
     def add_yardsticks() -> None:
         for kind, of, baseline in yardsticks:
-            cells = [column.cell(of, baseline) for column in columns]
-            grid.add_row("", kind, *cells, f"{baseline.queries:,}", style="dim")
+            add("", kind, of, baseline, "dim")
 
+    grid = begun()
+    shown: list[RenderableType] = [grid]
+    before, yardsticks = None, list[tuple[str, Measurement, Summary]]()
     for m in rows:
         name = str(m.measure)
         if before not in (None, name):
             add_yardsticks()
             grid.add_row()
+        if apart and name != before:
+            grid = begun(header=False)
+            shown += [Text(name, style="bold"), grid]
         yardsticks = [(f"({kind})", m, baseline) for kind, baseline in m.baselines.items()]
-        about = "" if m.only is None else f" {m.only}"
-        cells = [column.cell(m, m.summary) for column in columns]
-        grid.add_row(Text(name if name != before else ""), Text(m.run), *cells, f"{m.queries:,}{about}")
-        for label, subset in m.subsets.items():
-            cells = [column.cell(m, subset) for column in columns]
-            grid.add_row("", "", *cells, f"{subset.queries:,} {label}", style="dim")
+        add(name if name != before else "", m.run, m, m.summary)
+        for subset in m.subsets.values():
+            add("", "", m, subset, "dim")
         before = name
     add_yardsticks()
     remarks = [*([] if wide else _narrow_remarks(rows)), *_remarks(rows)]
-    return Group(grid, *(Text(text, style="dim") for text in remarks))
+    if dropped:
+        remarks.append(f"no room for {', '.join(reversed(dropped))}; --format json has everything")
+    return Group(*shown, *(Text(text, style="dim") for text in remarks))
+
+
+def _width(
+    rows: Sequence[Measurement], columns: Iterable[_Column], width: int, *, apart: bool = False
+) -> int:
+    """Characters that the table takes, names of runs being folded at a third of the width."""
+    name = 0 if apart else 2 + max(len(str(m.measure)) for m in rows)
+    run = min(max(3, *(len(m.run) for m in rows)), width // 3)
+    return name + run + sum(2 + _widest(rows, column) for column in columns)
+
+
+def _widest(rows: Iterable[Measurement], column: _Column) -> int:
+    return max(len(column.name), *(len(column.cell(m, s)) for m in rows for s in _shown(m)))
+
+
+def _counted(m: Measurement, summary: Summary) -> str:
+    """How many queries a line is about, and which."""
+    if summary is m.summary:
+        return f"{m.queries:,}" + ("" if m.only is None else f" {m.only}")
+    label = next((f" {label}" for label, one in m.subsets.items() if one is summary), "")
+    return f"{summary.queries:,}{label}"
 
 
 def _bounds(m: Measurement, summary: Summary) -> str:
@@ -252,8 +292,8 @@ def explanation(m: Measurement) -> RenderableType:
     )
     shown = {"words": "word", "documents": "doc_id", "queries": "query_id"}
     for kind in lists:
-        grid.add_column(kind)
-        grid.add_column("", justify="right")
+        grid.add_column(kind, overflow="fold")
+        grid.add_column("", justify="right", no_wrap=True)
     for place in range(max((len(rows) for rows in lists.values()), default=0)):
         cells: list[RenderableType] = []
         for kind, rows in lists.items():
@@ -265,10 +305,47 @@ def explanation(m: Measurement) -> RenderableType:
     return Padding(grid, (1, 0, 0, 0))
 
 
-def _frame(frame: pl.DataFrame) -> RenderableType:
+def _frame(measured: Measurements) -> RenderableType:
+    """The value of every query, beneath the table."""
+    frame = measured.per_query()
+    forms = {str(m.measure): form_of(m.measure) for m in measured}
     grid = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for name in frame.columns:
-        grid.add_column(Text(name), justify="right" if frame[name].dtype == pl.Float64 else "left")
-    for row in frame.iter_rows():
-        grid.add_row(*(plain(cell) if isinstance(cell, float) else Text(str(cell or "")) for cell in row))
+        numeric = frame[name].dtype == pl.Float64
+        grid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+    for row in frame.iter_rows(named=True):
+        parts = (plain(value) if value is not None else "" for value in list(row.values())[4:])
+        names = (Text(row[name]) for name in ("run", "measure", "query_id"))
+        grid.add_row(*names, number(row["value"], forms[row["measure"]]), *parts)
     return Padding(grid, (1, 0, 0, 0))
+
+
+def render_by_query(
+    measured: Measurements, form: Format, *, queries: Mapping[str, str], output: Path | None = None
+) -> str:
+    """Only the value of every query: queries down, measures and runs across; a dash where there is none.
+
+    `queries` are their texts, where they are known.
+    """
+    if form is Format.json:
+        return json.dumps(measured.to_dict(per_query=True), ensure_ascii=False, indent=2, allow_nan=False)
+    columns = [(m, m.per_query()) for m in sorted(measured, key=lambda m: _place(measured, m))]
+    listed = dict.fromkeys(query for _, values in columns for query in values)
+    names = [str(m.measure) if len(measured.runs) == 1 else f"{m.measure} {m.run}" for m, _ in columns]
+    heads = ["query_id", *(["query"] if queries else [])]
+    if form is Format.csv:
+        rows = [
+            [query, *([queries.get(query, "")] if queries else []), *(v.get(query) for _, v in columns)]
+            for query in listed
+        ]
+        schema = dict.fromkeys(heads, pl.String) | dict.fromkeys(names, pl.Float64)
+        return pl.DataFrame(rows, schema=schema, orient="row").write_csv()
+    cells = [
+        [
+            query,
+            *([queries.get(query, "")] if queries else []),
+            *(number(values.get(query), form_of(m.measure)) for m, values in columns),
+        ]
+        for query in listed
+    ]
+    return render_grid(form, [*heads, *names], cells, left=len(heads), output=output)

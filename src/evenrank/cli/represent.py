@@ -183,10 +183,10 @@ def _summaries(found: Mapping[str, Representation]) -> Table:
 
     at = next(iter(found.values())).at
     grid = _grid()
-    grid.add_column("targets")
-    grid.add_column("group")
+    grid.add_column("targets", overflow="fold")
+    grid.add_column("group", overflow="fold")
     for name in (*(f"{heading}@{at}" for heading in _SUMMARY[:3]), "min", "max", "queries"):
-        grid.add_column(name, justify="right")
+        grid.add_column(name, justify="right", no_wrap=True)
     for name, representation in found.items():
         for place, feature in enumerate(representation.features):
             summary = representation.summary(feature)
@@ -200,7 +200,7 @@ def _histogram(representation: Representation, feature: str, heading: str) -> Ta
     counts = {bias: n for bias, n in representation.histogram(feature).items() if n}
     grid = _grid(f"\nqueries by bias, {heading}")
     for _ in range(3):
-        grid.add_column("", justify="right" if _ == 0 else "left")
+        grid.add_column("", justify="right" if _ == 0 else "left", no_wrap=True)
     grid.show_header = False
     most = max(counts.values(), default=1)
     for bias, n in counts.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,13 +49,43 @@ def has(dataset: Any, what: str) -> bool:
 def reading(name: str) -> Iterator[None]:
     """Say in one line what ir_datasets says in a traceback: unknown ids, failed downloads."""
     try:
-        yield
+        with _quiet():
+            yield
     except InputError:
         raise
     except KeyError as error:
         raise InputError("ir_datasets has no dataset of this name; see ir-datasets.com", path=name) from error
     except Exception as error:
+        if hosts := _unreachable(error):
+            problem = f"cannot be downloaded: no answer from {' or '.join(hosts)}"
+            way_out = "go online, or copy ~/.ir_datasets from a machine that has the dataset"
+            raise InputError(f"{problem}; {way_out}", path=name) from error
         raise InputError(f"ir_datasets cannot read this: {one_line(error)}", path=name) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what ir_datasets logs of each failed attempt: what is wrong is said once, at the end."""
+    logger = logging.getLogger("ir_datasets")
+
+    def failed(record: logging.LogRecord) -> bool:
+        return not record.getMessage().lower().startswith("download")
+
+    logger.addFilter(failed)
+    try:
+        yield
+    finally:
+        logger.removeFilter(failed)
+
+
+def _unreachable(error: BaseException) -> list[str]:
+    """The servers that did not answer, if that is what the error is about."""
+    told = f"{type(error).__name__} {error}"
+    if not re.search("download|Connection|Timeout|resolve", told):
+        return []
+    return list(
+        dict.fromkeys(re.findall(r"https?://([\w.-]+)", told) or re.findall(r"host=\W*([\w.-]+)", told))
+    )
 
 
 class Rows:

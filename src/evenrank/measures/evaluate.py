@@ -140,7 +140,7 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
     }
     return Measurements(
         runs=runs,
-        cautions=inputs.cautions() if inputs.counting(wanted) else (),
+        cautions=(*inputs.doubts(), *(inputs.cautions() if inputs.counting(wanted) else ())),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 

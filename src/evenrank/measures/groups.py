@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from ir_measures.measures import ParamInfo
 
+from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery
 from evenrank.measures.lists import WHOLE, Floats, Ints
@@ -169,7 +170,7 @@ def one_group(measure: GroupMeasure, groups: tuple[str, ...]) -> int:
     if group is None:
         if len(groups) > 2:
             raise InputError(
-                f"{measure}: the groups are {', '.join(groups)}; name one, as in "
+                f"{measure}: the groups are {listing(groups)}; name one, as in "
                 f"{measure.NAME}(group={groups[0]!r})@{measure['cutoff'] or 10}"
             )
         return 0

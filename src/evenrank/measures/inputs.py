@@ -15,6 +15,7 @@ import pyarrow as pa
 from ir_measures.measures import Measure
 
 from evenrank.data import tables
+from evenrank.data.columns import show
 from evenrank.data.docs import Docs
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
@@ -115,7 +116,7 @@ class Inputs:
         def opened(name: str, read: Any) -> Any:
             return None if given.get(name) is None else read(given[name])
 
-        return cls(
+        found = cls(
             runs=frames,
             docs=opened("docs", KeptDocs.of),
             queries=opened("queries", tables.queries),
@@ -127,6 +128,50 @@ class Inputs:
             order=order,
             given=given,  # type: ignore[arg-type]  # checked above
         )
+        found._check_belonging()
+        return found
+
+    def _described(self) -> list[tuple[list[str], str, str]]:
+        """The queries that each table speaks of, and what it says of one, and of several."""
+        found: list[tuple[list[str], str, str]] = []
+        if self.queries is not None:
+            ids = self.queries["query_id"].to_list()
+            found.append((ids, "has a text in the queries", "have a text in the queries"))
+        if self.qrels is not None:
+            ids = self.qrels["query_id"].unique(maintain_order=True).to_list()
+            found.append((ids, "is judged in the qrels", "are judged in the qrels"))
+        if self.genders is not None:
+            found.append((list(self.genders), "has a gender label", "have a gender label"))
+        return found
+
+    def _check_belonging(self) -> None:
+        """Refuse queries, judgments or labels that share no query with a run: another collection has them."""
+        for name, run in self.runs.items():
+            ranked = set(run["query_id"].unique().to_list())
+            for ids, said, _ in self._described():
+                if ids and ranked.isdisjoint(ids):
+                    problem = f"none of the {len(ranked):,} queries of {name} {said}"
+                    example = f"it ranks {show(run['query_id'][0])}, they have {show(ids[0])}"
+                    raise InputError(f"{problem}: {example}; do they belong together?")
+
+    def doubts(self) -> tuple[str, ...]:
+        """What looks as if the inputs do not belong together, though it may be so."""
+        found = []
+        ranked = set[str]().union(*(run["query_id"].unique().to_list() for run in self.runs.values()))
+        for ids, one, many in self._described():
+            known = len(ranked.intersection(ids))
+            if ranked and known < len(ranked) / 2:
+                said = one if known == 1 else many
+                found.append(f"Only {known:,} of the {len(ranked):,} ranked queries {said}.")
+        if self.qrels is not None and self.runs:
+            judged = self.qrels.filter(pl.col("query_id").is_in(list(ranked)))["doc_id"].unique()
+            shown = pl.concat(run["doc_id"] for run in self.runs.values()).unique()
+            if not judged.is_in(shown.implode()).any():
+                found.append(
+                    f"No run ranks any of the {len(judged):,} judged documents: do the qrels belong to this "
+                    "collection?"
+                )
+        return tuple(found)
 
     def of_runs(self, runs: Mapping[str, pl.DataFrame], *, ties: str, missing: str) -> Inputs:
         """The same inputs with other runs, read in another way; what has been made is not made again."""

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
+from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.lists import Floats
@@ -65,7 +66,7 @@ class RankBias(LinearMeasure):
             against = against or (first if of == second else second)
         if of is None or against is None:
             raise InputError(
-                f"{self}: the groups are {', '.join(groups)}; name two of them, "
+                f"{self}: the groups are {listing(groups)}; name two of them, "
                 f"as in {self.NAME}(of={groups[-1]!r}, against={groups[0]!r})@{self['cutoff']}"
             )
         if of == against:

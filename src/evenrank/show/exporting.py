@@ -62,7 +62,7 @@ def write_sheet(figures: Sequence[Figure], path: str | PathLike[str]) -> Path:
         titled.append(part)
     # One legend to a chart: groups keep their colours, but not every chart has every group.
     sheet = alt.vconcat(*titled, spacing=28, config=alt.Config(**configuration())).resolve_scale(
-        color="independent"
+        color="independent", shape="independent"
     )
     return _write(target, converted(sheet.to_dict(), form))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
 GAP = "  "
 _SPECIAL = {
@@ -57,17 +57,51 @@ class Grid:
             for line in lines
         )
 
-    def terminal(self) -> Table:
-        """A table that Rich draws, as wide as the terminal allows."""
+    def blocks(self, width: int) -> list[Grid]:
+        """The same table in as many parts as it takes to fit: each repeats the columns of text.
+
+        No number is ever cut: a column that does not fit beside the others stands in a part below. Text
+        that would take more than half of the width is for the terminal to fold.
+        """
+        widths = [_widest(column) for column in zip(self.headings, *filter(None, self.rows), strict=True)]
+        room = width - min(sum(widths[: self.left]) + self.left * len(GAP), width // 2)
+        parts: list[list[int]] = []
+        for column in range(self.left, len(widths)):
+            taken = parts and sum(widths[i] + len(GAP) for i in parts[-1])
+            if parts and taken + widths[column] <= room:
+                parts[-1].append(column)
+            else:
+                parts.append([column])
+        if len(parts) < 2:
+            return [self]
+        shown = [[*range(self.left), *part] for part in parts]
+        return [
+            Grid(
+                [self.headings[i] for i in part],
+                [[row[i] for i in part] if row else [] for row in self.rows],
+                self.left,
+            )
+            for part in shown
+        ]
+
+    def terminal(self, width: int | None = None) -> RenderableType:
+        """A table that Rich draws, in parts beneath one another where the terminal is too narrow."""
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-        for i, heading in enumerate(self.headings):
-            table.add_column(Text(heading), justify="left" if i < self.left else "right", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*map(Text, row))
-        return table
+        drawn: list[RenderableType] = []
+        for part in [self] if width is None else self.blocks(width):
+            table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+            for i, heading in enumerate(part.headings):
+                numeric = i >= part.left
+                table.add_column(
+                    Text(heading), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
+                )
+            for row in part.rows:
+                table.add_row(*map(Text, row))
+            drawn += [Text(""), table] if drawn else [table]
+        return drawn[0] if len(drawn) == 1 else Group(*drawn)
 
     def csv(self) -> str:
         """Comma-separated, quoted where a cell needs it."""
@@ -97,6 +131,12 @@ class Grid:
         shown = [" | ".join(map(plain_markdown, row)) for row in rows]
         shown.insert(1, " | ".join(lines[1]))
         return "\n".join(f"| {row} |" for row in shown) + "\n"
+
+
+def _widest(cells: Sequence[str]) -> int:
+    from rich.cells import cell_len
+
+    return max(map(cell_len, cells))
 
 
 def escaped(text: str) -> str:

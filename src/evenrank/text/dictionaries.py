@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from evenrank.data.columns import listing
 from evenrank.errors import InputError
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.text.matcher import Source
@@ -103,7 +104,7 @@ def female_and_male(source: Source | None = None) -> Lexicon:
     if missing:
         raise InputError(
             f"the dictionary {found.name} has no category {' and no category '.join(missing)}; "
-            f"it has: {', '.join(found.groups)}"
+            f"it has: {listing(found.groups)}"
         )
     return found.select(("female", "male"))
 

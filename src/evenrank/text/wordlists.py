@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evenrank.data.columns import show
 from evenrank.errors import InputError
 
 # What a TOML or JSON file may say about itself beside its ``groups`` table.
@@ -28,6 +29,9 @@ FACTS: Mapping[str, type] = {
 }
 _WORD_COLUMNS = {"word", "words", "term", "token", "entry"}
 _GROUP_COLUMNS = {"group", "groups", "gender", "label", "category"}
+
+_LONGEST_GROUP = 80
+"""Characters of a group's name; what is longer is a document that was taken for a word list."""
 
 
 class Entry(NamedTuple):
@@ -129,6 +133,9 @@ def _read_columns(text: str, path: Path, delimiter: str) -> WordList:
                 if flip or (names[0] in _WORD_COLUMNS and names[1] in _GROUP_COLUMNS):
                     continue
             word, group = reversed(cells) if flip else cells
+            if len(group) > _LONGEST_GROUP:
+                problem = f"the group is {show(group)}; this holds texts, not words and their groups"
+                raise InputError(problem, path=path, line=rows.line_num)
             entries.append(Entry(word, group, rows.line_num))
     except csv.Error as error:
         raise InputError(f"not readable as CSV: {error}", path=path, line=rows.line_num) from None

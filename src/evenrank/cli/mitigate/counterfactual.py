@@ -144,6 +144,7 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
 class FileFormat(StrEnum):
     tsv = "tsv"
     jsonl = "jsonl"
+    parquet = "parquet"
 
 
 def swap_command(
@@ -160,7 +161,8 @@ def swap_command(
         typer.Option(help="What the texts will be measured with; its tally is mirrored too. Or none."),
     ] = "rekabsaz2020",
     form: Annotated[
-        FileFormat | None, typer.Option("--format", help="tsv or jsonl.", show_default="by the file's name")
+        FileFormat | None,
+        typer.Option("--format", help="tsv, jsonl or parquet.", show_default="by the file's name"),
     ] = None,
     fields: options.Fields = "title,text",
     id_field: options.IdField = None,
@@ -175,7 +177,8 @@ def swap_command(
     from evenrank.mitigate.swap.mirroring import write_docs, write_queries
 
     if form is None:
-        form = FileFormat.jsonl if format_suffix(output) in (".jsonl", ".ndjson") else FileFormat.tsv
+        endings = {".jsonl": FileFormat.jsonl, ".ndjson": FileFormat.jsonl, ".parquet": FileFormat.parquet}
+        form = endings.get(format_suffix(output), FileFormat.tsv)
     words = None if lexicon.lower() == "none" else lexicon
     if queries:
         mirrored = swap(tables.queries(docs), names=not no_names, lexicon=words)

@@ -59,7 +59,8 @@ def sweep_command(
     alpha: Annotated[float, typer.Option(min=0, max=1, help="Significance of a loss.")] = 0.05,
     confidence: options.Confidence = 0.95,
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind the intervals.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    seed: options.Seed = 0,
+    chart: options.Chart = None,
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> None:
@@ -97,6 +98,11 @@ def sweep_command(
             seed=seed,
             progress=progress,
         )
+    if chart is not None:
+        from evenrank.show.charts.tradeoff import tradeoff_figures
+        from evenrank.show.exporting import write_sheet
+
+        write_sheet(tradeoff_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)
 
 

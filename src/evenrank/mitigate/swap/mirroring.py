@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -27,7 +28,7 @@ from evenrank.text.lexicon import Lexicon
 from evenrank.text.lexicon import lexicon as as_lexicon
 from evenrank.text.matcher import Matcher, Source
 
-Form = Literal["tsv", "jsonl"]
+Form = Literal["tsv", "jsonl", "parquet"]
 
 _BLANKS = str.maketrans("\t\r\n", "   ")  # a line of TSV is one document
 _HANGS_ON_CONTEXT = frozenset(("her", "his"))
@@ -261,12 +262,11 @@ def write_docs(
 ) -> int:
     """Write a collection as it is read: ``doc_id`` and ``text``. Returns how many documents there were."""
     count = done = 0
-    with writing(path) as out:
+    with _rows_to(path, "doc_id", form) as write:
         for block in docs.blocks():
             batch = block.read()
-            ids, texts = batch.column("doc_id").to_pylist(), batch.column("text").to_pylist()
-            _write(out, zip(ids, texts, strict=True), "doc_id", form)
-            count += len(ids)
+            write(batch.column("doc_id").to_pylist(), batch.column("text").to_pylist())
+            count += batch.num_rows
             done += block.size
             if progress:
                 progress(done, docs.size)
@@ -275,12 +275,32 @@ def write_docs(
 
 def write_queries(queries: pl.DataFrame, path: str | os.PathLike[str], *, form: Form = "tsv") -> int:
     """Write queries: ``query_id`` and ``text``. Returns how many there were."""
-    with writing(path) as out:
-        _write(out, queries.select("query_id", "text").iter_rows(), "query_id", form)
+    with _rows_to(path, "query_id", form) as write:
+        write(queries["query_id"].to_list(), queries["text"].to_list())
     return len(queries)
 
 
-def _write(out: IO[bytes], rows: Iterable[tuple[str, str]], key: str, form: Form) -> None:
+@contextmanager
+def _rows_to(
+    path: str | os.PathLike[str], key: str, form: Form
+) -> Iterator[Callable[[list[str], list[str]], None]]:
+    """Writes ids and texts to a file that appears when all are written."""
+    if form == "parquet" and Path(path).suffix.lower() in (".gz", ".zst"):
+        raise InputError("a Parquet file is compressed in itself; leave out the last ending", path=path)
+    with writing(path) as out:
+        if form != "parquet":
+            yield lambda ids, texts: _write_lines(out, zip(ids, texts, strict=True), key, form)
+            return
+        import pyarrow.parquet as pq
+
+        schema = pa.schema([(key, pa.string()), ("text", pa.string())])
+        with pq.ParquetWriter(out, schema, compression="zstd") as table:
+            yield lambda ids, texts: table.write_table(
+                pa.table({key: pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())})
+            )
+
+
+def _write_lines(out: IO[bytes], rows: Iterable[tuple[str, str]], key: str, form: Form) -> None:
     if form == "jsonl":
         lines = (json.dumps({key: each, "text": text}, ensure_ascii=False) + "\n" for each, text in rows)
     else:

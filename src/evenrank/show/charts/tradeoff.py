@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from evenrank.mitigate.feedback.sweeping import FeedbackSweep
 
 
-def pareto(frame: pl.DataFrame) -> pl.DataFrame:
+def pareto(frame: pl.DataFrame, *, lower_is_fairer: bool = True) -> pl.DataFrame:
     """The frame with a column `front`: no other row is as good in both and better in one.
 
-    Less bias is better, whatever its sign, and more utility.
+    Less bias is better, whatever its sign, and more utility. Of measures such as NFaiRR more is better: say
+    so with `lower_is_fairer`.
 
     Examples
     --------
@@ -31,7 +32,8 @@ def pareto(frame: pl.DataFrame) -> pl.DataFrame:
     >>> pareto(frame)["front"].to_list()
     [True, True, False]
     """
-    size, utility = frame["bias"].abs().to_numpy(), frame["utility"].to_numpy()
+    size = (frame["bias"].abs() if lower_is_fairer else -frame["bias"]).to_numpy()
+    utility = frame["utility"].to_numpy()
     beaten = [
         bool(np.any((size <= s) & (utility >= u) & ((size < s) | (utility > u))))
         for s, u in zip(size, utility, strict=True)
@@ -39,7 +41,9 @@ def pareto(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(front=~pl.Series(beaten, dtype=pl.Boolean))
 
 
-def tradeoff_scatter(frame: pl.DataFrame, *, bias: str = "bias", utility: str = "utility") -> Any:
+def tradeoff_scatter(
+    frame: pl.DataFrame, *, bias: str = "|bias|", utility: str = "utility", lower_is_fairer: bool = True
+) -> Any:
     """Each setting a point; the Pareto front is joined by a line, intervals of the utility are bars.
 
     Parameters
@@ -50,13 +54,14 @@ def tradeoff_scatter(frame: pl.DataFrame, *, bias: str = "bias", utility: str = 
     bias, utility
         What the axes are called.
     """
-    found = pareto(frame.with_columns(size=pl.col("bias").abs()))
+    size = pl.col("bias").abs() if lower_is_fairer else pl.col("bias")
+    found = pareto(frame.with_columns(size=size), lower_is_fairer=lower_is_fairer)
     base = alt.Chart(found)
     x = alt.X(
         "size:Q",
-        title=f"|{bias}| (lower is fairer)",
+        title=f"{bias} ({'lower' if lower_is_fairer else 'higher'} is fairer)",
         axis=alt.Axis(grid=True, tickCount=6),
-        scale=alt.Scale(zero=True),
+        scale=alt.Scale(zero=lower_is_fairer),
     )
     y = alt.Y("utility:Q", title=utility, scale=alt.Scale(zero=False))
     tooltip = [
@@ -77,7 +82,11 @@ def tradeoff_scatter(frame: pl.DataFrame, *, bias: str = "bias", utility: str = 
         )
     layers.append(
         base.transform_filter("datum.front")
-        .mark_line(interpolate="step-after", color=named("run-2"), strokeWidth=2)
+        .mark_line(
+            interpolate="step-after" if lower_is_fairer else "step-before",
+            color=named("run-2"),
+            strokeWidth=2,
+        )
         .encode(x=x, y=y, order="size:Q")
     )
     labels = ["on the front", "beaten by another setting"]
@@ -129,16 +138,20 @@ def tradeoff_figures(given: Any) -> list[Figure]:
     if given is None:
         return []
     swept = [given] if isinstance(given, TradeOff) else given
-    axes: dict[str, str] = {}
+    axes: dict[str, Any] = {}
     if isinstance(swept, list) and swept and all(isinstance(each, TradeOff) for each in swept):
         for of in ("bias", "utility"):
             if len({getattr(each, of) for each in swept}) > 1:
                 raise InputError(f"the trade-offs have different measures of {of}; give one report each")
         table = pl.concat([_settings(each) for each in swept])
-        axes = {"bias": swept[0].bias, "utility": swept[0].utility}
+        axes = {
+            "bias": swept[0].bias,
+            "utility": swept[0].utility,
+            "lower_is_fairer": swept[0].lower_is_fairer,
+        }
     else:
         table = as_frame(given, "tradeoff", ("bias", "utility"))
-    found = pareto(table)
+    found = pareto(table, lower_is_fairer=axes.get("lower_is_fairer", True))
     front = int(found["front"].sum())
     caption = f"{front} of {found.height} settings are on the Pareto front: no other is as good in both."
     said = f"Bias against utility. {caption}"
