@@ -8,6 +8,9 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 
 demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
+	@echo
+	@echo "To call it yourself: $(BIN)/evenrank --help. Or once in each shell:"
+	@echo "  . $(BIN)/activate      and from then on just: evenrank --help"
 
 test: .venv/dev lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal

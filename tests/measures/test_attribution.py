@@ -63,7 +63,7 @@ def test_only_the_measured_queries_are_explained() -> None:
 def test_a_tally_alone_explains_documents_but_not_words() -> None:
     found = er.measure({"q": {"d": 1.0}}, ["RaB@1"], tally=er.tally({"d": "he"}), explain=True)["RaB@1"]
     assert found.attribution.words is None
-    assert "give docs too" in found.notes[0]
+    assert "without the documents" in found.notes[0]
 
 
 def test_documents_that_are_not_those_of_the_tally_are_refused() -> None:

@@ -130,7 +130,11 @@ class Audit:
         return "\n".join([*lines, *(f"Caution: {caution}" for caution in self.cautions)])
 
     def __str__(self) -> str:
-        return f"{_table(self)}\n\n{verdict.headline(self)}"
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """The table and the verdict; in `width` characters, runs that do not fit stand below the others."""
+        return f"{_table(self, width)}\n\n{verdict.headline(self)}"
 
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure: value, interval, parts, comparison with the baseline."""
@@ -264,9 +268,10 @@ class Audit:
         return paths
 
 
-def _table(audit: Audit) -> str:
+def _table(audit: Audit, width: int | None = None) -> str:
     """Measures down, runs across, intervals beneath, marks where a run differs from the baseline."""
-    return "\n".join(["\n\n".join(grid.text() for grid in _grids(audit)), *_remarks(audit)])
+    parts = [part for grid in _grids(audit) for part in ([grid] if width is None else grid.blocks(width))]
+    return "\n".join(["\n\n".join(part.text() for part in parts), *_remarks(audit)])
 
 
 def _grids(audit: Audit) -> list[Grid]:

@@ -50,7 +50,7 @@ def _is_text(argument: str) -> bool:
 
 def _explain(error: BaseException, debug: bool) -> int:
     """The exit code of an error, after it was reported."""
-    from evenrank.cli.streams import CannotWriteError
+    from evenrank.cli.streams import CannotWriteError, as_typed
     from evenrank.errors import InputError
 
     if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
@@ -69,7 +69,7 @@ def _explain(error: BaseException, debug: bool) -> int:
     if isinstance(error, CannotWriteError) or (isinstance(error, OSError) and error.errno in _NO_ROOM):
         message, code = f"cannot write: {error.strerror}", 2
     elif isinstance(error, InputError):
-        message, code = str(error), 2
+        message, code = as_typed(str(error)), 2
     else:
         message, code = f"internal error: {type(error).__name__}: {error}; --debug shows where", 3
     return code if debug else _complain(message, code)

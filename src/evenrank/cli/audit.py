@@ -11,7 +11,7 @@ import typer
 from evenrank.cli import options
 from evenrank.cli.bundling import Asked, Sealing, seal
 from evenrank.cli.common import Format, coloured, deliver, note, progress_bar, split_runs
-from evenrank.cli.streams import visible
+from evenrank.cli.streams import screen_width, visible
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def audit_command(
     if junit is not None:
         deliver(found.junit(), junit)
     printed = {
-        Format.table: lambda: visible(f"{found}\n"),
+        Format.table: lambda: visible(f"{found.text(screen_width())}\n"),
         Format.json: lambda: found.to_json(per_query=per_query),
         Format.csv: found.csv,
         Format.latex: found.latex,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def classify_command(
     queries: Annotated[
-        str, typer.Argument(metavar="QUERIES", help="query_id<TAB>text, JSONL, TREC topics or Parquet.")
+        str, typer.Argument(metavar="QUERIES", help="TSV (query_id, text), JSONL, TREC topics or Parquet.")
     ],
     model: Annotated[
         str, typer.Option(metavar="NAME|DIR", help="static, lexicon, or the folder of a trained model.")
@@ -68,7 +68,7 @@ def classify_command(
 
 
 def classify_train_command(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="query_id<TAB>text<TAB>label.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="TSV: query_id, text, label.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where the model goes.")],
     model: Annotated[
         str, typer.Option(metavar="NAME", help="static, lexicon, svm or transformer.")

@@ -53,7 +53,7 @@ def gsr_toy_command(
 @app.command("rankers")
 def rankers_command(
     data: Annotated[
-        str, typer.Option(metavar="FOLDER", help="docs.*, queries.* and qrels.* in a folder, or irds:ID.")
+        str, typer.Option(metavar="FOLDER", help="A folder with docs, queries and qrels, or irds:ID.")
     ],
     index: Annotated[
         Path, typer.Option(metavar="IDX", help="An index of the documents; made if it is not there.")

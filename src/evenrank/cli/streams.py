@@ -10,6 +10,7 @@ import codecs
 import io
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +38,40 @@ _PLAIN = {
     "\u00a0": " ",
     "±": "+-",
 }
+
+
+# What a message of the library says, and what its reader has to type here.
+_TYPED = (
+    (r"\bgive docs and queries\b", "give --docs and --queries"),
+    (r"\bgive docs or a tally for bias, qrels for\b", "give --docs or --tally for bias, --qrels for"),
+    (r"\bgive labels or a tally\b", "give --labels or --tally"),
+    (r"\bgive (docs|queries|qrels|genders)\b", r"give --\1"),
+    (r"\ba tally, or docs to make one from", "--tally, or --docs to make one from"),
+    (r"\border 'rank' or ties 'expected'", "--order rank or --ties expected"),
+    (r"\bleave the (lexicon|tokenizer) out\b", r"leave --\1 out"),
+    (r"\bonly '(\w+)' needs\b", r"--only \1 needs"),
+    (r"\bonly cannot be\b", "--only cannot be"),
+    (r"\bleave out the mode 'mean'", "leave out --mode mean"),
+    (
+        r"\bexact is for limits on each query; with the mode 'mean' give a larger budget",
+        "--exact is for limits on each query; with --mode mean give a larger --budget",
+    ),
+    (r"\bgendered_queries=True", "--gendered-queries"),
+    (r"--force \(overwrite=True\)", "--force"),
+    (r"duplicates='first' \((--duplicates first)\)", r"\1"),
+    (r"\bbuild it with text=True", "build it again, without --no-text"),
+)
+
+
+def as_typed(message: str) -> str:
+    """A message of the library in the words of the command line: `give qrels` becomes `give --qrels`.
+
+    >>> as_typed("nDCG@10 needs relevance judgments; give qrels")
+    'nDCG@10 needs relevance judgments; give --qrels'
+    """
+    for said, typed in _TYPED:
+        message = re.sub(said, typed, message)
+    return message
 
 
 def visible(text: str) -> str:
@@ -146,6 +181,11 @@ def _let_go(stream: Any) -> None:
     """Part with the system's file without closing it."""
     with suppress(OSError, ValueError):
         stream.detach().detach()
+
+
+def screen_width() -> int | None:
+    """Columns of the terminal that results go to; None where they go to a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def put(text: str) -> None:

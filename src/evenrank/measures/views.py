@@ -320,7 +320,9 @@ class View:
             notes.append(self.inputs.background_note)
         if options.explain and measure.LINEAR and measure.words(self.tally.groups) is not None:
             if self.inputs.docs is None:
-                notes.append("which words make up the value cannot be said from a tally alone; give docs too")
+                notes.append(
+                    "which words make up the value cannot be said from a tally alone, without the documents"
+                )
             elif self.matcher is None:
                 notes.append(
                     "which words make up the value cannot be said: the tally does not name its lexicon"
