@@ -117,7 +117,7 @@ def test_help_lists_options_and_commands_in_groups(
         assert places[1] < shown.index("│ --docs")
     shown = said(capsys, "--help")
     assert all(f"─ {group} ─" in shown for group in ("Measure", "Rank", "Label queries", "Watch"))
-    assert "--install-completion" in shown
+    assert "--install-completion" in shown and "verify" in shown
 
 
 def test_the_shell_completes_commands_and_options() -> None:
