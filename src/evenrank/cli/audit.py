@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -187,7 +187,11 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     label = wanted.only or ("all" if genders is None else "neutral")
     labels = {} if genders is None else gender_labels(genders)
     chosen = [query for query, found in labels.items() if found == label]
-    intervals = {"confidence": wanted.confidence, "resamples": wanted.resamples or 1, "seed": wanted.seed}
+    intervals: dict[str, Any] = {
+        "confidence": wanted.confidence,
+        "resamples": wanted.resamples or 1,
+        "seed": wanted.seed,
+    }
     found = []
     with progress_bar("weighing", unit="runs") as progress:
         for done, (name, path) in enumerate(runs[:RUNS], 1):

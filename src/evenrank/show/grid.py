@@ -67,7 +67,7 @@ class Grid:
         room = width - min(sum(widths[: self.left]) + self.left * len(GAP), width // 2)
         parts: list[list[int]] = []
         for column in range(self.left, len(widths)):
-            taken = parts and sum(widths[i] + len(GAP) for i in parts[-1])
+            taken = sum(widths[i] + len(GAP) for i in parts[-1]) if parts else 0
             if parts and taken + widths[column] <= room:
                 parts[-1].append(column)
             else:
