@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenrank import demo
+from evenrank.cli import main
 
 DEMO = demo.folder()
 
@@ -201,3 +202,24 @@ def test_pool_reads_documents_and_runs_as_measure_does(tmp_path: Path) -> None:
     assert "female" in evenrank(*common).stdout.splitlines()[1]
     leaning = evenrank(*common, "--order", "rank").stdout.splitlines()[1].split("\t")
     assert "male" in leaning
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "--ranker", "drm"], "train: --ranker cannot be 'drm'; did you mean 'drmm'?"),
+        (["measure", "ARaB@10", "--format", "jsn"], "--format cannot be 'jsn'; did you mean 'json'?"),
+        (["vectors", "debias", "v", "-o", "x", "--method", "z"], "cannot be 'z'; one of hard, strong, leace"),
+        (["measur"], "no such command 'measur'; did you mean 'measure'?"),
+        (["measure", "--fromat"], "measure: no such option: --fromat; did you mean --format?"),
+        (["audit", "--seed", "x"], "--seed"),
+        (["search"], "search: missing option '--queries'; see evenrank search -h"),
+    ],
+)
+def test_wrong_usage_is_one_line_with_the_nearest_choice(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(arguments) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and said in err
+    assert err.startswith("evenrank: ") and err.count("\n") == 1

@@ -11,6 +11,7 @@ import pytest
 
 from evenrank import demo
 from evenrank.cli import main
+from evenrank.queries.classifier import classify
 
 DEMO = demo.folder()
 QRELS, GENDERS, DOCS = (str(DEMO / name) for name in ("qrels.txt", "genders.tsv", "docs.tsv"))
@@ -114,3 +115,25 @@ def test_what_is_printed_has_one_sign_and_json_says_which_it_keeps(capfd: pytest
         shown(capfd, "disparity", *RUNS, "--qrels", QRELS, "--genders", GENDERS, "--format", "json")
     )
     assert disparity["positive"] == "male"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("psychology", "--qrels", QRELS, "--docs", DOCS, "--no-balance"),
+        ("psychology", *RUNS, "--docs", DOCS, "--no-balance", "--at", "5"),
+        ("disparity", *RUNS, "--qrels", QRELS),
+    ],
+)
+def test_predicted_genders_are_counted_aloud(
+    capfd: pytest.CaptureFixture[str], given: tuple[str, ...]
+) -> None:
+    asked = (*given, "--genders", "predict")
+    assert "give --queries" in shown(capfd, *asked, code=2)
+    assert main([*asked, "--queries", str(DEMO / "queries.tsv"), "--format", "json"]) == 0
+    out, err = capfd.readouterr()
+    assert " queries labelled by the classifier: " in err and " neutral" in err
+    labels = classify(DEMO / "queries.tsv")["label"].to_list()
+    found = json.loads(out)
+    counts = found["queries"] if "queries" in found else found["runs"][0]["queries"]
+    assert counts["female"] == labels.count("female") and counts["male"] == labels.count("male")

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenrank import InputError, audit_judgments, audit_rankings, stats
+from evenrank import InputError, audit_judgments, audit_rankings, demo, stats
 
 DOCS = {
     "f1": "She was afraid of the storm",
@@ -155,3 +155,14 @@ def test_rankings_need_a_known_baseline_and_labelled_queries() -> None:
         audit_rankings(RUNS, genders=GENDERS, docs=DOCS, baseline="other")
     with pytest.raises(InputError, match="both labelled and ranked"):
         audit_rankings(RUNS, genders={"99": "female"}, docs=DOCS)
+
+
+def test_what_is_printed_is_positive_for_male_queries() -> None:
+    here = demo.folder()
+    files = {"genders": "genders.tsv", "qrels": "qrels.txt", "docs": "docs.tsv"}
+    found = audit_judgments(**{name: here / file for name, file in files.items()})
+    printed = str(found).splitlines()
+    assert "positive is more for male queries" in printed[0]
+    assert found.to_dict()["positive"] == "female"
+    one = found["male"]
+    assert one.difference < 0 and f"male: {-one.difference:+.3f}, p" in str(found)

@@ -51,7 +51,11 @@ def test_direction_writes_the_table_and_prints_the_variance(stored: Path, tmp_pa
     assert sum(found["explained"]) == pytest.approx(1) and len(found["leaning"]["positive"]) == 3
     table = Genderedness.read(tmp_path / "t.parquet")
     assert np.array_equal(table.values, genderedness(stored).values)
-    assert "variance explained" in run("direction", stored)
+    assert found["positive"] == "female" and found["leaning"]["positive"][0]["g"] > 0
+    shown = run("direction", stored)
+    assert "variance explained" in shown and "positive is toward he" in shown
+    word, g = found["leaning"]["positive"][0].values()
+    assert f"{word} {-g:+.3f}" in " ".join(shown.split())
     with pytest.raises(InputError, match="parquet"):
         run("direction", stored, "-o", tmp_path / "t.csv")
 
@@ -85,7 +89,9 @@ def test_debias_writes_vectors_and_tests_them(stored: Path, tmp_path: Path, meth
 def test_associations_need_nothing() -> None:
     found = json.loads(run("associations", "--format", "json"))["associations"]
     assert [each["name"] for each in found] == ["agency–communion", "science–arts", "career–family", "jobs"]
-    assert "published p" in run("associations")
+    assert [each["male"] < 0 for each in found if each["name"] == "jobs"] == [True]
+    jobs = next(line for line in run("associations").splitlines() if line.startswith("jobs"))
+    assert f"{-found[-1]['male']:+.3f}" in jobs and "published p" in run("associations")
 
 
 def test_train_writes_vectors(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ interrupted. A reader who has gone does not change the code: see `streams`.
 from __future__ import annotations
 
 import errno
+import re
 import sys
+from typing import Any
 
 invoked: list[str] = []
 """The arguments of the command that runs, as they were given: a bundle keeps them."""
@@ -57,9 +59,11 @@ def _explain(error: BaseException, debug: bool) -> int:
         error = error.__context__  # click takes it for stdout and exits with 1; ours never raises it
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
-    if hasattr(error, "exit_code") and hasattr(error, "show"):  # wrong usage, as click says it
-        error.show()
-        return int(error.exit_code)
+    if type(error).__name__ == "NoArgsIsHelpError":  # nothing is wrong; the help is the answer
+        error.show()  # type: ignore[attr-defined]
+        return 2
+    if hasattr(error, "exit_code") and hasattr(error, "format_message"):  # wrong usage, as click says it
+        return _complain(_misused(error), int(error.exit_code))
     if type(error).__name__ == "Abort":  # the end of the input, where an answer was expected
         return _complain("aborted", 1)
     if debug:
@@ -73,6 +77,24 @@ def _explain(error: BaseException, debug: bool) -> int:
     else:
         message, code = f"internal error: {type(error).__name__}: {error}; --debug shows where", 3
     return code if debug else _complain(message, code)
+
+
+def _misused(error: Any) -> str:
+    """What click finds wrong with the arguments, in one line, with the nearest choice that there is."""
+    from evenrank.errors import choices
+
+    said = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
+    if wrong := re.fullmatch(r"Invalid value for (.+?): '(.*)' is not one of (.+)", said):
+        known = re.findall(r"'([^']*)'", wrong[3])
+        said = f"{wrong[1].strip(chr(39))} cannot be {wrong[2]!r}; {choices(wrong[2], known)}"
+    else:
+        said = re.sub(r" \(Possible options: ([^),]+).*\)$", r"; did you mean \1?", said)
+        said = re.sub(r"\. Did you mean (.*?)\??$", r"; did you mean \1?", said)
+        said = said[0].lower() + said[1:]
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "evenrank"
+    shown = f"{where.removeprefix('evenrank').strip()}: {said}".removeprefix(": ")
+    return shown if "did you mean" in said else f"{shown}; see {where} -h"
 
 
 def _complain(message: str, code: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,8 @@ from evenrank.cli.common import Format, deliver, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from evenrank.measures.associating import Association
     from evenrank.measures.disparities import Disparities
 
@@ -20,9 +22,8 @@ if TYPE_CHECKING:
 def disparity_command(
     run: options.Runs = None,
     qrels: Annotated[str | None, typer.Option(metavar="FILE", help="Relevance judgments.")] = None,
-    genders: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
-    ] = None,
+    genders: options.Genders = None,
+    queries: options.Queries = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(help="An effectiveness measure. Repeat it for several.", show_default="RR@10"),
@@ -56,12 +57,14 @@ def disparity_command(
         evenrank disparity --run bm25.run --run fair.run --qrels qrels.txt --genders genders.tsv
         evenrank disparity --association female=female.tsv --association male=male.tsv
     """
+    from evenrank.cli.classify import genders_or_predicted
+
     if association:
         if run or qrels:
             raise InputError("--association compares scores, --run effectiveness; give one of them")
         from evenrank.measures.associating import association as associate
 
-        files = _by_gender(association, genders)
+        files = _by_gender(association, genders_or_predicted(genders, queries))
         compared = associate(**files, bins=bins, confidence=confidence)
         if chart is not None:
             from evenrank.show.charts.psychology import association_figures
@@ -80,7 +83,7 @@ def disparity_command(
     found = disparity(
         parse_runs(run or []),
         qrels,
-        genders,
+        genders_or_predicted(genders, queries),
         measure=measure or ["RR@10"],
         baseline=baseline,
         pairs=pairs,
@@ -92,10 +95,10 @@ def disparity_command(
     deliver(_compared(found, form, confidence, output), output)
 
 
-def _by_gender(given: list[str], genders: str | None) -> dict[str, str | None]:
+def _by_gender(given: list[str], genders: pl.DataFrame | str | None) -> dict[str, Any]:
     if len(given) == 1:
         return {"female": given[0], "genders": genders}
-    files: dict[str, str | None] = {}
+    files: dict[str, Any] = {}
     for text in given:
         name, equals, path = text.partition("=")
         if not equals:

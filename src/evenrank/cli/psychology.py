@@ -24,9 +24,8 @@ def psychology_command(
         list[str] | None,
         typer.Option(metavar="[NAME=]PATH", help="Audit what a run returns instead. Repeat it to compare."),
     ] = None,
-    genders: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Which gender each query is about: query_id, label.")
-    ] = None,
+    genders: options.Genders = None,
+    queries: options.Queries = None,
     docs: options.Docs = None,
     dictionary: Annotated[
         str | None,
@@ -67,6 +66,7 @@ def psychology_command(
         evenrank psychology --scores female.csv --scores male.csv --scores neutral.csv
         evenrank psychology --run bm25.run --run fair.run --genders genders.tsv --docs docs.tsv
     """
+    from evenrank.cli.classify import genders_or_predicted
     from evenrank.measures.disparities import refuse_few
     from evenrank.psychology import audit_judgments, audit_rankings
 
@@ -79,7 +79,7 @@ def psychology_command(
             raise InputError("--qrels audits judgments, --run rankings; give one of them")
         found = audit_rankings(
             parse_runs(run),
-            genders=genders,
+            genders=genders_or_predicted(genders, queries),
             docs=docs,
             scores=ready,
             dictionary=dictionary,
@@ -93,7 +93,7 @@ def psychology_command(
         )
     else:
         found = audit_judgments(
-            genders=genders,
+            genders=genders_or_predicted(genders, queries),
             qrels=qrels,
             docs=docs,
             scores=ready,

@@ -220,14 +220,16 @@ def direction_command(
     if form is Format.json:
         sides = zip(("positive", "negative"), ends, strict=True)
         most = {side: [{"word": word, "g": g} for word, g in end] for side, end in sides}
-        _json({"words": len(loaded), **found.to_dict(), "leaning": most, "provenance": loaded.provenance})
+        known = {"words": len(loaded), "positive": _positive(pairs, found), **found.to_dict()}
+        _json({**known, "leaning": most, "provenance": loaded.provenance})
         return
     used = ", ".join(f"{first}–{second}" for first, second in found.pairs)
     shares = ", ".join(f"{share:.1%}" for share in found.explained)
     _table(("", ""), [("pairs", used), ("variance explained", shares)])
-    toward = [f"toward {word}" for word in found.pairs[0]]
-    rows = [(a, f"{g:+.3f}", b, f"{h:+.3f}") for (a, g), (b, h) in zip(*ends, strict=True)]
-    _table((toward[0], "g", toward[1], "g"), rows)
+    first, second = found.pairs[0]
+    _table(("", ""), [("g", f"cosine with the direction; positive is toward {second}")])
+    rows = [(a, f"{-g:+.3f}", b, f"{-h:+.3f}") for (a, g), (b, h) in zip(*ends, strict=True)]
+    _table((f"toward {first}", "g", f"toward {second}", "g"), rows)
 
 
 @app.command("debias")
@@ -310,21 +312,24 @@ def associations_command(
 ) -> None:
     """Test for stereotypes: agency–communion, science–arts, career–family, male and female jobs.
 
-    Shown are the mean genderedness of both sets of words, their difference, the one-sided permutation p,
-    and the p that Fabris et al. (2020) published for Google-News vectors.
+    Shown are the mean leaning of both sets of words, positive toward male, and their difference, male −
+    female: positive where the stereotype is in the vectors. Then the one-sided permutation p, and the p that
+    Fabris et al. (2020) published for Google-News vectors. In JSON, as in the paper, means are positive
+    toward female.
     """
     from evenrank.vectors import association_tests
 
     with _noted():
         found = association_tests(vectors, pairs=pairs, seed=seed)
     if form is Format.json:
-        _json({"associations": [each.to_dict() for each in found]})
+        side = "female" if pairs is None else "first words of the pairs"
+        _json({"positive": side, "associations": [each.to_dict() for each in found]})
         return
     rows = [
         (
             each.name,
-            f"{each.male:+.3f}",
-            f"{each.female:+.3f}",
+            f"{-each.male:+.3f}",
+            f"{-each.female:+.3f}",
             _interval({"value": each.difference, "low": each.low, "high": each.high}, "+.3f"),
             "–" if each.effect is None else f"{each.effect:.2f}",
             "–" if each.p is None else f"{each.p:.2g}",
@@ -332,10 +337,17 @@ def associations_command(
         )
         for each in found
     ]
-    _table(("", "male", "female", "difference", "effect", "p", "published p"), rows)
+    _table(("", "male words", "female words", "difference", "effect", "p", "published p"), rows)
+    side = "male" if pairs is None else "the second words of the pairs"
+    note(f"means: positive leans toward {side}; difference: of male and female words")
     for each in found:
         if each.missing:
             note(f"{each.name}: without a vector, left out: {', '.join(each.missing)}")
+
+
+def _positive(pairs: str | None, found: Any) -> str:
+    """The side on which g is positive in JSON and in tables of genderedness."""
+    return "female" if pairs is None else found.pairs[0][0]
 
 
 def _save(vectors: Vectors, output: Path) -> None:

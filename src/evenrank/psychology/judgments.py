@@ -84,8 +84,9 @@ class JudgmentsAudit:
         }
 
     def __str__(self) -> str:
-        lines = [
-            f"{one.name}: {one.difference:+.3f} points, p = {one.welch.p:.2g}, {one.verdict}"
+        lines = ["percentage points, male − female: positive is more for male queries"]
+        lines += [
+            f"{one.name}: {-one.difference:+.3f}, p = {one.welch.p:.2g}, {one.verdict}"
             for one in self.characteristics
             if one.difference is not None and one.welch.p is not None
         ]
@@ -173,7 +174,11 @@ def audit_judgments(
             facts |= {"dictionary": {"name": words.name, "hash": words.hash}, "tokenizer": tokenizer}
         names = chosen(table, characteristics)
         values = ranked_or_judged(labelled, table, names)
-        facts |= {"qrels": fingerprint([judged]), "grade": grade, "scores": fingerprint([table])}
+        facts |= {
+            "qrels": fingerprint([judged]),
+            "grade": grade,
+            "scores": fingerprint([table]),
+        }
     values, left_out = sample(values, labels, exclude=exclude, balance=balance, seed=seed)
     found = compare(values, names, confidence=confidence, seed=seed)
     return JudgmentsAudit(
