@@ -84,3 +84,18 @@ def test_what_is_not_asked_for_is_not_made() -> None:
     inputs = Inputs.open(RUNS, docs=HERE / "docs.tsv")
     assert "tally" not in inputs.__dict__
     assert inputs.tally is inputs.tally
+
+
+def test_only_queries_that_were_asked_count() -> None:
+    """Judgments of sixty queries and one that is asked: the mean is over one, and the rest is counted."""
+    queries = dict(er.load(HERE).queries.iter_rows())
+    asked = dict(list(queries.items())[:2])
+    given = {"docs": HERE / "docs.tsv", "qrels": HERE / "qrels.txt", "confidence": None}
+    every = er.measure(RUNS["bm25"], ["ARaB@10", "nDCG@10"], queries=queries, **given)
+    some = er.measure(RUNS["bm25"], ["ARaB@10", "nDCG@10"], queries=asked, **given)
+    for measure in ("ARaB@10", "nDCG@10"):
+        per_query = dict(zip(every[measure].query_ids, every[measure].values, strict=True))
+        assert some[measure].value == pytest.approx(sum(per_query[query] for query in asked) / 2)
+        assert some[measure].left_out == {"not among the queries given": 58}
+    assert any("58 ranked or judged queries" in caution for caution in some.cautions)
+    assert not any("not among" in caution for caution in every.cautions)

@@ -121,8 +121,8 @@ os._exit(0)
 
 def test_queries_for_which_nothing_was_ranked_are_counted_not_averaged() -> None:
     found = one(queries={"q1": "a", "q2": "b", "q7": "c", "q8": "d"})
-    assert found.queries == 3
-    assert found.left_out == {"nothing ranked": 2}
+    assert found.queries == 2
+    assert found.left_out == {"nothing ranked": 2, "not among the queries given": 1}
 
 
 def test_effectiveness_is_over_judged_queries_and_0_where_nothing_was_returned() -> None:

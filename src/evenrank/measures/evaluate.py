@@ -24,6 +24,7 @@ from evenrank.measures.inputs import Given, Inputs, named_runs
 from evenrank.measures.lists import Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.results import (
+    NOT_ASKED,
     Bootstrap,
     Measurement,
     Measurements,
@@ -140,9 +141,20 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
     }
     return Measurements(
         runs=runs,
-        cautions=(*inputs.doubts(), *(inputs.cautions() if inputs.counting(wanted) else ())),
+        cautions=(
+            *inputs.doubts(),
+            *(inputs.cautions() if inputs.counting(wanted) else ()),
+            *not_asked(runs),
+        ),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
+
+
+def not_asked(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
+    """A caution, where runs or judgments hold queries that are not among those given."""
+    most = max((one.left_out.get(NOT_ASKED, 0) for of in runs.values() for one in of), default=0)
+    counted = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
+    return (f"{counted} not among the queries given, and left out.",) if most else ()
 
 
 def _in_parts(runs: Any, measures: Sequence[Measure], options: Options) -> bool:
@@ -225,7 +237,8 @@ def measure_effectiveness(
 ) -> list[Measurement]:
     """Each effectiveness measure of a normalised run, over the judged queries, 0 where nothing was returned.
 
-    Gender labels restrict it only when a subset was asked for by name.
+    Where queries are given, over those of them that are judged. Gender labels restrict it only when a subset
+    was asked for by name.
     """
     if inputs.qrels is None:
         raise InputError(f"{measures[0]} needs relevance judgments; give qrels")
@@ -243,6 +256,12 @@ def effectiveness_told(
 ) -> list[Measurement]:
     """Values of the judged queries, over those that are chosen, with all that is to be said of them."""
     only = options.only or "all"
+    known = pl.Series("query_id", list(dict.fromkeys([*judged, *ranked])), pl.String)
+    others = set(known.filter(~inputs.asked(known)).to_list())
+    if others:
+        inside = np.array([query not in others for query in judged], bool)
+        values = {measure: found[inside] for measure, found in values.items()}
+        judged, ranked = ([query for query in some if query not in others] for some in (judged, ranked))
     chosen = np.array([only == "all" or (inputs.genders or {}).get(query) == only for query in judged], bool)
     expected = [] if inputs.queries is None else inputs.queries["query_id"].to_list()
     unmeasured = left_out(
@@ -251,7 +270,7 @@ def effectiveness_told(
         labels=inputs.genders,
         only=only,
         otherwise="not judged",
-    )
+    ) | ({NOT_ASKED: len(others)} if others else {})
     silent = len({query for query, one in zip(judged, chosen, strict=True) if one}.difference(ranked))
     notes = [f"judged queries with nothing returned, counted as 0: {silent:,}"] if silent else []
     if inputs.ties == "expected":

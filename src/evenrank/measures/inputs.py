@@ -10,9 +10,11 @@ from os import PathLike
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 from ir_measures.measures import Measure
+from numpy.typing import NDArray
 
 from evenrank.data import tables
 from evenrank.data.columns import show
@@ -186,6 +188,12 @@ class Inputs:
     def of_parts(self, runs: Mapping[str, pl.DataFrame], background: pl.DataFrame | None) -> Inputs:
         """The same inputs with parts of the runs, cut by query."""
         return self._with(runs=runs, background=background, part=True)
+
+    def asked(self, queries: pl.Series) -> NDArray[np.bool_]:
+        """Which of these queries are among those given; all, where none are given."""
+        if self.queries is None:
+            return np.ones(len(queries), bool)
+        return queries.is_in(self.queries["query_id"].implode()).to_numpy()
 
     def check(self, measures: Sequence[Measure]) -> None:
         """Refuse measures that need what nobody gave."""

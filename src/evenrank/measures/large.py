@@ -19,7 +19,13 @@ from evenrank.data import large_runs
 from evenrank.data.tables import RUN_SCHEMA
 from evenrank.measures.absolute import core
 from evenrank.measures.base import is_bias
-from evenrank.measures.evaluate import effectiveness, effectiveness_told, in_order_asked, provenance
+from evenrank.measures.evaluate import (
+    effectiveness,
+    effectiveness_told,
+    in_order_asked,
+    not_asked,
+    provenance,
+)
 from evenrank.measures.inputs import Given, Inputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.lookup import find_rows
@@ -117,12 +123,13 @@ def put_together(
     """The measurements of runs out of what was seen of their parts; `order` has the queries of each."""
     wanted = list(dict.fromkeys(core(one) for one in measures))
     views = views_of(inputs, filter(is_bias, wanted))
+    runs = {
+        name: in_order_asked(_told(name, parts, order[name], views, inputs, options), measures, options)
+        for name, parts in looks.items()
+    }
     return Measurements(
-        runs={
-            name: in_order_asked(_told(name, parts, order[name], views, inputs, options), measures, options)
-            for name, parts in looks.items()
-        },
-        cautions=inputs.cautions() if inputs.counting(wanted) else (),
+        runs=runs,
+        cautions=(*(inputs.cautions() if inputs.counting(wanted) else ()), *not_asked(runs)),
         describe=lambda: provenance(inputs, tuple(views.values()), options) | dict(prints),
     )
 

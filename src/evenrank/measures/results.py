@@ -368,6 +368,10 @@ def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Seri
     return pl.Series("label", found, dtype=pl.String)
 
 
+NOT_ASKED = "not among the queries given"
+"""Why a query that is ranked or judged has no value."""
+
+
 def left_out(
     known: Iterable[str],
     values: Collection[str],

@@ -22,7 +22,7 @@ from evenrank.measures.document_groups import group_targets, targets_fingerprint
 from evenrank.measures.explain import attribution_of
 from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, in_top, ranked_lists, refuse_strangers
 from evenrank.measures.parts import PerQuery, Seen
-from evenrank.measures.results import Measurement, Options, labels_of, left_out
+from evenrank.measures.results import NOT_ASKED, Measurement, Options, labels_of, left_out
 
 if TYPE_CHECKING:
     from evenrank.measures.base import BiasMeasure
@@ -236,19 +236,23 @@ class View:
         self._refuse_strangers(name, seen)
         inputs, labels, query_ids = self.inputs, self.inputs.genders, seen.query_ids
         only = options.only or ("all" if labels is None else "neutral")
-        label = labels_of(query_ids, labels)
-        masks = {other: (label == other).fill_null(False).to_numpy() for other in label.drop_nulls().unique()}
-        nobody = np.zeros(len(query_ids), bool)
-        chosen = ~nobody if only == "all" else masks.get(only, nobody)
+        label, asked = labels_of(query_ids, labels), inputs.asked(query_ids)
+        masks = {
+            other: (label == other).fill_null(False).to_numpy() & asked
+            for other in label.drop_nulls().unique()
+        }
+        chosen = asked if only == "all" else masks.get(only, np.zeros(len(query_ids), bool))
         apart = sorted(other for other in masks if other != only)
         unmeasured = left_out(
-            _known(seen.asked, inputs),
+            _known(seen.asked.filter(inputs.asked(seen.asked)), inputs),
             set(query_ids.to_list()),
             labels=labels,
             only=only,
             otherwise="nothing ranked",
             reasons=dict.fromkeys(seen.emptied, "no ranked document is in the collection"),
         )
+        if others := int((~inputs.asked(seen.asked)).sum()):
+            unmeasured[NOT_ASKED] = others
         results = []
         for measure in self.measures:
             found = seen.found[measure]
