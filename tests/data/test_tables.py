@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenrank.data import tables
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 
 Scored = namedtuple("Scored", "query_id doc_id score")
@@ -380,3 +381,25 @@ def test_a_known_run_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch
     for check in ("refuse_repeats", "_is_ordered", "_ordered"):
         monkeypatch.setattr(tables, check, lambda *_, **__: pytest.fail("checked again"))
     assert tables.run(made) is made
+
+
+def test_a_fingerprint_covers_ids_ranks_and_ties_and_not_the_last_bit_of_a_score() -> None:
+    run = pl.DataFrame({"query_id": ["1", "1", "1"], "score": [3.0, 2.0, 1.0], "rank": [1, 2, 3]})
+    same = run.with_columns(score=pl.col("score") * (1 + 2**-50))
+    tied = run.with_columns(score=pl.Series([3.0, 2.0, 2.0]))
+    assert fingerprint([run]) == fingerprint([same]) != fingerprint([tied])
+    assert fingerprint([run]) != fingerprint([run.with_columns(rank=pl.Series([1, 3, 2]))])
+    scores = run.with_columns(score=pl.col("score") * 2)
+    assert fingerprint([run]) == fingerprint([scores])
+    assert fingerprint([run], numbers=True) == fingerprint([same], numbers=True)
+    assert fingerprint([run], numbers=True) != fingerprint([scores], numbers=True)
+
+
+def test_two_tallies_with_the_same_counts_of_other_words_have_different_names() -> None:
+    import evenrank as er
+
+    docs = [{"d": "he him"}, {"d": "he he"}]
+    assert er.tally(docs[0]).frame["male"].to_list() == er.tally(docs[1]).frame["male"].to_list() == [2]
+    names = {str(er.bind("ARaB(magnitude='tf')@5", docs=one)) for one in docs}
+    bare = {str(er.bind("ARaB(magnitude='tf')@5", tally=er.Tally(er.tally(one).frame))) for one in docs}
+    assert len(names) == len(bare) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -223,11 +224,16 @@ def text_values(values: Iterable[Any], what: str) -> pa.Array:
 _SLICE = 65_536
 
 
-def fingerprint(frames: Iterable[pl.DataFrame | None]) -> str:
-    """xxh3 (128 bits, hexadecimal) of the columns' names and values, in their order.
+def fingerprint(frames: Iterable[pl.DataFrame | None], *, numbers: bool = False) -> str:
+    """xxh3 (128 bits, hexadecimal) of the columns' names, ids, texts and whole numbers, in their order.
 
-    Text and whole numbers count to the last character. Other numbers count to about ten digits, so that the
-    last bit of a score that another machine computed makes no other name.
+    Of other numbers, such as scores, only this counts: which ones equal the one before them. Ids and ranks
+    say the rest, and the last bit of a score that another machine computed makes no other name.
+
+    Parameters
+    ----------
+    numbers
+        For tables that say what they say in such numbers: they count too, to about ten digits.
     """
     digest = xxhash.xxh3_128()
     for frame in frames:
@@ -238,14 +244,25 @@ def fingerprint(frames: Iterable[pl.DataFrame | None]) -> str:
                 for start in range(0, len(column), _SLICE):
                     joined = column[start : start + _SLICE].fill_null("").str.join("\n").item()
                     digest.update(joined.encode())
+            elif not column.dtype.is_float():
+                digest.update(column.to_numpy().tobytes())
             else:
-                digest.update(_canonical(column.to_numpy()).tobytes())
+                values = column.to_numpy()
+                digest.update((_ten_digits(values) if numbers else _repeated(values)).tobytes())
     return digest.hexdigest()
 
 
-def _canonical(values: NDArray[Any]) -> NDArray[Any]:
-    """The values; of floating-point numbers sign, exponent and the first 32 bits, rounded."""
-    if values.dtype.kind != "f":
-        return values
+def described(facts: Any) -> pl.DataFrame:
+    """Settings, and what is known of a source, as a table for :func:`fingerprint`."""
+    return pl.DataFrame({"facts": [json.dumps(facts, sort_keys=True, ensure_ascii=False, default=str)]})
+
+
+def _repeated(values: NDArray[Any]) -> NDArray[Any]:
+    """For each value whether it equals the one before it: where a run has ties."""
+    return values[1:] == values[:-1]
+
+
+def _ten_digits(values: NDArray[Any]) -> NDArray[Any]:
+    """Sign, exponent and the first 32 bits of floating-point numbers, rounded."""
     wide = values.astype(np.float64) + 0.0  # −0 becomes 0
     return (wide.view(np.int64) + (1 << 19)) >> 20

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.data.frames import fingerprint
+from evenrank.data.frames import described, fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.document_groups import group_targets, targets_fingerprint
 from evenrank.measures.explain import attribution_of
@@ -111,8 +111,18 @@ class View:
     @property
     def name(self) -> str:
         """Eight characters that differ where what is looked at differs."""
-        known = fingerprint([self.tally.frame, self.inputs.queries, self.inputs.background])[:8]
+        known = self._looked_at(self.inputs.queries, self.inputs.background)
         return known + ("" if self.missing == "error" else f",{self.missing}")
+
+    def _looked_at(self, *tables: pl.DataFrame | None) -> str:
+        """Eight characters for the tally and these tables.
+
+        Beside the counts a tally has sums of logarithms: the fingerprint of the documents and the words that
+        were counted say what these are. A tally that does not know them is told by the sums themselves.
+        """
+        source = getattr(self.tally, "source", None)
+        frames = [self.tally.frame, *tables, None if source is None else described(source)]
+        return fingerprint(frames, numbers=source is None)[:8]
 
     def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
         """Documents of the runs whose texts it will ask for."""
@@ -389,7 +399,7 @@ class Groups(View):
     @property
     def name(self) -> str:
         wished = "" if self.targets is None else targets_fingerprint(self.targets)[:8]
-        return fingerprint([self.tally.frame, self.inputs.queries])[:8] + wished
+        return self._looked_at(self.inputs.queries) + wished
 
     def provenance(self) -> dict[str, Any]:
         return {
@@ -469,7 +479,7 @@ class Dictionary(View):
 
     @property
     def name(self) -> str:
-        return fingerprint([self.tally.frame, self.inputs.queries])[:8]
+        return self._looked_at(self.inputs.queries)
 
     def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
         return self._top(self.depth)

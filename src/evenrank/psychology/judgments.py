@@ -158,7 +158,7 @@ def audit_judgments(
     if by_query and table is not None:
         names = chosen(table, characteristics)
         values = table.group_by("query_id", maintain_order=True).agg(pl.col(names).mean())
-        facts["scores"] = fingerprint([table])
+        facts["scores"] = fingerprint([table], numbers=True)
     else:
         if qrels is None:
             raise InputError("which documents are judged? give qrels, or scores by query")
@@ -177,7 +177,7 @@ def audit_judgments(
         facts |= {
             "qrels": fingerprint([judged]),
             "grade": grade,
-            "scores": fingerprint([table]),
+            "scores": fingerprint([table], numbers=True),
         }
     values, left_out = sample(values, labels, exclude=exclude, balance=balance, seed=seed)
     found = compare(values, names, confidence=confidence, seed=seed)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.data.frames import fingerprint
+from evenrank.data.frames import described, fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
 from evenrank.measures.gsr.results import compared_lines, measure_reinforcement
@@ -43,7 +43,8 @@ class Genderedness(View):
         table = pl.DataFrame({"word": texts.vocabulary, "g": texts.values})
         assert inputs.docs is not None  # `check` sees to it
         read = pl.DataFrame({"docs": [inputs.docs.fingerprint()]})
-        known = fingerprint([inputs.queries, inputs.background, table, read])[:8]
+        words = described(fingerprint([table], numbers=True))  # what a word is worth is a number
+        known = fingerprint([inputs.queries, inputs.background, words, read])[:8]
         return known + ("" if self.missing == "error" else f",{self.missing}")
 
     def provenance(self) -> dict[str, Any]:
