@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,63 @@ def test_a_trained_model_is_a_ranker_by_its_folder(model: Path, tmp_path: Path) 
     arguments = ["search", "--index", str(tmp_path / "idx"), "--queries", str(model / "test.tsv")]
     arguments += ["--ranker", str(model / "pacrr"), "--set", "candidates=10", "-o", str(tmp_path / "s.run")]
     assert main(arguments) == 0
+
+
+def test_an_audit_searches_with_rankers_by_name_and_by_folder(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where the index is built
+    arguments = [
+        "audit",
+        "ARaB@10",
+        "--ranker",
+        "bm25",
+        "--ranker",
+        f"mine={model / 'pacrr'}",
+        "--depth",
+        "20",
+    ]
+    arguments += ["--resamples", "0", "--format", "json", "-o", str(tmp_path / "audit")]
+    files = ["--docs", str(DATA / "docs.tsv"), "--queries", str(model / "test.tsv")]
+    assert main([*arguments, *files]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [each["run"] for each in printed["runs"]] == ["bm25", "mine"]
+    assert tables.run(tmp_path / "audit" / "runs" / "mine.run")["rank"].max() == 20
+    assert main([*arguments, *files, "--ranker", "bm25"]) == 2
+    assert "two runs are called 'bm25'" in capsys.readouterr().err
+    assert main(arguments) == 2
+    assert "give --docs and --queries" in capsys.readouterr().err
+    assert main([*arguments, *files, "--ranker", "perfect"]) == 2
+    assert "it searches no collection" in capsys.readouterr().err
+    assert main([*arguments[:-2], *files]) == 2
+    assert "name its folder with -o DIR" in capsys.readouterr().err
+    files[-1] = str(model / "train.tsv")
+    assert main([*arguments, *files]) == 2
+    assert "was trained on 40 of the 40 queries" in capsys.readouterr().err
+
+
+def test_a_server_offers_a_model_by_the_name_of_its_folder(model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="needs the extra 'serve'")
+    from evenrank.server.searching import Service
+
+    index = er.index(DATA / "docs.tsv", tmp_path / "idx")
+    service = Service(index, rankers=["bm25", str(model / "pacrr")])
+    assert list(service.rankers) == ["bm25", "pacrr"]
+    trained_on = tables.queries(model / "train.tsv")["text"][0]
+    assert service.search(trained_on, "pacrr", depth=5, constrain=0.1).doc_ids
+    with pytest.raises(InputError, match="two rankers are called 'pacrr'"):
+        Service(index, rankers=[str(model / "pacrr"), str(model / "pacrr")])
+
+
+def test_negatives_are_given_once(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--docs", str(DATA / "docs.tsv"), "--queries", str(model / "train.tsv"), "--qrels"]
+    files += [str(DATA / "qrels.txt"), "--run", str(DATA / "bm25.run"), "--no-hybrid"]
+    small = ["--set", "epochs=1", "--set", "dimension=8", "--set", "negatives=2"]
+    arguments = ["train", "--ranker", "knrm", *files, *small, "-o", str(tmp_path / "knrm")]
+    assert main([*arguments, "--negatives", "3"]) == 2
+    assert "negatives are given twice" in capsys.readouterr().err
+    assert main(arguments) == 0
+    assert json.loads((tmp_path / "knrm" / "config.json").read_text())["recipe"]["negatives"] == 2
 
 
 def test_hybrid_adds_the_first_stage(model: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from evenrank.cli import options
 from evenrank.cli.bundling import Asked, Sealing, seal
+from evenrank.cli.collection import ranked_runs
 from evenrank.cli.common import Format, coloured, deliver, note, progress_bar, split_runs
 from evenrank.cli.streams import screen_width, visible
 from evenrank.errors import InputError
@@ -30,6 +31,8 @@ def audit_command(
     ] = None,
     *,
     given: options.GivenInputs,
+    ranker: options.Rankers = None,
+    depth: options.RankedDepth = 100,
     baseline: options.Baseline = None,
     fail_if: options.FailIf = None,
     judging: options.Gate = None,
@@ -107,6 +110,9 @@ def audit_command(
         evenrank audit --docs docs.tsv --queries queries.tsv --qrels qrels.txt --run bm25.run --run new.run \\
             --baseline bm25 --fail-if 'abs(ARaB@10)>0.1' -o audit
 
+    Instead of runs, or beside them, rankers can search the collection: --ranker bm25 --ranker MODEL. What
+    they find is kept in DIR/runs.
+
     With --bundle FILE.zip also an archive that others can check with `evenrank verify`; exit code 4 where a
     field that its profile needs is missing.
     """
@@ -114,8 +120,11 @@ def audit_command(
     sealing.check()
     for folder in (output, charts):
         _check_folder(folder)
+    runs = given.runs(files) if files or given.run or not ranker else {}
+    if ranker:
+        runs |= ranked_runs(ranker, given, depth, output, taken=runs)
     wanted = Asked(
-        runs=given.runs(files),
+        runs=runs,
         measures=tuple(measures),
         given=given,
         baseline=baseline,

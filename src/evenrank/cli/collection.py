@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,8 @@ from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from evenrank.cli.options import GivenInputs
 
 
 Collection = Annotated[str, typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")]
@@ -153,7 +156,11 @@ def search_command(
         str | None, typer.Option(metavar="URL", help="A live engine, such as sqlite:///docs.db?table=docs.")
     ] = None,
     ranker: Annotated[
-        str, typer.Option(metavar="NAME", help="bm25, qld, tfidf, bm25+rm3, w2v_add, dense, …")
+        str,
+        typer.Option(
+            metavar="NAME|MODEL",
+            help="bm25, qld, tfidf, bm25+rm3, w2v_add, dense, hybrid, …, or a folder of `evenrank train`.",
+        ),
     ] = "bm25",
     depth: Annotated[int, typer.Option(min=1, help="Documents per query at most.")] = 1000,
     given: Annotated[
@@ -214,6 +221,50 @@ def search_command(
     for remark in getattr(made, "notes", ()):  # of a live engine: failed queries, results shown twice
         note(remark)
     _tell(run, asked, output)
+
+
+def ranked_runs(
+    rankers: Iterable[str], given: GivenInputs, depth: int, output: Path | None, *, taken: Container[str]
+) -> dict[str, str]:
+    """What rankers find in a collection: runs by name, written to OUTPUT/runs.
+
+    The index is built once, in the user's cache.
+    """
+    from evenrank.data import tables
+    from evenrank.data.model_files import is_model
+    from evenrank.rankers.catalogue import make, needs_index
+    from evenrank.training.trainer import own_index
+
+    named: dict[str, str] = {}
+    for text in rankers:
+        name, equals, ranker = text.partition("=")
+        if not equals or is_model(text):
+            name, ranker = Path(text).resolve().name if is_model(text) else text, text
+        if not name or not ranker or (equals and Path(name).name != name):
+            raise InputError(f"--ranker {text!r}: write it as NAME=RANKER or RANKER; NAME becomes a file")
+        if name in named or name in taken:
+            raise InputError(f"two runs are called {name!r}; give one another name: --ranker NAME={ranker}")
+        if not needs_index(ranker):
+            raise InputError(f"--ranker {ranker}: it searches no collection; use `evenrank search`")
+        named[name] = ranker
+    if given.docs is None or given.queries is None:
+        raise InputError("--ranker searches a collection for queries; give --docs and --queries")
+    if output is None:
+        raise InputError("the runs of --ranker are kept beside the report; name its folder with -o DIR")
+    docs = tables.docs(given.docs, fields=split_names(given.fields), id_field=given.id_field)
+    index, asked = own_index(docs, note), tables.queries(given.queries)
+    found = {name: output / "runs" / f"{name}.run" for name in named}
+    for name, ranker in named.items():
+        made = make(ranker, index=index)
+        with progress_bar(f"searching with {name}", unit="queries") as progress:
+            run = made.rank(asked, depth=depth, progress=progress)
+        if run.is_empty():
+            raise InputError(f"--ranker {ranker}: nothing was found for any query", path=given.queries)
+        found[name].parent.mkdir(parents=True, exist_ok=True)
+        tables.write_run(run, found[name], name=name)
+        for remark in getattr(made, "notes", ()):
+            note(f"{name}: {remark}")
+    return {name: str(path) for name, path in found.items()}
 
 
 def _tell(run: pl.DataFrame, asked: pl.DataFrame, output: Path) -> None:

@@ -83,6 +83,7 @@ def train_command(
     from evenrank.data.tables import docs as open_docs
     from evenrank.rankers.index import Index
     from evenrank.training import train_ranker
+    from evenrank.training.trainer import read_settings
 
     settings = {**_from_file(config), **_parsed(ranker.value, given or [])}
     if with_first_stage is not None:
@@ -92,9 +93,12 @@ def train_command(
                 "first stage"
             )
         settings["with_first_stage"] = with_first_stage
-    against: Any = negatives
-    if negatives is not None and negatives.isdigit():
-        against = int(negatives)
+    read_settings(ranker.value, settings)  # what is no setting is refused before the work
+    against: Any = settings.pop("negatives", None)
+    if negatives is not None:
+        if against is not None:
+            raise InputError("negatives are given twice, by --negatives and as a setting; choose one")
+        against = int(negatives) if negatives.isdigit() else negatives
     with progress_bar("training", unit="steps") as progress:
         found = train_ranker(
             ranker.value,

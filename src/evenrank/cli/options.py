@@ -51,6 +51,22 @@ Runs = Annotated[
         rich_help_panel=RUNS,
     ),
 ]
+Rankers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ranker",
+        metavar="[NAME=]RANKER",
+        help="Search --docs for --queries with it: bm25, hybrid, …, or a folder of `evenrank train`. Repeat "
+        "it for several.",
+        rich_help_panel=RUNS,
+    ),
+]
+RankedDepth = Annotated[
+    int,
+    typer.Option(
+        "--depth", min=1, help="Documents that --ranker finds for each query.", rich_help_panel=RUNS
+    ),
+]
 Docs = Annotated[
     str | None,
     typer.Option(

@@ -36,7 +36,11 @@ def serve_command(
     ] = None,
     ranker: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A ranker to offer; repeatable.", show_default="all lexical ones"),
+        typer.Option(
+            metavar="NAME|MODEL",
+            help="A ranker to offer, or a folder of `evenrank train`; repeatable.",
+            show_default="all lexical ones",
+        ),
     ] = None,
     lexicon: Annotated[
         str, typer.Option(metavar="L", help="Words of each group: a name or a file.")

@@ -43,6 +43,9 @@ _RANKERS: dict[str, _Entry] = {
     "w2v_add": _Entry("evenrank.rankers.word_vectors:w2v_add"),
     "w2v_si": _Entry("evenrank.rankers.word_vectors:w2v_si"),
     "dense": _Entry("evenrank.rankers.dense:dense"),
+    "hybrid": _Entry("evenrank.rankers.neural.reranking:hybrid_ranker"),
+    "cross-encoder": _Entry("evenrank.rankers.neural.reranking:cross_encoder_ranker"),
+    "llm": _Entry("evenrank.rankers.neural.reranking:language_model_ranker"),
     "perfect": _Entry("evenrank.rankers.base:perfect", indexed=False),
     "random": _Entry("evenrank.rankers.base:random", indexed=False),
 }

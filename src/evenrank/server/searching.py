@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 from ir_measures.measures import Measure
 
+from evenrank.data.model_files import is_model
 from evenrank.errors import InputError
 from evenrank.mitigate.constrain.limits import rerank
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, clean, decide, load_classifier
@@ -54,7 +56,8 @@ class Service:
     lexicon
         A name or a file.
     rankers
-        Which rankers are offered.
+        Which rankers are offered: names, and folders of `evenrank train`, which are called by their last
+        part. A visitor may ask what a model was trained on: nothing is evaluated here.
     examples
         Queries to begin with.
     measures
@@ -78,7 +81,7 @@ class Service:
         self.rankers: dict[str, Ranker] = {}
         if index is not None:
             _ = index.docs  # an index without text cannot be shown
-            self.rankers = {name: make(name, index=index) for name in rankers}
+            self.rankers = _opened(rankers, index)
             if not self.rankers:
                 raise InputError("no ranker is offered; name one with --ranker")
         self.examples = tuple(examples)
@@ -174,3 +177,15 @@ class Service:
             constrained,
             before,
         )
+
+
+def _opened(rankers: Sequence[str], index: Index) -> dict[str, Ranker]:
+    """Rankers by the name they are shown with."""
+    found: dict[str, Ranker] = {}
+    for each in rankers:
+        folder = is_model(each)
+        name = Path(each).resolve().name if folder else str(each)
+        if name in found:
+            raise InputError(f"two rankers are called {name!r}; rename a folder, or name each ranker once")
+        found[name] = make(each, index=index, **({"allow_training_queries": True} if folder else {}))
+    return found

@@ -180,7 +180,77 @@ class Reranking:
 
     def describe(self) -> dict[str, Any]:
         """The model, the first stage, and the index."""
-        return {**self.model.describe(), "depth": self.depth, "first stage": self.first.describe()}
+        return {
+            **self.model.describe(),
+            "name": self.name,
+            "depth": self.depth,
+            "first stage": self.first.describe(),
+        }
+
+
+def hybrid_ranker(
+    index: Index,
+    *,
+    checkpoint: str | None = None,
+    weight: float = 0.1,
+    first: str = "bm25",
+    candidates: int = 100,
+    keep_rest: bool = True,
+    backend: Backend = "torch",
+) -> Ranker:
+    """An untrained bi-encoder plus `weight` times the first stage, on an index.
+
+    Parameters
+    ----------
+    index
+        What to search; it must hold its text.
+    checkpoint
+        Name or folder of a sentence-transformer; all-MiniLM-L6-v2 if not given.
+    weight
+        Of the first-stage score beside the cosine.
+    first, candidates, keep_rest, backend
+        As for a model of `evenrank train`, see :func:`trained`.
+    """
+    model = "hybrid" if checkpoint is None else f"hybrid:{checkpoint}"
+    made = make_reranker(model, weight=weight, backend=backend)
+    return _in_two_stages("hybrid", index, made, first, candidates, keep_rest)
+
+
+def cross_encoder_ranker(
+    index: Index,
+    *,
+    checkpoint: str,
+    first: str = "bm25",
+    candidates: int = 100,
+    keep_rest: bool = True,
+    backend: Backend = "torch",
+) -> Ranker:
+    """A cross-encoder by name or folder, such as those of the hub that were trained for search."""
+    made = make_reranker(f"cross-encoder:{checkpoint}", backend=backend)
+    return _in_two_stages("cross-encoder", index, made, first, candidates, keep_rest)
+
+
+def language_model_ranker(
+    index: Index,
+    *,
+    checkpoint: str | None = None,
+    first: str = "bm25",
+    candidates: int = 10,
+    keep_rest: bool = True,
+) -> Ranker:
+    """A causal language model that is asked about each of a few candidates; SmolLM2-135M if none is named."""
+    made = make_reranker("llm" if checkpoint is None else f"llm:{checkpoint}")
+    return _in_two_stages("llm", index, made, first, candidates, keep_rest)
+
+
+def _in_two_stages(
+    name: str, index: Index, model: Any, first: str, candidates: int, keep_rest: bool
+) -> Ranker:
+    from evenrank.rankers.catalogue import make
+
+    check_depth(candidates)
+    index.docs  # noqa: B018  says at once if there is no text
+    return Reranking(name, index, make(first, index=index), model, depth=candidates, keep_rest=keep_rest)
 
 
 class _Guarded:
@@ -233,18 +303,14 @@ def trained(
     allow_training_queries
         Answer also queries that the model was trained on.
     """
-    from evenrank.rankers.catalogue import make
     from evenrank.rankers.neural.saved import open_ranker
 
-    check_depth(candidates)
-    index.docs  # noqa: B018  says at once if there is no text
     opened = open_ranker(model, backend=backend)
     inner = opened.hybrid() if hybrid else opened.reranker
     guarded = _Guarded(opened, inner, allowed=allow_training_queries)
     if opened.kind == "bi-encoder" and first is None and not hybrid:
         return _Dense(opened, index, allowed=allow_training_queries)
-    stage = make(first or "bm25", index=index)
-    return Reranking(inner.name, index, stage, guarded, depth=candidates, keep_rest=keep_rest)
+    return _in_two_stages(inner.name, index, guarded, first or "bm25", candidates, keep_rest)
 
 
 class _Dense:

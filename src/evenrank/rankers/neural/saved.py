@@ -87,8 +87,9 @@ class SavedRanker:
         if seen:
             raise InputError(
                 f"this model was trained on {len(seen):,} of the {len(queries):,} queries, such as "
-                f"{seen[0]!r}: what it finds for them says nothing; give other queries, or "
-                "--allow-training-queries",
+                f"{seen[0]!r}: what it finds for them says nothing; give other queries, or allow them: "
+                "--allow-training-queries of `evenrank rerank`, --set allow_training_queries=true of "
+                "`evenrank search`",
                 path=self.path,
             )
 

@@ -1,0 +1,437 @@
+"""What has been run of the neural rankers: as JSON, and as the tables of docs/neural-rankers.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import evenrank as er
+from benchmarks.neural_preferences import READINGS, SYSTEMS
+from benchmarks.neural_units import INTERACTION, Unit, measures, unit_path
+
+
+def collected(units: list[Unit]) -> dict[str, Any]:
+    """What has been run, system by system, with intervals over queries and paired tests against BM25."""
+    from evenrank.stats import mean_interval, paired
+
+    results: dict[str, Any] = {}
+    for name in ("squad", "wiki"):
+        systems: dict[str, list[tuple[Unit, dict[str, Any]]]] = {}
+        missing: list[str] = []
+        for unit in units:
+            if unit.collection != name:
+                continue
+            path = unit_path(unit)
+            if path.exists():
+                systems.setdefault(unit.system, []).append((unit, json.loads(path.read_text())))
+            else:
+                missing.append(unit.name)
+        found: dict[str, Any] = {}
+        for system, parts in systems.items():
+            per_query = {measure: _over_seeds(parts, measure) for measure in measures() if measure != "GSR"}
+            per_query["mean |ARaB@10|"] = _over_seeds(parts, "ARaB(magnitude='tf')@10", abs)
+            row: dict[str, Any] = {
+                "seeds": [unit.seed for unit, _ in parts if unit.seed is not None],
+                "training CPU seconds": [
+                    content["training CPU seconds"]
+                    for _, content in parts
+                    if "training CPU seconds" in content
+                ],
+                "queries": len(per_query["RR@10"]),
+                "re-ranked": parts[0][1].get("re-ranked"),
+                "RR@10 by seed": [content["measures"]["RR@10"]["value"] for _, content in parts],
+                "measures": {},
+            }
+            for measure, values in per_query.items():
+                interval = mean_interval(list(values.values()), method="t")
+                row["measures"][measure] = {
+                    "value": interval.value, "low": interval.low, "high": interval.high,
+                }  # fmt: skip
+            gsr = [content["measures"]["GSR"] for _, content in parts]
+            row["measures"]["GSR"] = {
+                "value": float(np.mean([each["value"] for each in gsr])),
+                "low": gsr[0]["low"] if len(gsr) == 1 else None,
+                "high": gsr[0]["high"] if len(gsr) == 1 else None,
+            }
+            row["per query"] = per_query
+            found[system] = row
+        for system, row in found.items():
+            for other in ("bm25", "hybrid"):
+                if other not in found or other == system:
+                    continue
+                row[f"against {other}"] = {}
+                for measure, values in row["per query"].items():
+                    theirs = found[other]["per query"][measure]
+                    both = sorted(values.keys() & theirs.keys())
+                    test = paired([values[q] for q in both], [theirs[q] for q in both])
+                    row[f"against {other}"][measure] = {
+                        "difference": test.difference, "low": test.low, "high": test.high, "p": test.p,
+                    }  # fmt: skip
+        results[name] = {"systems": found, "not run": missing, "claims": _claims(found)}
+        for row in found.values():
+            del row["per query"]
+    preference = {
+        system: json.loads(path.read_text())
+        for system in SYSTEMS
+        if (path := unit_path(Unit("genderbias-qa", system))).exists()
+    }
+    left = [system for system in SYSTEMS if system not in preference]
+    results["genderbias-qa"] = {"systems": preference, "not run": left}
+    extras = [unit for unit in units if unit.collection == "extra"]
+    results["extras"] = {
+        unit.system: json.loads(unit_path(unit).read_text()) for unit in extras if unit_path(unit).exists()
+    }
+    return results
+
+
+def _over_seeds(
+    parts: list[tuple[Unit, dict[str, Any]]], measure: str, of: Callable[[float], float] = float
+) -> dict[str, float]:
+    """Each query's value, or what is made of it, averaged over seeds."""
+    values = [content["measures"][measure]["per query"] for _, content in parts]
+    return {query: float(np.mean([of(each[query]) for each in values])) for query in values[0]}
+
+
+THE_PAPERS = tuple(kind for kind in INTERACTION if kind != "drmm")
+"""Word-interaction models of the paper."""
+AS_THE_PAPER = (
+    *(f"{kind}, glove, alone" for kind in THE_PAPERS),
+    "cross-encoder, alone",
+    "fine-tuned bi-encoder",
+)
+"""Six neural rankers, as the paper has six: its four small ones, and two transformers for its two BERTs."""
+
+
+def _cells() -> list[str]:
+    """The 16 cells that the paper has for each system."""
+    return [measure for measure in measures() if "aB(" in measure]
+
+
+def _claims(found: dict[str, Any]) -> dict[str, Any]:
+    """The two questions of the paper: do neural rankers lean more than BM25, do transferred vectors?"""
+    from evenrank.stats import paired
+
+    def counted(pairs: list[tuple[str, str]]) -> dict[str, Any] | None:
+        if not pairs:
+            return None
+        above, differences = 0, []
+        for mine, theirs in pairs:
+            for cell in _cells():
+                a, b = found[mine]["per query"][cell], found[theirs]["per query"][cell]
+                both = a.keys() & b.keys()
+                above += sum(a[q] for q in both) > sum(b[q] for q in both)
+        common = set.intersection(
+            *(set(found[name]["per query"]["RR@10"]) for pair in pairs for name in pair)
+        )
+        for query in sorted(common):
+            gaps = [
+                found[mine]["per query"][cell].get(query, 0.0)
+                - found[theirs]["per query"][cell].get(query, 0.0)
+                for mine, theirs in pairs
+                for cell in _cells()
+            ]
+            differences.append(float(np.mean(gaps)))
+        test = paired(differences, [0.0] * len(differences))
+        return {
+            "comparisons": [list(pair) for pair in pairs],
+            "cells": len(pairs) * len(_cells()),
+            "more male": above,
+            "mean difference": test.difference,
+            "low": test.low,
+            "high": test.high,
+            "p": test.p,
+        }
+
+    if "bm25" not in found:
+        return {}
+    neural = [name for name in AS_THE_PAPER if name in found]
+    transfer = [
+        (f"{kind}, glove, alone", f"{kind}, random, alone")
+        for kind in THE_PAPERS
+        if {f"{kind}, glove, alone", f"{kind}, random, alone"} <= found.keys()
+    ]
+    return {
+        "neural against bm25": counted([(name, "bm25") for name in neural]),
+        "given vectors against random ones": counted(transfer),
+    }
+
+
+_DOCS = Path(__file__).parents[1] / "docs"
+_PAGE = _DOCS / "neural-rankers.md"
+_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
+
+
+def write_tables(units: list[Unit]) -> None:
+    """The JSON, and the tables in the page, from what has been run."""
+    found = collected(units)
+    content = {
+        "command": "python -m benchmarks.neural_evidence",
+        "evenrank": er.__version__,
+        "results": found,
+    }
+    path = _DOCS / "evidence" / "neural-rankers.json"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    if found["genderbias-qa"]["systems"]:
+        draw(found["genderbias-qa"]["systems"])
+    before, _, rest = _PAGE.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    _PAGE.write_text(f"{before}{_BEGIN}\n{page(found)}{_END}{after}")
+
+
+def draw(systems: dict[str, Any]) -> None:
+    """The preference of each ranker with its interval, as a picture."""
+    import altair as alt
+
+    rows = [
+        {"ranker": name, "what is ranked": reading, **found[reading]["preference"]}
+        for name, found in systems.items()
+        for reading in READINGS
+    ]
+    searched = [row for row in rows if row["what is ranked"] == READINGS[0]]
+    order = [row["ranker"] for row in sorted(searched, key=lambda row: -float(row["value"]))]
+    shade = alt.Color("what is ranked:N", sort=list(READINGS), scale=alt.Scale(range=["#1b6ca8", "#b0b0b0"]))
+    base = alt.Chart(pl.DataFrame(rows)).encode(
+        alt.Y("ranker:N", sort=order, title=None),
+        shade,
+        yOffset=alt.YOffset("what is ranked:N", sort=list(READINGS)),
+    )
+    scale = alt.X("low:Q", title="preference, ARaB@4: below 0 female first, above 0 male first")
+    bars = base.mark_rule(strokeWidth=2).encode(scale, alt.X2("high:Q"))
+    points = base.mark_point(filled=True, size=60).encode(alt.X("value:Q"))
+    zero = alt.Chart(pl.DataFrame({"x": [0.0]})).mark_rule(strokeDash=[4, 4], color="#999").encode(x="x:Q")
+    (zero + bars + points).properties(width=420).save(
+        str(_DOCS / "images" / "genderbias-preference.png"), scale_factor=2
+    )
+
+
+def page(found: dict[str, Any]) -> str:
+    """All tables, as Markdown."""
+    parts = []
+    titles = {
+        "squad": "SQuAD: questions and Wikipedia sentences",
+        "wiki": "wiki: what people typed into Google",
+    }
+    for name, title in titles.items():
+        systems = found[name]["systems"]
+        parts += [f"### {title}", ""]
+        if systems:
+            parts += _effectiveness(systems) + _leaning(systems) + _answers(found[name]["claims"])
+        parts += _not_run(found[name]["not run"])
+    parts += ["### Which gender comes first: genderbias-qa", ""]
+    parts += _preferences(found["genderbias-qa"]["systems"]) + _not_run(found["genderbias-qa"]["not run"])
+    extras = found["extras"]
+    if "drmm settings" in extras:
+        parts += ["### What was chosen on dev queries", "", *_chosen(extras["drmm settings"])]
+    if speeds := _speeds(extras):
+        parts += ["### How quick they are", "", *speeds]
+    return "\n".join(parts) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _effectiveness(systems: dict[str, Any]) -> list[str]:
+    lines = [
+        _row(
+            [
+                "ranker",
+                "queries",
+                "seeds",
+                "RR@10",
+                "95 %",
+                "against BM25",
+                "p",
+                "against hybrid",
+                "nDCG@10",
+                "R@100",
+                "training",
+            ]
+        ),
+        "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for system, row in systems.items():
+        rr = row["measures"]["RR@10"]
+        cells = [
+            system,
+            f"{row['queries']:,}",
+            str(len(row["seeds"]) or "–"),
+            f"{rr['value']:.3f}",
+            f"{rr['low']:.3f} to {rr['high']:.3f}",
+        ]
+        for other in ("bm25", "hybrid"):
+            test = row.get(f"against {other}", {}).get("RR@10")
+            cells.append("" if test is None else f"{test['difference']:+.3f}")
+            if other == "bm25":
+                cells.append("" if test is None else _p(test["p"]))
+        seconds = row["training CPU seconds"]
+        cells += [f"{row['measures'][m]['value']:.3f}" for m in ("nDCG@10", "R@100")]
+        cells.append(f"{np.mean(seconds) / 60:.1f} min" if seconds else "")
+        lines.append(_row(cells))
+    said = (
+        "Effectiveness on test queries; differences on the queries that both have; training in CPU-minutes."
+    )
+    return [said, "", *lines, ""]
+
+
+def _leaning(systems: dict[str, Any]) -> list[str]:
+    shown = ["ARaB(magnitude='tf')@10", "ARaB(magnitude='boolean')@10", "RaB(magnitude='tf')@10"]
+    names = [
+        "ranker",
+        "ARaB@10 tf",
+        "95 %",
+        "ARaB@10 boolean",
+        "RaB@10 tf",
+        "mean \\|ARaB@10\\|",
+        "NFaiRR@10",
+        "GSR",
+    ]
+    lines = [_row(names), "|---|--:|---|--:|--:|--:|--:|--:|"]
+    for system, row in systems.items():
+        values = row["measures"]
+        first = values[shown[0]]
+        mark = _mark(row.get("against bm25", {}).get(shown[0]))
+        cells = [system, f"{first['value']:+.3f}{mark}", f"{first['low']:+.3f} to {first['high']:+.3f}"]
+        for measure in shown[1:]:
+            mark = _mark(row.get("against bm25", {}).get(measure))
+            cells.append(f"{values[measure]['value']:+.3f}{mark}")
+        cells += [f"{values[m]['value']:.3f}" for m in ("mean |ARaB@10|", "NFaiRR@10", "GSR")]
+        lines.append(_row(cells))
+    note = (
+        "How the lists lean: above 0 toward male words. * differs from BM25, p < .01 (paired t-test, not "
+        "corrected for many tests)."
+    )
+    return [note, "", *lines, ""]
+
+
+def _answers(claims: dict[str, Any]) -> list[str]:
+    lines = []
+    words = {
+        "neural against bm25": "Neural rankers (word-interaction models alone with given vectors, and the "
+        "others above) against BM25",
+        "given vectors against random ones": "Given vectors against random ones",
+    }
+    for key, said in words.items():
+        claim = claims.get(key)
+        if claim is None:
+            continue
+        lines.append(
+            f"- {said}: more male in {claim['more male']} of {claim['cells']} cells "
+            f"({len(claim['comparisons'])} comparisons × 16 measures). Mean difference over all cells "
+            f"{claim['mean difference']:+.4f} ({claim['low']:+.4f} to {claim['high']:+.4f}), "
+            f"p {_p(claim['p'])}."
+        )
+    return [*lines, ""] if lines else []
+
+
+def _preferences(systems: dict[str, Any]) -> list[str]:
+    if not systems:
+        return []
+    lines = [
+        _row(
+            [
+                "ranker",
+                "**preference**",
+                "95 %",
+                "raw ARaB@4",
+                "swapped",
+                "content",
+                "own passages: preference",
+                "95 %",
+                "raw",
+            ]
+        ),
+        "|---|--:|---|--:|--:|--:|--:|---|--:|",
+    ]
+    for system, readings in systems.items():
+        cells = [system]
+        found = readings["search"]
+        cells += [f"**{found['preference']['value']:+.2f}**", _range(found["preference"])]
+        cells += [f"{found[key]['value']:+.2f}" for key in ("raw", "raw, swapped", "content")]
+        found = readings["own passages"]
+        cells += [f"{found['preference']['value']:+.2f}", _range(found["preference"])]
+        cells.append(f"{found['raw']['value']:+.2f}")
+        lines.append(_row(cells))
+    count = next(iter(systems.values()))["search"]["queries"]
+    note = f"{count} questions. Above 0: male first."
+    picture = "![Which gender each ranker puts first](images/genderbias-preference.png)"
+    return [note, "", *lines, "", picture, ""]
+
+
+def _range(interval: dict[str, float]) -> str:
+    return f"{interval['low']:+.2f} to {interval['high']:+.2f}"
+
+
+def _chosen(found: dict[str, Any]) -> list[str]:
+    """DRMM's settings and what the dev queries said."""
+    lines = [
+        _row(["rate", "epochs at most", "patience", "with first stage", "alone", "mean"]),
+        "|--:|--:|--:|--:|--:|--:|",
+    ]
+    for each in found["tried"]:
+        dev = each["dev RR@10"]
+        lines.append(
+            _row(
+                [f"{each['rate']:g}", str(each["epochs"]), str(each["patience"])]
+                + [f"{value:.4f}" for value in (dev["with"], dev["alone"], each["mean"])]
+            )
+        )
+    best = found["chosen"]
+    said = (
+        f"DRMM's settings, by RR@10 of the dev queries of SQuAD (GloVe, seed 0). The best mean: rate "
+        f"{best['rate']:g}, {best['epochs']} epochs, patience {best['patience']}."
+    )
+    return [said, "", *lines, ""]
+
+
+def _speeds(extras: dict[str, Any]) -> list[str]:
+    lines = []
+    if "encoding speed" in extras:
+        found = extras["encoding speed"]
+        plain = found["per CPU-second"]["torch, as they come"]
+        lines += [
+            f"MiniLM on {found['passages']} passages of wiki, one thread, on a busy machine:",
+            "",
+            _row(["how", "passages a CPU-second", "times", "mean cosine with torch"]),
+            "|---|--:|--:|--:|",
+        ]
+        for name, speed in found["per CPU-second"].items():
+            cosine = found["mean cosine with torch"].get(name.partition(",")[0])
+            shown = "" if cosine is None or name.endswith("come") else f"{cosine:.4f}"
+            lines.append(_row([name, f"{speed:.1f}", f"{speed / plain:.1f}", shown]))
+        lines.append("")
+    if "pair speed" in extras:
+        found = extras["pair speed"]
+        lines += [
+            f"The cross-encoder on {found['pairs']:,} pairs of {found['queries']} queries of SQuAD:",
+            "",
+            _row(["how", "pairs a CPU-second", "Kendall's τ with torch", "same order throughout"]),
+            "|---|--:|--:|---|",
+        ]
+        for name, speed in found["per CPU-second"].items():
+            other = found["against torch"].get(name)
+            cells = (
+                ["", ""] if other is None else [f"{other['tau']:.3f}", "yes" if other["same order"] else "no"]
+            )
+            lines.append(_row([name, f"{speed:.1f}", *cells]))
+        lines.append("")
+    return lines
+
+
+def _not_run(missing: list[str]) -> list[str]:
+    if not missing:
+        return []
+    return [f"Not run yet ({len(missing)}): {'; '.join(missing)}.", ""]
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
+
+
+def _mark(test: dict[str, Any] | None) -> str:
+    return "*" if test is not None and test["p"] is not None and test["p"] < 0.01 else ""
