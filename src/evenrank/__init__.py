@@ -48,8 +48,8 @@ _HOME = {
     "LIWC": "measures.dictionary_bias",
     "disparity": "measures.disparities",
     "association": "measures.associating",
-    "audit_judgments": "psychology.judgments",
-    "audit_rankings": "psychology.rankings",
+    "audit_judgments": "psychology.audits",
+    "audit_rankings": "psychology.audits",
     **dict.fromkeys(("rND", "rKL", "rRD"), "measures.ranked_parity"),
     **dict.fromkeys(("Skew", "MinSkew", "MaxSkew", "NDKL"), "measures.skew"),
     **dict.fromkeys(("Exposure", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"),
@@ -141,8 +141,7 @@ if TYPE_CHECKING:
     from evenrank.mitigate.mitigations import interpolate
     from evenrank.mitigate.swap import swap
     from evenrank.mitigate.tradeoff import sweep
-    from evenrank.psychology.judgments import audit_judgments
-    from evenrank.psychology.rankings import audit_rankings
+    from evenrank.psychology.audits import audit_judgments, audit_rankings
     from evenrank.queries.classifier import classify
     from evenrank.queries.pooling import pool, vote
     from evenrank.queries.rewriting import variants

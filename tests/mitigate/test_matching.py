@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import evenrank as er
-from evenrank.mitigate.balanced import association_scores
-from evenrank.mitigate.matching import drawn, matched
+from evenrank.mitigate.matching import association_scores, drawn, matched
 
 numbers = st.lists(st.integers(0, 30).map(lambda n: n / 4), min_size=1, max_size=12).map(np.array)
 

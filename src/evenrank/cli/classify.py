@@ -120,8 +120,7 @@ def classify_train_command(
 
         evenrank classify-train annotated.tsv --vectors glove.bin.gz --cv 5 -o my-model
     """
-    from evenrank.queries.evaluation import crossvalidate, read_labelled
-    from evenrank.queries.model_card import write_card
+    from evenrank.queries.evaluation import crossvalidate, read_labelled, write_card
 
     queries = read_labelled(data)
     more = _more(model, also or [], neutral or [])

@@ -3,10 +3,9 @@
 ============= =======================================================================
 numbers.py    one way to print a value, an interval, a p
 grid.py       rows of cells as text, CSV, LaTeX, Markdown
-charts/       one file for each chart: the chart, its figures, its section; one theme
+charts/       one file for each question: the chart, its figures, its section; one theme
 figure.py     a chart with its words and numbers; a section of the report
-cards.py      the verdict: a card for each run
-tables.py     sections that are tables or text
+tables.py     sections without charts: the cards of the verdict, tables, text
 report.py     the sections in their order, and `render`: an audit to one HTML file
 exporting.py  charts as SVG, PNG, PDF, and their numbers as CSV
 templates/    the page, its style and its script

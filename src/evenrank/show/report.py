@@ -22,7 +22,6 @@ from evenrank.show.charts import (
     tradeoff,
     values,
     variants,
-    words,
 )
 from evenrank.show.charts.theme import LIGHT, configuration
 from evenrank.show.figure import Section, embedded
@@ -45,7 +44,7 @@ SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     tables.values,
     values.cutoff_section,
     change.change_section,
-    words.section,
+    values.word_section,
     tables.passages,
     stereotype.section,
     tables.gendered,

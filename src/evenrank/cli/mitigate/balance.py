@@ -12,7 +12,7 @@ from evenrank.cli.common import Format, deliver, note
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.balanced import Balanced
+    from evenrank.mitigate.matching import Balanced
 
 
 class Method(StrEnum):
@@ -70,8 +70,7 @@ def balance_command(
 
         evenrank mitigate balance --scores gamma.tsv --genders genders.tsv --qrels qrels.txt -o even
     """
-    from evenrank.mitigate.balanced import association_scores
-    from evenrank.mitigate.matching import balance
+    from evenrank.mitigate.matching import association_scores, balance
 
     given: list[Any] = list(scores or [])
     if index is not None:

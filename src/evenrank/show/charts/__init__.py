@@ -1,9 +1,8 @@
 """Charts: one function each, from a frame to an Altair chart.
 
 ================== =====================================================================
-values.py          values with intervals, runs as dots; bias by cut-off
+values.py          values with intervals, runs as dots; bias by cut-off; the words that make it up
 change.py          change from the baseline, query by query; ranks moved when gender is swapped
-words.py           the words that make up a bias
 stereotype.py      queries' gender against their results', with the perfect engine's line
 tradeoff.py        bias against utility, with the Pareto front; sweeps over feedback
 psychology.py      characteristics by the gender of the query; how close it stands to its documents
@@ -18,8 +17,7 @@ from evenrank.show.charts.psychology import association_histogram, process_bars
 from evenrank.show.charts.representation import representation_histogram, target_grid
 from evenrank.show.charts.stereotype import sampled, stereotype_scatter
 from evenrank.show.charts.tradeoff import pareto, tradeoff_scatter
-from evenrank.show.charts.values import bias_by_cutoff, intervals
-from evenrank.show.charts.words import word_bars
+from evenrank.show.charts.values import bias_by_cutoff, intervals, word_bars
 
 __all__ = [
     "association_histogram",

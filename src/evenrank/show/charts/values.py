@@ -1,4 +1,4 @@
-"""Values with their intervals: runs as dots, and bias by cut-off (Rekabsaz & Schedl 2020, Fig. 1)."""
+"""Values with intervals, runs as dots; bias by cut-off (Rekabsaz & Schedl 2020, Fig. 1); its words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,16 @@ from evenrank.auditing.result import Audit
 from evenrank.auditing.running import curve_measures
 from evenrank.measures.base import direction, good, leans, short
 from evenrank.measures.results import Measurement
-from evenrank.show.charts.theme import finished, named, run_colour, run_dash, run_shape, zero_line
-from evenrank.show.figure import Figure, Section, drawn_runs, listed, slug
+from evenrank.show.charts.theme import (
+    finished,
+    group_colour,
+    named,
+    run_colour,
+    run_dash,
+    run_shape,
+    zero_line,
+)
+from evenrank.show.figure import RUNS, Figure, Section, drawn_runs, listed, slug
 
 
 def intervals(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = "value") -> Any:
@@ -184,6 +192,64 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
                 f"{says[:1].upper()}{says[1:]}. Bands are intervals.{few}",
                 f"{name} against the cut-off: {ends}.",
                 bias_by_cutoff(drawn, balance=balance, title=str(name)),
+                frame,
+            )
+        )
+    return found
+
+
+def word_bars(frame: pl.DataFrame, groups: list[str]) -> Any:
+    """The words that add most, each in the colour of its group.
+
+    Parameters
+    ----------
+    frame
+        word, group, contribution; the largest first.
+    """
+    words = frame["word"].to_list()
+    bars = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X(
+                "contribution:Q", title="contribution to the value", axis=alt.Axis(grid=True, tickCount=5)
+            ),
+            y=alt.Y("word:N", sort=words, title=None, axis=alt.Axis(labelLimit=140)),
+            color=group_colour([g for g in groups if g in frame["group"].to_list()]),
+            tooltip=[
+                alt.Tooltip("word:N", title="word"),
+                alt.Tooltip("group:N", title="group"),
+                alt.Tooltip("contribution:Q", title="adds", format="+.4f"),
+            ],
+        )
+    )
+    return finished(alt.layer(bars, zero_line("x")), height=max(90, 24 * len(words)))
+
+
+def word_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "words",
+        "What makes up the bias",
+        f"{short(audit.headline) if audit.headline else 'It'} is a sum over words, documents and queries. "
+        "These are its largest terms, exact and not estimated.",
+        word_figures(audit),
+    )
+
+
+def word_figures(audit: Audit) -> list[Figure]:
+    found: list[Figure] = []
+    for run, attribution in list(audit.attributions.items())[:RUNS]:
+        if attribution.words is None or attribution.words.is_empty():
+            continue
+        frame = attribution.words.head(14).select("word", "group", "contribution")
+        top = ", ".join(f"{word} {value:+.3f}" for word, _, value in frame.head(5).iter_rows())
+        found.append(
+            Figure(
+                f"words-{slug(run)}-{len(found)}",
+                f"{short(audit.headline) if audit.headline else ''} of {run}, by word",
+                f"Over all words contributions add up to {attribution.value:+.3f}.",
+                f"Words that add most: {top}.",
+                word_bars(frame, list(audit.groups)),
                 frame,
             )
         )
