@@ -88,9 +88,8 @@ class _Query:
             return self.utility[0]  # nothing to gain: it is the most useful and has no bias
         each, penalty = self.reduced, charges[self.of]
         order, _worth, ceiling, _, _ = best_ranking(
-            self.gain[each.docs], self.discount, each.weights, each.values, each.upper, penalty, each.above,
-            -np.inf, steps,
-        )  # fmt: skip
+            each.problem(self.gain[each.docs], self.discount), penalty, each.above, -np.inf, steps
+        )
         if len(order):
             self.add(each.docs[order])
         return float(ceiling - dot(penalty, self.shift))

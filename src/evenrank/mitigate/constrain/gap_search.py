@@ -14,48 +14,31 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenrank.mitigate.constrain.lagrangian import Floats, Ints, assign, used, usefulness
+from evenrank.mitigate.constrain.lagrangian import Floats, Ints, Problem, assign, used, usefulness
 
 NEGLIGIBLE = 1e-9
 """Differences in usefulness that do not count: a ranking this close to the best is the best."""
 
 
 @njit(nogil=True, cache=True)
-def worth(
-    gain: Floats,
-    discount: Floats,
-    weights: Floats,
-    values: Floats,
-    upper: Floats,
-    penalty: Floats,
-    order: Ints,
-) -> float:
+def worth(problem: Problem, penalty: Floats, order: Ints) -> float:
     """Usefulness of a ranking, minus the penalties for exceeding limits."""
-    total = usefulness(gain, discount, order)
-    uses = used(weights, values, order)
-    for r in range(upper.size):
-        if uses[r] > upper[r]:
-            total -= penalty[r] * (uses[r] - upper[r])
+    total = usefulness(problem.gain, problem.discount, order)
+    uses = used(problem.weights, problem.values, order)
+    for r in range(problem.upper.size):
+        if uses[r] > problem.upper[r]:
+            total -= penalty[r] * (uses[r] - problem.upper[r])
     return total
 
 
 @njit(nogil=True, cache=True)
-def climb(
-    gain: Floats,
-    discount: Floats,
-    weights: Floats,
-    values: Floats,
-    upper: Floats,
-    penalty: Floats,
-    charges: Floats,
-    order: Ints,
-    budget: int,
-) -> int:
+def climb(problem: Problem, penalty: Floats, charges: Floats, order: Ints, budget: int) -> int:
     """Better `order` by single exchanges until none helps. Returns the number of pairs tried.
 
     Exchanges either swap two ranks or bring in a document from below. Where penalties are infinite, finite
     ones rise until the ranking keeps to the limits.
     """
+    gain, discount, weights, values, upper = problem
     m, n, limits = discount.size, gain.size, upper.size
     price = penalty.copy()
     for r in range(limits):
@@ -122,11 +105,7 @@ def within(
     delta: float,
     regret: Floats,
     price: Floats,
-    gain: Floats,
-    discount: Floats,
-    weights: Floats,
-    values: Floats,
-    upper: Floats,
+    problem: Problem,
     penalty: Floats,
     charges: Floats,
     above: Ints,
@@ -141,6 +120,7 @@ def within(
     to come first. Fills `best` when there is such a ranking. Returns its worth (else `floor`) and the
     number of pairs tried: more than `budget` if the search was given up.
     """
+    gain, discount, weights, values, upper = problem
     m, n, limits = discount.size, gain.size, upper.size
     # The documents worth trying at each rank, least regret first, and what the ranks below can add.
     allowed = np.empty((m, n), np.int64)
@@ -220,7 +200,7 @@ def within(
             continue
         order[i] = d
         if i == m - 1:
-            value = worth(gain, discount, weights, values, upper, penalty, order)
+            value = worth(problem, penalty, order)
             if value > floor + NEGLIGIBLE:
                 floor = value
                 best[:] = order

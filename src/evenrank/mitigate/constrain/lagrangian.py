@@ -8,11 +8,30 @@ try, and the best ranking under them is the next one to mix in. Importing this m
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 TOLERANCE = 1e-10
+
+
+class Problem(NamedTuple):
+    """One list to be ranked within limits.
+
+    ``gain`` of each document, ``discount`` of each rank; of each limit its ``weights`` by rank, its
+    ``values`` by document, and what it must not exceed, ``upper``.
+    """
+
+    gain: Floats
+    discount: Floats
+    weights: Floats
+    values: Floats
+    upper: Floats
 
 
 @njit(nogil=True, cache=True)
@@ -173,9 +192,6 @@ def bound(
 #
 # The shortest augmenting paths of R. Jonker and A. Volgenant (1987), in the form that D. F. Crouse gives for
 # more documents than ranks (On implementing 2D rectangular assignment algorithms, IEEE TAES 52(4), 2016).
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @njit(nogil=True, cache=True)

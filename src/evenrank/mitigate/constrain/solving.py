@@ -10,7 +10,7 @@ from numba import njit
 
 from evenrank.arithmetic import dot, log2
 from evenrank.mitigate.constrain.gap_search import NEGLIGIBLE, climb, regrets, within, worth
-from evenrank.mitigate.constrain.lagrangian import Floats, Ints, bound, charged
+from evenrank.mitigate.constrain.lagrangian import Floats, Ints, Problem, bound, charged
 from evenrank.mitigate.constrain.limits import Alternatives, Row
 
 RATE = 50_000_000
@@ -69,6 +69,9 @@ class Reduced:
     weights: Floats
     values: Floats
     upper: Floats
+
+    def problem(self, gain: Floats, discount: Floats) -> Problem:
+        return Problem(gain, discount, self.weights, self.values, self.upper)
 
     def excess(self, order: Ints) -> Floats:
         return np.maximum((self.weights * self.values[:, order]).sum(axis=1) - self.upper, 0.0)
@@ -164,7 +167,7 @@ def _attempt(gain: Floats, discount: Floats, alternatives: list[Reduced], budget
         hard = np.full(len(each.upper), np.inf)
         share = max(int(0.8 * budget) - work, 1)
         order, value, ceiling, over, tries = best_ranking(
-            gain[each.docs], discount, each.weights, each.values, each.upper, hard, each.above, best, share
+            each.problem(gain[each.docs], discount), hard, each.above, best, share
         )
         work += tries
         if len(order):
@@ -195,7 +198,7 @@ def _least(
         share = max((budget - work) // 2 - spent, budget // 10, 1)
         nothing = np.zeros(len(each.docs))
         order, value, ceiling, _, tries = best_ranking(
-            nothing, discount, each.weights, each.values, each.upper, soft, each.above, best, share
+            each.problem(nothing, discount), soft, each.above, best, share
         )
         spent += tries
         if len(order):
@@ -210,7 +213,7 @@ def _least(
     hard = np.full(len(loose), np.inf)
     share = max(budget - work, budget // 10, 1)
     order, utility, ceiling, _, tries = best_ranking(
-        gain[within.docs], discount, within.weights, within.values, loose, hard, within.above, -np.inf, share
+        within.problem(gain[within.docs], discount)._replace(upper=loose), hard, within.above, -np.inf, share
     )
     if len(order):
         chosen = order
@@ -242,15 +245,7 @@ DEAR = 1e5  # what stands for an infinite penalty in the bound, in usefulness by
 
 @njit(nogil=True, cache=True)
 def best_ranking(
-    gain: Floats,
-    discount: Floats,
-    weights: Floats,
-    values: Floats,
-    upper: Floats,
-    penalty: Floats,
-    above: Ints,
-    floor: float,
-    budget: int,
+    problem: Problem, penalty: Floats, above: Ints, floor: float, budget: int
 ) -> tuple[Ints, float, float, float, int]:
     """The ranking of most worth that is found, provided it has more than `floor`.
 
@@ -258,6 +253,7 @@ def best_ranking(
     of rankings exceed hard limits, and the number of pairs tried. Where no ranking was found, the ceiling
     is `floor` if that is proved.
     """
+    gain, discount, weights, values, upper = problem
     m, n, limits = discount.size, gain.size, upper.size
     order = np.empty(m, np.int64)
     known = False
@@ -279,8 +275,8 @@ def best_ranking(
     for k in range(max(0, pool.shape[0] - CLIMBS), pool.shape[0]):
         tried[:] = pool[k]
         allowance = max(m * n, (budget - work) // (2 * CLIMBS))
-        work += climb(gain, discount, weights, values, upper, penalty, charges, tried, allowance)
-        value = worth(gain, discount, weights, values, upper, penalty, tried)
+        work += climb(problem, penalty, charges, tried, allowance)
+        value = worth(problem, penalty, tried)
         if value > floor:
             floor = value
             order[:] = tried
@@ -298,9 +294,8 @@ def best_ranking(
     while ceiling > floor + NEGLIGIBLE and work <= budget:
         reach = min(delta, start - floor) if beaten else delta
         found, tries = within(
-            reach, regret, price, gain, discount, weights, values, upper, penalty, charges, above, tried,
-            floor, start, budget - work,
-        )  # fmt: skip
+            reach, regret, price, problem, penalty, charges, above, tried, floor, start, budget - work
+        )
         work += tries
         if found > floor:
             floor = found
