@@ -31,6 +31,8 @@ _HOME = {
     "lexicon": "text.lexicon",
     "Lexicon": "text.lexicon",
     "tally": "text.tally",
+    "tally_batches": "spark",
+    "tally_schema": "spark",
     "index": "rankers.index.building",
     "Index": "rankers.index",
     "search": "rankers.catalogue",
@@ -149,6 +151,7 @@ if TYPE_CHECKING:
     from evenrank.rankers.index import Index
     from evenrank.rankers.index.building import index
     from evenrank.rankers.neural.reranking import rerank
+    from evenrank.spark import tally_batches, tally_schema
     from evenrank.text.lexicon import Lexicon, lexicon
     from evenrank.text.tally import Tally, tally
 

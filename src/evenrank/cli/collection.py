@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from evenrank.cli.options import GivenInputs
 
 
+Collections = Annotated[
+    list[str],
+    typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet, or irds:ID; several with Spark."),
+]
 Collection = Annotated[str, typer.Argument(metavar="DOCS", help="TSV, JSONL or Parquet file, or irds:ID.")]
 Fields = Annotated[str, typer.Option(help="Fields that make up the text, joined with a space.")]
 
@@ -32,10 +36,8 @@ class Form(StrEnum):
 
 
 def tally_command(
-    docs: Collection,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="The tally, a Parquet file.")
-    ],
+    docs: Collections,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The tally, a Parquet file.")],
     lexicon: Annotated[str, typer.Option(help="Words of each group: a name or a file.")] = "rekabsaz2020",
     tokenizer: Annotated[
         Tokenizer, typer.Option(help="How text becomes words; whitespace repeats published numbers.")
@@ -45,17 +47,30 @@ def tally_command(
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Do not keep or reuse the tally of a large file.")
     ] = False,
+    engine: options.WhichEngine = options.Engine.here,
+    master: options.Master = None,
 ) -> None:
     """Count the words of each group in every document of a collection, once and for all.
 
     The result holds doc_id, tokens, a count and a log-count for each group, and how it was made; `measure`
     takes it with --tally. A large collection is streamed, and a run that was killed picks up where it
-    stopped.
+    stopped. With --engine spark whatever Spark reads is tallied by its workers; if FILE is an address (s3a://…),
+    it becomes a folder of Parquet files there.
     """
     from evenrank.data.tables import docs as open_docs
     from evenrank.text.tally import tally_to_file
 
-    source = open_docs(docs, fields=split_names(fields), id_field=id_field)
+    options.check_engine(engine, master)
+    if engine is options.Engine.spark:
+        from evenrank.spark.files import session, tally_files
+
+        how: Any = {"tokenizer": tokenizer.value, "fields": split_names(fields), "id_field": id_field}
+        count = tally_files(session(master), docs, output, lexicon, **how)
+        note(f"{count:,} documents, lexicon {lexicon}, tokenizer {tokenizer.value}: {output}")
+        return
+    if len(docs) > 1:
+        raise InputError("name one collection; several files at once are for --engine spark")
+    source = open_docs(docs[0], fields=split_names(fields), id_field=id_field)
     with progress_bar("counting", unit="bytes") as progress:
         made = tally_to_file(
             source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache

@@ -55,6 +55,8 @@ def measure_command(
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
     seed: options.Seed = 0,
+    engine: options.WhichEngine = options.Engine.here,
+    master: options.Master = None,
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> int:
@@ -79,17 +81,24 @@ def measure_command(
     files, wanted = split_runs(measures)
     runs = given.runs(files)
     conditions = [parse_condition(text) for text in fail_if or []]
+    options.check_engine(engine, master)
+    if engine is options.Engine.spark and explain:
+        raise InputError("--explain reads the documents, which Spark's workers lack; leave --engine out")
     with progress_bar("counting", unit="bytes") as progress:
+        opened, keywords = (
+            given.on_spark(runs, master)
+            if engine is options.Engine.spark
+            else (runs, {"progress": progress, **given.keywords(runs)})
+        )
         measured = measure(
-            runs,
+            opened,
             [*wanted, *(condition.subject for condition in conditions)],
             only=None if only is None else only.value,
             confidence=confidence if resamples else None,
             resamples=resamples or 1,
             seed=seed,
             explain=explain,
-            progress=progress,
-            **given.keywords(runs),
+            **keywords,
         )
     failures = gate.failures(gate.check(measured, conditions, judging=judging.value))
     if by_query:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from evenrank.cli.common import Format, Missing, Order, Tokenizer, parse_runs, split_names
+from evenrank.errors import InputError
 
 
 class Ties(StrEnum):
@@ -266,6 +267,22 @@ Chart = Annotated[
 ]
 
 
+class Engine(StrEnum):
+    """Where the work is done."""
+
+    here = "here"
+    spark = "spark"
+
+
+WhichEngine = Annotated[
+    Engine, typer.Option("--engine", help="Work on this machine, or in the workers of Apache Spark.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Spark's master, as in local[2]; else where its settings say."),
+]
+
+
 @dataclass(frozen=True)
 class GivenInputs:
     """What is measured and with what, as the command line gives it; `takes_inputs` makes options of it."""
@@ -306,6 +323,24 @@ class GivenInputs:
             given["background"] = runs.get(self.background, self.background)
         given["genders"] = genders_or_predicted(self.genders, self.queries)
         return given
+
+    def on_spark(self, runs: dict[str, str], master: str | None) -> tuple[Any, dict[str, Any]]:
+        """Runs and inputs as :func:`evenrank.measure` takes them, the large ones as Spark frames."""
+        from evenrank.cli.classify import genders_or_predicted
+        from evenrank.spark.files import given_frames, session
+
+        given = {name: _plain(getattr(self, name)) for name in _KEYWORDS if name != "docs"}
+        if self.background is not None:
+            given["background"] = runs.get(self.background, self.background)
+        given["genders"] = genders_or_predicted(self.genders, self.queries)
+        given |= {"fields": split_names(self.fields), "id_field": self.id_field}
+        return given_frames(session(master), runs, given, docs=self.docs)
+
+
+def check_engine(engine: Engine, master: str | None) -> None:
+    """Refuse a master where there is none to be had."""
+    if master is not None and engine is not Engine.spark:
+        raise InputError(f"--master {master} needs --engine spark")
 
 
 def _plain(value: Any) -> Any:

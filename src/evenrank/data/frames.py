@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,16 @@ def as_frame(x: Any, names: Names, *, part: str, optional: Sequence[str] = ()) -
 
 def is_pandas(x: object) -> bool:
     return type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "iloc")
+
+
+def is_spark(x: object) -> bool:
+    """A frame of Spark, on this machine or through Spark Connect?"""
+    return type(x).__module__.startswith("pyspark.") and hasattr(x, "mapInArrow")
+
+
+def spark() -> Any:
+    """What works on frames of Spark. Loaded by name: it stands above all that it uses."""
+    return import_module("evenrank.spark")
 
 
 def is_frame(x: object) -> bool:

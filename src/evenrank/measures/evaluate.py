@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.arithmetic import settled
-from evenrank.data.frames import fingerprint
+from evenrank.data.frames import fingerprint, is_spark, spark
 from evenrank.data.large_runs import is_large
 from evenrank.errors import InputError
 from evenrank.measures.absolute import Absolute, core
@@ -58,7 +58,8 @@ def measure(
     Parameters
     ----------
     runs
-        One run (a path, a frame, a dict, …) or a mapping from names to runs.
+        One run (a path, a frame, a dict, …) or a mapping from names to runs. Runs in Spark frames,
+        beside a tally in one, are measured by Spark's workers.
     measures
         Measures or their names, ours and those of ir_measures: `[ARaB@10, "nDCG@10"]`.
     tally, docs, lexicon, tokenizer
@@ -112,6 +113,10 @@ def measure(
     refuse_after_fork()
     _check_bootstrap(confidence, resamples, seed)
     wanted = listed_measures(measures)
+    if any(map(is_spark, named_runs(runs).values())):
+        how: Any = {"only": only, "confidence": confidence, "resamples": resamples, "seed": seed}
+        there: Measurements = spark().measure_frames(runs, wanted, **how, **given)
+        return there
     options = Options(only, explain, Bootstrap(confidence, resamples, seed))
     if _in_parts(runs, wanted, options):
         from evenrank.measures.large import measured_in_parts

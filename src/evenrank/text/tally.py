@@ -21,6 +21,7 @@ from evenrank.arithmetic import log1p
 from evenrank.data import parquet
 from evenrank.data.columns import refuse_repeats, show
 from evenrank.data.files import reading, writing
+from evenrank.data.frames import is_spark, spark
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
@@ -83,7 +84,7 @@ class Tally:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
         _check_output(path)
-        write_tally(path, iter([_table(self.frame)]), _schema(self.groups), self.provenance)
+        write_tally(path, iter([_table(self.frame)]), tally_columns(self.groups), self.provenance)
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -142,7 +143,8 @@ def tally(
     Parameters
     ----------
     docs
-        Anything that holds documents: a path, a frame, a dict, an iterator, an ``irds:`` id.
+        Anything that holds documents: a path, a frame, a dict, an iterator, an ``irds:`` id. Of a Spark frame
+        the tally is a Spark frame, too.
     lexicon
         A name, a file, a mapping from group to words, or a :class:`Lexicon`.
     tokenizer
@@ -162,11 +164,14 @@ def tally(
     >>> tally({"d1": "She met her brother."})["female"].to_list()
     [2]
     """
+    if is_spark(docs):
+        made: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
+        return made
     source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
     if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
         return _read(stored)
     batches = list(unique(count_documents(source, matcher, progress=progress), source))
-    table = pa.Table.from_batches(batches, _schema(matcher.groups))
+    table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
     return Tally(_frame(table), describe if source.frozen else describe())
 
@@ -191,7 +196,7 @@ def tally_to_file(
         return read_provenance(stored)
     facts = provenance(source, matcher)
     rows = count_documents(source, matcher, progress=progress)
-    return write_tally(path, unique(rows, source), _schema(matcher.groups), facts)
+    return write_tally(path, unique(rows, source), tally_columns(matcher.groups), facts)
 
 
 def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> None:
@@ -210,7 +215,7 @@ def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> N
 def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:
     """The finished tally in the cache, made now if need be; None if the cache cannot be used."""
     facts = provenance(source, matcher)
-    schema = _schema(matcher.groups)
+    schema = tally_columns(matcher.groups)
     try:
         folder = cache.folder(facts)
         finished = folder.with_suffix(".parquet")
@@ -342,7 +347,8 @@ def _table(frame: pl.DataFrame) -> pa.Table:
     return pa.table({column.name: column.to_arrow(compat_level=oldest) for column in frame})
 
 
-def _schema(groups: Iterable[str]) -> pa.Schema:
+def tally_columns(groups: Iterable[str]) -> pa.Schema:
+    """The columns of a tally."""
     groups = tuple(groups)
     return pa.schema(
         [

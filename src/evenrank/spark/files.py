@@ -1,0 +1,217 @@
+"""Files that Spark reads: collections and runs, on this machine or at any address that Spark knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evenrank.data import jsonl
+from evenrank.data import lines as text_lines
+from evenrank.data.columns import DOC_ID, Block, batch_of
+from evenrank.data.docs import Docs
+from evenrank.data.files import reading
+from evenrank.errors import InputError
+from evenrank.spark.measuring import in_one_line
+from evenrank.spark.tallying import FACTS, FIELDS, facts, tally_frame
+from evenrank.text.matcher import Matcher, Source, unique
+from evenrank.text.tally import read_provenance, tally_columns, write_tally
+
+_INSTALL = "needs Apache Spark: pip install 'evenrank[spark]', and Java 17 or newer"
+
+
+def session(master: str | None = None) -> Any:
+    """A Spark session: the one that is there, or a new one on `master` (or where the environment says)."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise InputError(f"the engine spark {_INSTALL}") from error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    made = SparkSession.builder.appName("evenrank").config("spark.ui.showConsoleProgress", "false")
+    made = made.config("spark.ui.enabled", "false").config(
+        "spark.sql.execution.arrow.maxRecordsPerBatch", "8192"
+    )
+    try:
+        found = (made.master(master) if master else made).getOrCreate()
+    except Exception as error:  # py4j's own, Java's by way of it, and what Spark says about a master
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise InputError(
+            f"Spark does not start on {master or 'the default master'} ({first}); it {_INSTALL}"
+        ) from error
+    found.sparkContext.setLogLevel("ERROR")
+    return found
+
+
+def read_docs(
+    spark: Any, paths: Sequence[str], *, fields: Sequence[str] = FIELDS, id_field: str | None = None
+) -> Any:
+    """Documents in Parquet, JSONL or TSV files, or folders of them, wherever Spark reads: a Spark frame."""
+    from pyspark.sql import functions as f
+
+    ids = (id_field,) if id_field else DOC_ID
+    with _reading(paths):
+        if _suffix(paths) == ".parquet":
+            return spark.read.parquet(*paths)
+        lines = spark.read.text(list(paths))
+        first = lines.first()
+    if first is None:
+        raise InputError("the file is empty", path=paths[0])
+    line = first[0].removeprefix("\ufeff").encode()
+    if line.lstrip().startswith(b"{"):
+        keys = jsonl.keys(line, ids=ids, fields=fields, path=paths[0])
+        schema = ", ".join(f"`{name}` string" for name in (keys.id, *keys.fields))
+        whole = lines.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("row"))
+        return whole.select("row.*")
+    layout = text_lines.layout(line, ids=ids, fields=fields, path=paths[0])
+    cells = f.split("value", "\t", -1)
+    torn = f.raise_error(
+        f.concat(f.lit(f"InputError: a line has not {layout.columns} columns: "), f.substring("value", 1, 80))
+    )
+    whole = f.when(f.size(cells) == layout.columns, cells).otherwise(torn)
+    if layout.header:
+        lines = lines.where(f.col("value") != first[0])
+    names = line.decode().lower().split("\t") if layout.header else ["doc_id", "text"]
+    places = (layout.id, *layout.fields)
+    return lines.select(whole.alias("cells")).select(
+        *(f.col("cells")[place].alias(names[place].strip()) for place in places)
+    )
+
+
+def read_run(spark: Any, path: str) -> Any:
+    """A run in a Parquet or TREC file, or a folder of them, wherever Spark reads: a Spark frame."""
+    from pyspark.sql import functions as f
+
+    with _reading([path]):
+        if _suffix([path]) == ".parquet":
+            return spark.read.parquet(path)
+        lines = spark.read.text(path)
+    cells = f.split(f.trim("value"), "[ \t]+", -1)
+    torn = f.raise_error(
+        f.concat(
+            f.lit("InputError: expected query_id Q0 doc_id rank score tag: "), f.substring("value", 1, 80)
+        )
+    )
+    whole = f.when(f.size(cells).isin(5, 6), cells).otherwise(torn)
+    return lines.select(whole.alias("cells")).select(
+        f.col("cells")[0].alias("query_id"),
+        f.col("cells")[2].alias("doc_id"),
+        f.col("cells")[3].cast("bigint").alias("rank"),
+        f.col("cells")[4].cast("double").alias("score"),
+    )
+
+
+def read_tally(spark: Any, path: str) -> Any:
+    """A tally, ours or a folder that Spark wrote, with what it says of how it was made."""
+    with _reading([path]):
+        found = spark.read.parquet(path)
+    if os.path.isfile(path):  # noqa: PTH113
+        made = json.dumps(read_provenance(path), ensure_ascii=False)
+        found = found.withMetadata("doc_id", {FACTS: made})
+    return found
+
+
+def given_frames(
+    spark: Any, runs: Mapping[str, str], given: Mapping[str, Any], *, docs: str | None
+) -> tuple[Any, Any]:
+    """Runs, and what else is large among what was given (documents, tally, background), as Spark frames."""
+    frames = {name: read_run(spark, path) for name, path in runs.items()}
+    made = dict(given)
+    if made.get("background") is not None:
+        made["background"] = read_run(spark, made["background"])
+    lexicon, tokenizer = made.pop("lexicon", None), made.pop("tokenizer", None)
+    if made.get("tally") is not None:
+        made["tally"] = read_tally(spark, made["tally"])
+        made |= {"lexicon": lexicon, "tokenizer": tokenizer}  # compared with the tally's own
+    elif docs is not None:
+        fields, id_field = made.pop("fields"), made.pop("id_field")
+        made["tally"] = tally_frame(
+            read_docs(spark, [docs], fields=fields, id_field=id_field),
+            lexicon or "rekabsaz2020",
+            tokenizer=tokenizer or "words",
+            fields=fields,
+            id_field=id_field,
+        )
+    return frames, {name: value for name, value in made.items() if name not in ("fields", "id_field")}
+
+
+def _suffix(paths: Sequence[str]) -> str:
+    """.parquet for files and folders that are called so; folders of other names hold text."""
+    return ".parquet" if all(re.search(r"\.(parquet|pq)/?$", path) for path in paths) else ""
+
+
+@contextmanager
+def _reading(paths: Sequence[str]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if "PATH_NOT_FOUND" in str(error):
+            raise InputError("there is no such file", path=paths[0]) from error
+        raise
+
+
+def tally_files(
+    spark: Any,
+    paths: Sequence[str],
+    output: str,
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    fields: Sequence[str] = FIELDS,
+    id_field: str | None = None,
+) -> int:
+    """Tally files with Spark: into a file as `tally_to_file` writes it, or, at a URL, a folder of Spark's.
+
+    Returns the number of documents.
+    """
+    docs = read_docs(spark, paths, fields=fields, id_field=id_field)
+    made = tally_frame(docs, lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
+    try:
+        if "://" in output:
+            made.write.mode("errorifexists").parquet(output)
+            return int(spark.read.parquet(output).count())
+        return _one_file(made, output, Matcher(lexicon, tokenizer), ", ".join(map(os.path.basename, paths)))
+    except InputError:
+        raise
+    except Exception as error:
+        raise in_one_line(error) from error
+
+
+def _one_file(made: Any, output: str, matcher: Matcher, name: str) -> int:
+    """What the workers wrote, in its order, as one file."""
+    beside = Path(output).resolve().parent
+    with reading(beside), tempfile.TemporaryDirectory(prefix=".evenrank-spark-", dir=beside) as folder:
+        made.write.parquet(f"file://{folder}/tally")
+        pieces = sorted(Path(folder, "tally").glob("part-*.parquet"))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            return (batch for piece in pieces for batch in pq.ParquetFile(piece).iter_batches())
+
+        def blocks() -> Iterator[Block]:
+            return (Block(partial(_bare, batch), 0) for batch in batches())
+
+        rows = unique(batches(), Docs(name, blocks))
+        written = facts(matcher) | {"input": {"name": name}}
+        return int(write_tally(output, rows, tally_columns(matcher.groups), written)["documents"])
+
+
+def _bare(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Documents without text, of which only the ids are looked at."""
+    return batch_of(batch.column("doc_id"), pa.array([""] * len(batch)))
+
+
+def _whole(cells: Any, columns: list[int], expected: str) -> Any:
+    """The cells of a line, if they are as many as there should be."""
+    from pyspark.sql import functions as f
+
+    said = f.concat(f.lit(f"InputError: {expected}, but a line is: "), f.substring("value", 1, 80))
+    return f.when(f.size(cells).isin(columns), cells).otherwise(f.raise_error(said))

@@ -1,0 +1,134 @@
+"""A tally on a cluster: the kernel of one machine, on Arrow batches, wherever an engine calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+import evenrank
+from evenrank.data import tables
+from evenrank.data.columns import DOC_ID, pick, pick_fields
+from evenrank.text.lexicon import Lexicon
+from evenrank.text.matcher import Matcher, Source, count_batch
+from evenrank.text.tally import tally_columns
+
+FIELDS = ("title", "text")
+FACTS = "evenrank"
+"""Of the provenance, in the metadata of the column doc_id."""
+_TYPES = {"string": "string", "int64": "bigint", "double": "double"}
+
+
+@dataclass(frozen=True)
+class TallyBatches:
+    """Documents in, rows of their tally out, Arrow batch by Arrow batch: for any engine that maps batches.
+
+    Called with an iterator of batches it gives one (Spark's ``mapInArrow``), with a batch or a table it gives
+    one (Ray's ``map_batches``). It holds words and settings only, and can be sent to workers.
+
+    Attributes
+    ----------
+    words
+        The lexicon, as JSON.
+    tokenizer, fields, id_field
+        As in `tally`.
+    """
+
+    words: str
+    tokenizer: str = "words"
+    fields: tuple[str, ...] = FIELDS
+    id_field: str | None = None
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """Made once in each worker."""
+        return Matcher(Lexicon.from_dict(json.loads(self.words)), self.tokenizer)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "matcher"}
+
+    def __call__(self, batches: Any) -> Any:
+        if isinstance(batches, pa.Table):
+            counted = [self._counted(batch) for batch in batches.to_batches()]
+            return pa.Table.from_batches(counted, self.schema)
+        return self._counted(batches) if isinstance(batches, pa.RecordBatch) else map(self._counted, batches)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return tally_columns(self.matcher.groups)
+
+    def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        docs = tables.docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
+        pieces = [count_batch(block.read(), self.matcher) for block in docs.blocks()]
+        table = pa.Table.from_batches(pieces, self.schema) if pieces else self.schema.empty_table()
+        return table.combine_chunks().to_batches()[0] if len(table) else _empty(self.schema)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def tally_batches(
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    fields: Sequence[str] = FIELDS,
+    id_field: str | None = None,
+) -> TallyBatches:
+    """A function that tallies Arrow batches of documents, wherever it is called.
+
+    Examples
+    --------
+    >>> count = tally_batches("rekabsaz2020")
+    >>> count(pa.table({"doc_id": ["d1"], "text": ["She met her brother."]}))["female"].to_pylist()
+    [2]
+    """
+    matcher = Matcher(lexicon, tokenizer)
+    words = json.dumps(matcher.lexicon.to_dict(), ensure_ascii=False)
+    return TallyBatches(words, matcher.tokenizer, tuple(fields), id_field)
+
+
+def tally_schema(lexicon: Source = "rekabsaz2020", *, tokenizer: str = "words") -> str:
+    """The columns that :func:`tally_batches` gives, as Spark writes a schema.
+
+    >>> tally_schema({"women": ["she"]})
+    '`doc_id` string, `tokens` bigint, `women` bigint, `women_logwords` double'
+    """
+    schema = tally_batches(lexicon, tokenizer=tokenizer).schema
+    return ", ".join(f"`{field.name.replace('`', '``')}` {_TYPES[str(field.type)]}" for field in schema)
+
+
+def tally_frame(
+    docs: Any,
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    fields: Sequence[str] = FIELDS,
+    id_field: str | None = None,
+) -> Any:
+    """A Spark frame of documents as a Spark frame of their tally, in the same order; nothing is run yet.
+
+    Columns are found by name as in :func:`evenrank.tally`. How the tally was made is kept in the metadata of
+    ``doc_id``, and stays there when Spark writes the frame to Parquet. That no document is there twice is not
+    looked at here; :func:`measure_frames` refuses one that is, where it is ranked.
+    """
+    count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
+    id_column = pick(docs.columns, (id_field,) if id_field else DOC_ID)
+    chosen = docs.select(id_column, *pick_fields(docs.columns, fields))
+    made = chosen.mapInArrow(count, tally_schema(count.matcher.lexicon, tokenizer=tokenizer))
+    return made.withMetadata("doc_id", {FACTS: json.dumps(facts(count.matcher), ensure_ascii=False)})
+
+
+def facts(matcher: Matcher) -> dict[str, Any]:
+    """What a reader needs to make the same tally again."""
+    return {
+        "evenrank": evenrank.__version__,
+        "lexicon": {**matcher.lexicon.to_dict(), "hash": matcher.lexicon.hash},
+        "tokenizer": matcher.tokenizer,
+        "unicode": matcher.unicode_version,
+        "input": {"name": "a Spark frame"},
+    }

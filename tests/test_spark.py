@@ -1,0 +1,172 @@
+"""The same kernel and the same measures in the workers of Spark: the same numbers as on one machine."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import evenrank as er
+from evenrank import demo
+from evenrank.errors import InputError
+
+pytest.importorskip("pyspark", reason="needs pyspark, of the extra 'spark'")
+if shutil.which("java") is None:
+    pytest.skip("needs Java 17 or newer", allow_module_level=True)
+
+DATA = demo.folder()
+_RUN = "query_id string, doc_id string, score double"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    from evenrank.spark.files import session
+
+    made = session("local[2]")
+    made.conf.set("spark.sql.shuffle.partitions", "2")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def docs(spark: Any) -> Any:
+    frame = pl.read_csv(DATA / "docs.tsv", separator="\t", has_header=False, quote_char=None)
+    rows = list(frame.rename(dict(zip(frame.columns, ["doc_id", "text"], strict=True))).iter_rows())
+    return spark.createDataFrame(rows, "doc_id string, text string").repartition(3)
+
+
+def test_the_function_can_be_sent_to_workers_and_called_with_batches_of_any_kind() -> None:
+    count = pickle.loads(pickle.dumps(er.tally_batches("rekabsaz2020")))
+    table = pa.table({"docno": ["a", "b"], "title": ["His", None], "text": ["she said", "he"]})
+    whole = count(table)
+    assert whole["male"].to_pylist() == [1, 1]
+    assert whole["female"].to_pylist() == [1, 0]
+    assert [batch.num_rows for batch in count(iter(table.to_batches()))] == [2]
+    assert count(table.slice(0, 0)).num_rows == 0
+
+
+def test_the_public_contract_is_map_in_arrow(docs: Any) -> None:
+    lexicon = er.lexicon("rekabsaz2020")
+    made = docs.mapInArrow(er.tally_batches(lexicon), er.tally_schema(lexicon))
+    assert made.count() == len(er.tally(DATA / "docs.tsv"))
+
+
+def test_a_tally_is_that_of_one_machine_row_for_row(docs: Any) -> None:
+    made = pl.DataFrame(pl.from_arrow(er.tally(docs).toArrow())).sort("doc_id")
+    assert made.equals(er.tally(DATA / "docs.tsv").frame.sort("doc_id"))
+
+
+def test_measures_are_those_of_one_machine(spark: Any, docs: Any) -> None:
+    from evenrank.spark.files import read_run
+
+    measures = ["ARaB@10", "abs(RaB@5)", "NFaiRR@10", "rKL@20", "nDCG@10", "RR@10"]
+    given: dict[str, Any] = {name: DATA / f"{name}.tsv" for name in ("queries", "genders")}
+    given["qrels"] = DATA / "qrels.txt"
+    there = er.measure(
+        {name: read_run(spark, str(DATA / f"{name}.run")) for name in ("bm25", "dense")},
+        measures,
+        tally=er.tally(docs),
+        **given,
+    )
+    here = er.measure(
+        {name: DATA / f"{name}.run" for name in ("bm25", "dense")},
+        measures,
+        tally=er.tally(DATA / "docs.tsv"),
+        **given,
+    )
+    for mine, theirs in zip(here, there, strict=True):
+        assert theirs.query_ids.to_list() == mine.query_ids.to_list()
+        assert theirs.values == pytest.approx(mine.values, rel=1e-12)
+        assert (theirs.low, theirs.high) == pytest.approx((mine.low, mine.high), rel=1e-9)
+        assert theirs.left_out == mine.left_out
+        assert theirs.ties == mine.ties
+        assert theirs.notes == mine.notes
+    assert there.cautions == here.cautions
+    assert there.provenance["tally"]["lexicon"] == here.provenance["tally"]["lexicon"]
+
+
+def test_runs_are_cut_to_the_depth_that_is_looked_at(spark: Any, docs: Any) -> None:
+    from evenrank.spark.measuring import _joined
+
+    run = spark.createDataFrame(
+        [("q", f"d{i}", float(-(i // 2))) for i in range(40)], "query_id string, doc_id string, score double"
+    )
+    assert _joined([("run", run)], None, 4, "score").count() == 6  # ranks 1 1 3 3 5 5: the tie at 5 is kept
+    assert _joined([("run", run)], None, None, "score").count() == 40
+
+
+@pytest.mark.parametrize(
+    ("measures", "given", "said"),
+    [
+        ("GSR", {}, "GSR reads texts"),
+        ("rND(target='collection')@10", {}, "needs the whole collection"),
+        ("ARaB@10", {"tally": "a path"}, "the tally has to be one too"),
+    ],
+)
+def test_what_the_workers_cannot_know_is_refused(docs: Any, measures: str, given: Any, said: str) -> None:
+    run = docs.selectExpr("'q' query_id", "doc_id", "1.0 score")
+    with pytest.raises(InputError, match=said):
+        er.measure(run, measures, **given)
+
+
+def test_what_a_worker_refuses_is_told_in_one_line(spark: Any, docs: Any) -> None:
+    strangers = spark.createDataFrame([("q", "nowhere", 1.0)], _RUN)
+    with pytest.raises(
+        InputError, match=r"^run: the collection lacks 1 of its documents in the top 10 \(nowhere\)"
+    ) as told:
+        er.measure(strangers, "ARaB@10", tally=er.tally(docs))
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("form", ["tsv", "headed", "jsonl", "parquet"])
+def test_files_become_the_file_of_one_machine(spark: Any, tmp_path: Path, form: str) -> None:
+    from evenrank.spark.files import tally_files
+
+    rows = [("1", "She met her brother."), ("02", 'He said "so".'), ("3", "Nobody, nothing")]
+    path = tmp_path / f"docs.{form}"
+    if form == "parquet":
+        pl.DataFrame(rows, schema=["doc_id", "text"], orient="row").write_parquet(path)
+    elif form == "jsonl":
+        path.write_text("\n".join(json.dumps({"_id": i, "text": text}) for i, text in rows) + "\n")
+    else:
+        head = ["doc_id\ttext"] if form == "headed" else []
+        path.write_text("\n".join([*head, *("\t".join(row) for row in rows)]) + "\n")
+    made = tmp_path / "tally.parquet"
+    assert tally_files(spark, [str(path)], str(made)) == 3
+    assert er.Tally.read(made).frame.equals(er.tally(path).frame)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, "tally.parquet"]
+
+
+def test_a_document_that_is_there_twice_is_refused(spark: Any, tmp_path: Path) -> None:
+    from evenrank.spark.files import tally_files
+
+    path = tmp_path / "docs.tsv"
+    path.write_text("a\tshe\nb\the\na\tit\n")
+    with pytest.raises(InputError, match="doc_id 'a' was already used in row 1"):
+        tally_files(spark, [str(path)], str(tmp_path / "t.parquet"))
+    assert not (tmp_path / "t.parquet").exists()
+
+
+def test_the_command_line_gives_the_same_table(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evenrank.cli import main
+
+    tally = tmp_path / "tally.parquet"
+    assert main(["tally", str(DATA / "docs.tsv"), "-o", str(tally), "--engine", "spark"]) == 0
+    shown = []
+    for more in ([], ["--engine", "spark"]):
+        capsys.readouterr()
+        asked = ["measure", "ARaB@10", "RR@10", str(DATA / "bm25.run"), "--tally", str(tally)]
+        assert main([*asked, "--qrels", str(DATA / "qrels.txt"), "--format", "csv", *more]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert main(["tally", "there-is-none.tsv", "-o", str(tally), "--engine", "spark"]) == 2
+    assert "no such file" in capsys.readouterr().err
