@@ -59,7 +59,14 @@ def is_frame(x: object) -> bool:
     return isinstance(x, kinds) or is_pandas(x)
 
 
+def is_ranx(x: object) -> bool:
+    """A Run or Qrels of ranx?"""
+    return type(x).__module__.partition(".")[0] == "ranx" and hasattr(x, "to_dict")
+
+
 def _framed(x: Any) -> Any:
+    if is_ranx(x):
+        return x.to_dict()
     if isinstance(x, pl.LazyFrame):
         return x.collect()
     return pa.Table.from_batches([x]) if isinstance(x, pa.RecordBatch) else x

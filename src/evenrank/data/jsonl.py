@@ -27,6 +27,27 @@ def is_json(path: str | os.PathLike[str], first: bytes) -> bool:
     return suffix in SUFFIXES or (suffix != ".tsv" and first.lstrip().startswith(b"{"))
 
 
+def nested(text: str, path: str | os.PathLike[str], value: str) -> dict[str, dict[str, Any]]:
+    """A whole file that is one object, ``{query_id: {doc_id: value}}``, as ranx and pytrec_eval write it."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{show(twice)} stands twice in one object", path=path)
+        return found
+
+    try:
+        found = json.loads(text, object_pairs_hook=once)
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        raise InputError(f"not readable as JSON: {files.one_line(error)}", path=path, line=line) from None
+    if not isinstance(found, dict) or not all(isinstance(inner, dict) for inner in found.values()):
+        raise InputError(f'expected {{"query_id": {{"doc_id": {value}, …}}, …}}', path=path)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Which keys of an object are the id and the text."""

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 import pyarrow.compute as pc
 
-from evenrank.data import door, irds, topics, trec
+from evenrank.data import door, files, irds, jsonl, topics, trec
 from evenrank.data.columns import (
     DOC_ID,
     GENDER,
@@ -70,6 +70,8 @@ GENDERS_SCHEMA = pl.Schema({"query_id": pl.String, "gender": pl.String})
 Order = Literal["score", "rank"]
 
 _SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
+
+_CALLED = {"docs": ("docs", "collection", "corpus")}
 
 
 class Dataset(NamedTuple):
@@ -142,13 +144,17 @@ def queries(x: Any) -> pl.DataFrame:
 def qrels(x: Any) -> pl.DataFrame:
     """The judgments: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
 
-    ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; Parquet), a frame, a dict
-    ``{query_id: {doc_id: relevance}}``, rows, or an ir_datasets dataset.
+    ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; BEIR: three columns with a header; JSON:
+    ``{query_id: {doc_id: relevance}}``; Parquet), a frame, a dict ``{query_id: {doc_id: relevance}}``, the
+    Qrels of ranx, rows, or an ir_datasets dataset.
     """
     refuse_after_fork()
     path, line = path_of(x), None
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
-    if path:
+    if path and files.format_suffix(path) == ".json":
+        x = jsonl.nested(door.text(path), path, "relevance")
+        frame = door.as_frame(x, names, part="qrels")
+    elif path:
         frame, line = trec.read_columns(path, trec.QRELS)
         frame = door.rename(frame, names, path=path)
     else:
@@ -169,9 +175,10 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
     Parameters
     ----------
     x
-        A path (TREC: ``query_id Q0 doc_id rank score tag``, the tag may be missing throughout;
-        Parquet), a frame, a dict ``{query_id: {doc_id: score}}``, rows, or an ir_datasets dataset with
-        scored documents. A table that this function made is returned as it is.
+        A path (TREC: ``query_id Q0 doc_id rank score tag``, the tag may be missing throughout; MS MARCO:
+        ``query_id doc_id rank``; JSON: ``{query_id: {doc_id: score}}``; Parquet), a frame, a dict
+        ``{query_id: {doc_id: score}}``, a Run of ranx, rows, or an ir_datasets dataset with scored
+        documents. A table that this function made is returned as it is.
     order
         ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
         scores are then replaced by −rank, so that whoever sorts by score gets the same order.
@@ -185,7 +192,10 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
         if _is_ordered(x):
             return _made(x)
     path, line = path_of(x), None
-    if path:
+    if path and files.format_suffix(path) == ".json":
+        x = jsonl.nested(door.text(path), path, "score")
+        frame = door.as_frame(x, _run_names(order), part="scoreddocs")
+    elif path:
         frame, line = trec.read_columns(path, trec.RUN)
     else:
         frame = door.as_frame(x, _run_names(order), part="scoreddocs")
@@ -359,7 +369,10 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
     """The collection, queries and judgments of a folder or an ir_datasets dataset.
 
     A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. Where there are several
-    (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them.
+    (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them. So do
+    the folders of MS MARCO (``collection.tsv``, ``queries.dev.small.tsv``, ``qrels.dev.small.tsv``) and of
+    BEIR (``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``; of the queries those that the split
+    judges).
     ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. Without
     judgments ``qrels`` is None.
     """
@@ -374,9 +387,25 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
         problem = "this is a file; name its folder" if folder.exists() else "no such folder"
         raise InputError(problem, path=source)
     collection = _find(folder, "docs", split)
+    if (folder / "qrels").is_dir():  # as BEIR has it: splits are of the judgments, queries are all in one
+        found = qrels(_judged_part(folder / "qrels", split))
+        texts = queries(_find(folder, "queries", None))
+        listed = texts["query_id"].is_in(found["query_id"].unique().implode())
+        return Dataset(docs(collection), texts.filter(listed), found)
     asked = _find(folder, "queries", split)
     judged_file = _find(folder, "qrels", split, required=False)
     return Dataset(docs(collection), queries(asked), None if judged_file is None else qrels(judged_file))
+
+
+def _judged_part(folder: Path, split: str | None) -> Path:
+    """The one file of a folder of judgments, or that of the split."""
+    there = {path.name.partition(".")[0]: path for path in sorted(folder.iterdir()) if path.is_file()}
+    if split is None and len(there) == 1:
+        return next(iter(there.values()))
+    if split not in there:
+        problem = "several splits" if split is None else f"no split {split!r}"
+        raise InputError(f"{problem}; choose with split= one of {listing(there)}", path=folder)
+    return there[split]
 
 
 def _find(folder: Path, kind: str, split: str | None, *, required: bool = True) -> Path | None:
@@ -385,7 +414,7 @@ def _find(folder: Path, kind: str, split: str | None, *, required: bool = True) 
     for path in sorted(folder.iterdir()):
         plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
         name, *parts = plain.stem.split(".")
-        if name == kind and plain.suffix.lower() in _SUFFIXES and path.is_file():
+        if name in _CALLED.get(kind, (kind,)) and plain.suffix.lower() in _SUFFIXES and path.is_file():
             found[path] = ".".join(parts)
     chosen = list(found)
     if split is not None and (any(found.values()) or kind == "queries"):

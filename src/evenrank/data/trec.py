@@ -42,27 +42,33 @@ QRELS = Kind(
 )
 RUN = Kind(
     "query_id Q0 doc_id rank score tag",
-    (6, 5),
+    (6, 5, 3),
     {"query_id": 0, "doc_id": 2, "rank": 3, "score": 4},
     {"query_id": QUERY_ID, "doc_id": DOC_ID, "rank": RANK, "score": SCORE},
 )
+
+_MARCO = {"query_id": 0, "doc_id": 1, "rank": 2}
 
 
 def read_columns(path: Path, kind: Kind) -> tuple[pl.DataFrame, int | None]:
     """All columns of interest as text, and the line of the first row.
 
     The number of columns is that of the first line: a run may lack its tag, but not here and there.
-    A Parquet file is returned as it is, with no line.
+    A Parquet file is returned as it is, with no line. Three columns are a run as MS MARCO has it: query_id,
+    doc_id and rank; its score is −rank.
     """
     if is_parquet(path):
         return parquet.frame(path, kind.known), None
     frames, lines_at, _ = zip(*read_pieces(path, kind), strict=True)
-    return pl.concat(frames, rechunk=True), lines_at[0]
+    found = pl.concat(frames, rechunk=True)
+    if list(found.columns[:3]) == list(_MARCO) and "score" in found.columns and kind is RUN:
+        _check_first(found, path)
+    return found, lines_at[0]
 
 
 def read_pieces(path: Path, kind: Kind) -> Iterator[tuple[pl.DataFrame, int, int]]:
     """The columns of interest of a text file, in pieces, each with its first line and its bytes."""
-    line, columns, blank, some = 1, 0, 0, False
+    line, columns, blank, some, marco = 1, 0, 0, False, False
     wanted: dict[str, int] = {}
     for raw in files.raw_blocks(path):
         skip = 0
@@ -71,6 +77,9 @@ def read_pieces(path: Path, kind: Kind) -> Iterator[tuple[pl.DataFrame, int, int
             skip = bool(names)
             columns = len(names) or _width(raw, kind)
             kind = replace(kind, expected=" ".join(names)) if names else kind
+            marco = columns == 3 and not names
+            if marco:
+                wanted, kind = _MARCO, replace(kind, expected=" ".join(_MARCO))
         if blank and raw.tobytes().strip(b" \t\r\n"):
             raise InputError("blank line", path=path, line=blank)
         if not blank:
@@ -80,12 +89,32 @@ def read_pieces(path: Path, kind: Kind) -> Iterator[tuple[pl.DataFrame, int, int
             )
             if len(found) > skip:
                 some = True
-                yield found.slice(skip), line + skip, raw.stored
+                yield _with_scores(found, path, line) if marco else found.slice(skip), line + skip, raw.stored
             line += len(found)
     if not wanted:
         raise InputError("the file is empty", path=path)
     if not some:
         raise InputError("the file has no rows", path=path)
+
+
+def _with_scores(rows: pl.DataFrame, path: Path, line: int) -> pl.DataFrame:
+    """Rows of three columns with a score that puts them in the order of their ranks."""
+    odd = ~rows["rank"].str.contains(r"^[1-9]\d*$")
+    if odd.any():
+        at = int(odd.arg_true()[0])
+        problem = f"rank is {show(rows['rank'][at])}; a run of three columns holds query_id, doc_id and rank"
+        raise InputError(f"{problem}, for scores give all six", path=path, line=line + at)
+    return rows.with_columns(score=pl.concat_str(pl.lit("-"), "rank"))
+
+
+def _check_first(rows: pl.DataFrame, path: Path) -> None:
+    """Refuse three columns whose last is no rank: then some query has no first document, or two."""
+    firsts = rows.group_by("query_id", maintain_order=True).agg((pl.col("rank") == "1").sum().alias("firsts"))
+    bad = firsts.filter(pl.col("firsts") != 1)
+    if len(bad):
+        many = "no document" if bad["firsts"][0] == 0 else "several documents"
+        problem = f"query {show(bad['query_id'][0])} has {many} at rank 1; a run of three columns holds "
+        raise InputError(f"{problem}query_id, doc_id and rank, for scores give all six", path=path)
 
 
 def is_parquet(path: Path) -> bool:

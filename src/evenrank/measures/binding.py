@@ -1,9 +1,9 @@
 """Our measures inside ir_measures and PyTerrier: bound to a tally, they need nothing but qrels and a run.
 
-What these libraries expect, and what is done about it: measures are equal when they print equal, so a bound
-measure carries a fingerprint of what it is bound to; a provider is only asked when it is in the default
-pipeline; and aggregates are plain means over all judged queries, so every one of them gets a value
-(see `bind`).
+What these libraries expect, and what is done about it: measures are equal when they print equal, so of two
+bound to different things the second carries a fingerprint of what it is bound to; a provider is only asked
+when it is in the default pipeline; and aggregates are plain means over all judged queries, so every one of
+them gets a value (see `bind`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Unpack
+from weakref import WeakValueDictionary
 
 import ir_measures
 import polars as pl
@@ -26,6 +27,8 @@ from evenrank.measures.inputs import Given, Inputs
 from evenrank.measures.views import View, views_of
 from evenrank.process import refuse_after_fork
 
+_BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
+
 
 class BoundMeasure(Measure):
     """A bias measure that carries its tally. Made by `bind`, after all parameters are set."""
@@ -37,6 +40,10 @@ class BoundMeasure(Measure):
         self.measure = measure
         self.view = view
         self.name = name
+        # ir_measures and PyTerrier tell measures apart by what they print. The first to be bound is called
+        # as it is; while it lives, one bound to something else carries a fingerprint of that.
+        plain = _BOUND.setdefault(str(measure), self).name == name
+        self.printed = str(measure) if plain else f"{measure}[{name}]"
         self.__name__ = self.NAME = measure.NAME
         self.SUPPORTED_PARAMS = measure.SUPPORTED_PARAMS
         self.AT_PARAM = measure.AT_PARAM
@@ -48,7 +55,16 @@ class BoundMeasure(Measure):
         raise InputError(f"{self.measure} is bound; set parameters and cut-offs before binding")
 
     def __repr__(self) -> str:
-        return f"{self.measure}[{self.name}]"
+        return self.printed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundMeasure) and (str(self.measure), self.name) == (
+            str(other.measure),
+            other.name,
+        )
+
+    def __hash__(self) -> int:
+        return hash((str(self.measure), self.name))
 
 
 def bind(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evenrank.data import tables
 from evenrank.data.columns import show
 from evenrank.data.docs import Docs
+from evenrank.data.frames import is_ranx
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from evenrank.vectors.texts import GenderedTexts
 
 MISSING = ("error", "zero", "skip")
-_SUFFIXES = (".gz", ".zst", ".run", ".txt")
+_SUFFIXES = (".gz", ".zst", ".run", ".txt", ".json", ".tsv")
 _SAYING = {
     "docs": "the text of the documents; give docs",
     "queries": "the text of the queries; give queries",
@@ -113,7 +114,10 @@ class Inputs:
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
         read_run: Any = partial(tables.run, order=order)  # type: ignore[arg-type]
         named = {} if runs is None else named_runs(runs)
-        frames = {name: read_run(run) for name, run in named.items()}
+        frames = {
+            name: read_run(_ranked_by(run, given.get("queries")) if _is_transformer(run) else run)
+            for name, run in named.items()
+        }
 
         def opened(name: str, read: Any) -> Any:
             return None if given.get(name) is None else read(given[name])
@@ -381,15 +385,35 @@ def named_runs(runs: Any) -> dict[str, Any]:
         return {str(name): run for name, run in runs.items()}
     if isinstance(runs, str | PathLike):
         return {run_name(runs): runs}
-    return {"run": runs}
+    return {str(getattr(runs, "name", None) or "run") if is_ranx(runs) else "run": runs}
+
+
+def _ranked_by(transformer: Any, queries: Any) -> Any:
+    """What a transformer of PyTerrier makes of the queries: a run."""
+    if queries is None:
+        raise InputError("a transformer ranks for queries; give queries")
+    import pandas as pd
+
+    asked = tables.queries(queries)
+    topics = pd.DataFrame({"qid": asked["query_id"].to_list(), "query": asked["text"].to_list()})
+    found = transformer.transform(topics)
+    if len(found) == 0:
+        raise InputError("the transformer ranks no document for any of the queries")
+    return found
 
 
 def run_name(path: str | PathLike[str]) -> str:
-    """What a run file is called: its name without .run, .txt, .gz and .zst."""
+    """What a run file is called: its name without .run, .txt, .tsv, .json, .gz and .zst."""
     name = PurePath(path).name
     while suffix := next((s for s in _SUFFIXES if name.endswith(s) and name != s), ""):
         name = name.removesuffix(suffix)
     return name
+
+
+def _is_transformer(run: Any) -> bool:
+    """A transformer of PyTerrier, or a pipeline of them?"""
+    bases = {f"{base.__module__}.{base.__name__}" for base in type(run).__mro__}
+    return any(name.startswith("pyterrier.") and name.endswith(".Transformer") for name in bases)
 
 
 def _is_run(runs: Mapping[Any, Any]) -> bool:

@@ -16,6 +16,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import amount, good, is_bias
 from evenrank.measures.evaluate import measure
+from evenrank.measures.inputs import colour
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
 
@@ -118,6 +119,9 @@ def sweep(
     tally: Any = None,
     *,
     qrels: Any,
+    docs: Any = None,
+    lexicon: Any = None,
+    tokenizer: str | None = None,
     method: str | Mitigation = "constrain",
     mode: str = "mean",
     strengths: Sequence[float] | None = None,
@@ -141,6 +145,8 @@ def sweep(
     ----------
     run, tally, qrels
         What is mitigated, the coloured collection, and judgments to tell the usefulness.
+    docs, lexicon, tokenizer
+        Documents instead of the tally, and what to count in them, as for :func:`evenrank.measure`.
     method
         ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``feedback``: λ of
         bias-aware RM3, which searches anew and needs `index` and `queries` instead of a run. Or a mitigation
@@ -166,6 +172,10 @@ def sweep(
     [0.33, 0.19]
     """
     check_choice("mode", mode, ("each", "mean"))
+    if docs is not None:
+        if tally is not None:
+            raise InputError("a tally and docs are both given; give one of them")
+        tally = colour(None, docs, lexicon, tokenizer)
     wanted, size = _bias(bias)
     useful = parse(utility)
     fairer = 1.0 if good(wanted) == "high" else -1.0

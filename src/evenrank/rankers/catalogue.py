@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -217,7 +219,8 @@ def search(
         An index, the path of one, or the address of a live engine (``sqlite:///…``, ``postgresql://…``,
         ``elasticsearch://…``, ``opensearch://…``, ``http://…``). None for ``perfect`` and ``random``.
     queries
-        Anything :func:`evenrank.data.tables.queries` takes.
+        Anything :func:`evenrank.data.tables.queries` takes; or just a text or a list of texts, which are
+        called q1, q2, ….
     ranker
         One of :func:`evenrank.rankers.names`; a live engine ranks by itself.
     depth
@@ -231,8 +234,18 @@ def search(
     -------
     A run table. Queries for which nothing is found are not in it.
     """
-    asked = tables.queries(queries)
+    asked = tables.queries(_named_texts(queries))
     return ranker_for(where, ranker, **settings).rank(asked, depth=depth, progress=progress)
+
+
+def _named_texts(queries: Any) -> Any:
+    """Queries by id where only their texts are given: `"nurse"`, or `["nurse", "chief executive"]`."""
+    if isinstance(queries, str):
+        is_file = os.sep in queries or re.search(r"\.\w+$", queries) or Path(queries).exists()
+        return queries if is_file or queries.startswith("irds:") else {"q1": queries}
+    if isinstance(queries, list) and queries and all(isinstance(text, str) for text in queries):
+        return {f"q{place}": text for place, text in enumerate(queries, 1)}
+    return queries
 
 
 def ranker_for(where: Index | str | os.PathLike[str] | None, name: str = "bm25", **settings: Any) -> Ranker:

@@ -50,6 +50,8 @@ def constrain(
     labels: Any = None,
     targets: Any = None,
     docs: Any = None,
+    lexicon: Any = None,
+    tokenizer: str | None = None,
     dictionary: Any = None,
     utility: Literal["dcg", "order"] = "dcg",
     missing: Literal["error", "zero"] = "error",
@@ -84,8 +86,9 @@ def constrain(
         The run NFaiRR compares with; the run itself unless given. Measure the result with the same one.
     labels, targets
         Groups of documents and wished-for shares, as for :func:`evenrank.measure`.
-    docs, dictionary
-        The documents, for limits on LIWC or instead of the tally, and the words for LIWC.
+    docs, lexicon, tokenizer, dictionary
+        The documents, for limits on LIWC or instead of the tally; what to count in them then, as for
+        :func:`evenrank.measure`; and the words for LIWC.
     utility
         ``dcg``: gains are scores. ``order``: they are 1/log2(rank + 1), agreement with the given order,
         for runs whose scores mean nothing.
@@ -111,7 +114,14 @@ def constrain(
         raise InputError(f"budget is {budget!r}, but must be above 0 seconds")
     conditions = parse_limits(limit)
     frame = tables.run(run)
-    more: Given = {"labels": labels, "targets": targets, "docs": docs, "dictionary": dictionary}
+    more: Given = {
+        "labels": labels,
+        "targets": targets,
+        "docs": docs,
+        "lexicon": lexicon,
+        "tokenizer": tokenizer,
+        "dictionary": dictionary,
+    }
     inputs = Inputs.open({"the run": frame}, tally=tally, background=background, missing=missing, **more)
     limits = applied(conditions, inputs, candidates)
     lists = limits[0].context.lists
