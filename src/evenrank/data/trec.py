@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,16 +61,14 @@ def read_columns(path: Path, kind: Kind) -> tuple[pl.DataFrame, int | None]:
     if is_parquet(path):
         return parquet.frame(path, kind.known), None
     frames, lines_at, _ = zip(*read_pieces(path, kind), strict=True)
-    found = pl.concat(frames, rechunk=True)
-    if list(found.columns[:3]) == list(_MARCO) and "score" in found.columns and kind is RUN:
-        _check_first(found, path)
-    return found, lines_at[0]
+    return pl.concat(frames, rechunk=True), lines_at[0]
 
 
 def read_pieces(path: Path, kind: Kind) -> Iterator[tuple[pl.DataFrame, int, int]]:
     """The columns of interest of a text file, in pieces, each with its first line and its bytes."""
     line, columns, blank, some, marco = 1, 0, 0, False, False
     wanted: dict[str, int] = {}
+    firsts: Counter[str] = Counter()
     for raw in files.raw_blocks(path):
         skip = 0
         if not wanted:
@@ -89,12 +88,17 @@ def read_pieces(path: Path, kind: Kind) -> Iterator[tuple[pl.DataFrame, int, int
             )
             if len(found) > skip:
                 some = True
-                yield _with_scores(found, path, line) if marco else found.slice(skip), line + skip, raw.stored
+                if marco:
+                    found = _with_scores(found, path, line)
+                    firsts.update(dict.fromkeys(found["query_id"].unique().to_list(), 0))
+                    firsts.update(found.filter(pl.col("rank") == "1")["query_id"].to_list())
+                yield found.slice(skip), line + skip, raw.stored
             line += len(found)
     if not wanted:
         raise InputError("the file is empty", path=path)
     if not some:
         raise InputError("the file has no rows", path=path)
+    _check_firsts(firsts, path)
 
 
 def _with_scores(rows: pl.DataFrame, path: Path, line: int) -> pl.DataFrame:
@@ -107,14 +111,13 @@ def _with_scores(rows: pl.DataFrame, path: Path, line: int) -> pl.DataFrame:
     return rows.with_columns(score=pl.concat_str(pl.lit("-"), "rank"))
 
 
-def _check_first(rows: pl.DataFrame, path: Path) -> None:
-    """Refuse three columns whose last is no rank: then some query has no first document, or two."""
-    firsts = rows.group_by("query_id", maintain_order=True).agg((pl.col("rank") == "1").sum().alias("firsts"))
-    bad = firsts.filter(pl.col("firsts") != 1)
-    if len(bad):
-        many = "no document" if bad["firsts"][0] == 0 else "several documents"
-        problem = f"query {show(bad['query_id'][0])} has {many} at rank 1; a run of three columns holds "
-        raise InputError(f"{problem}query_id, doc_id and rank, for scores give all six", path=path)
+def _check_firsts(firsts: Mapping[str, int], path: Path) -> None:
+    """Refuse three columns whose last is no rank: then some query has no first document, or several."""
+    for query, count in firsts.items():
+        if count != 1:
+            many = "no document" if count == 0 else "several documents"
+            problem = f"query {show(query)} has {many} at rank 1; a run of three columns holds"
+            raise InputError(f"{problem} query_id, doc_id and rank, for scores give all six", path=path)
 
 
 def is_parquet(path: Path) -> bool:
