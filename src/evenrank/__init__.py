@@ -64,9 +64,14 @@ _HOME = {
     "swap": "mitigate.swap",
     "counterfactual": "mitigate.counterfactuals",
     "balance": "mitigate.matching",
+    "fill": "mitigate.filling",
+    "even_judgments": "mitigate.judgments",
     "classify": "queries.classifier",
     "variants": "queries.rewriting",
     "compare_variants": "auditing.black_box",
+    "generate": "queries.generation.generating",
+    "filter_generated": "queries.generation.filtering",
+    "closeness": "queries.generation.closeness",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
     "feedback": "mitigate.feedback",
@@ -139,12 +144,17 @@ if TYPE_CHECKING:
     from evenrank.mitigate.counterfactuals import counterfactual
     from evenrank.mitigate.feedback.expanded_queries import gendered_terms
     from evenrank.mitigate.feedback.sweeping import feedback
+    from evenrank.mitigate.filling import fill
+    from evenrank.mitigate.judgments import even_judgments
     from evenrank.mitigate.matching import balance
     from evenrank.mitigate.mitigations import interpolate
     from evenrank.mitigate.swap import swap
     from evenrank.mitigate.tradeoff import sweep
     from evenrank.psychology.audits import audit_judgments, audit_rankings
     from evenrank.queries.classifier import classify
+    from evenrank.queries.generation.closeness import closeness
+    from evenrank.queries.generation.filtering import filter_generated
+    from evenrank.queries.generation.generating import generate
     from evenrank.queries.pooling import pool, vote
     from evenrank.queries.rewriting import variants
     from evenrank.rankers.catalogue import search

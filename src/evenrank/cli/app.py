@@ -17,6 +17,7 @@ from evenrank.cli import (
     compare_variants,
     demo,
     disparity,
+    generate,
     measure,
     mitigate,
     neural,
@@ -124,6 +125,8 @@ _COMMANDS: dict[str, dict[str, Callable[..., Any]]] = {
     "Label queries": {
         "classify": classify.classify_command,
         "classify-train": classify.classify_train_command,
+        "generate": generate.generate_command,
+        "generate-train": generate.generate_train_command,
         "pool": annotate.pool_command,
         "vote": annotate.vote_command,
     },

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -23,9 +22,10 @@ import evenrank
 from evenrank.arithmetic import log1p
 from evenrank.data import door, tables
 from evenrank.data.columns import listing
-from evenrank.data.files import one_line, writing
+from evenrank.data.files import one_line
 from evenrank.errors import InputError
 from evenrank.measures.associating import BINS, Association, association
+from evenrank.mitigate.training_sets import data_set, read_triples, write_folder
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
 
@@ -82,7 +82,7 @@ class Balanced:
 
     def triples(self, x: Any) -> pl.DataFrame:
         """Of these triples (a table with ``query_id``) those of queries that stay."""
-        frame = x if isinstance(x, pl.DataFrame) else _as_frame([found for found, _ in _triples(x)], x)
+        frame = x if isinstance(x, pl.DataFrame) else _as_frame([found for found, _ in read_triples(x)], x)
         if "query_id" not in frame.columns:
             raise InputError(f"triples need a column query_id; found: {listing(frame.columns, 6)}")
         return frame.filter(pl.col("query_id").cast(pl.String).is_in(self._query_ids()))
@@ -98,10 +98,14 @@ class Balanced:
             "kept": counts,
             "kept_of_smaller_side": self.after.pairs["female"] / smaller,
             "neither_gender": len(self.neither),
-            "before": _short(self.before),
-            "after": _short(self.after),
+            "before": short_association(self.before),
+            "after": short_association(self.after),
             "provenance": self.provenance,
         }
+
+    def remarks(self) -> list[str]:
+        """What to know of it, for people."""
+        return [f"{self.report()['kept_of_smaller_side']:.1%} of the smaller side stay"]
 
     def write(
         self,
@@ -117,17 +121,9 @@ class Balanced:
         Genders and scores (``kept.tsv``) are written only if asked for: a trainer should not see them.
         Without queries and judgments, ``query_ids.txt`` says which queries stay.
         """
-        to = Path(folder)
-        try:
-            to.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot be made: {error.strerror or error}", path=folder) from error
-        content: dict[str, str] = {}
-        if queries is not None:
-            content["queries.tsv"] = _tsv(self.queries(queries))
-        if qrels is not None:
-            rows = self.qrels(qrels).iter_rows()
-            content["qrels.txt"] = "".join(f"{q} 0 {d} {relevance}\n" for q, d, relevance in rows)
+        content = data_set(
+            None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
+        )
         if triples is not None:
             content["triples.jsonl"] = self._triple_lines(triples)
         if not content:
@@ -135,31 +131,19 @@ class Balanced:
         if genders:
             content["kept.tsv"] = self.kept.write_csv(separator="\t")
         content["report.json"] = json.dumps(self.report(), indent=2, allow_nan=False) + "\n"
-        for name, text in content.items():
-            with writing(to / name) as file:
-                file.write(text.encode())
-        return [to / name for name in content]
+        return write_folder(folder, content)
 
     def _triple_lines(self, x: Any) -> str:
         """The triples that stay, as JSONL; those of a file as they are written there."""
         if not door.is_path(x):
             return self.triples(x).write_ndjson()
         staying = set(self._query_ids())
-        return "".join(f"{line}\n" for found, line in _triples(x) if str(found["query_id"]) in staying)
+        return "".join(f"{line}\n" for found, line in read_triples(x) if str(found["query_id"]) in staying)
 
     def _query_ids(self) -> list[str]:
         """The queries that stay, in the order of the scores: a query stays if one of its pairs does."""
         kept = self.scores.filter(pl.col("query_id").is_in(self.kept["query_id"].unique().to_list()))
         return [*kept["query_id"].unique(maintain_order=True).to_list(), *self.neither]
-
-
-def _triples(path: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """The triples of a JSONL file, each with the line it stands on."""
-    for number, found, line in door.objects(path):
-        if not isinstance(found.get("query_id"), str | int):
-            problem = f"triples need a query_id; found: {listing(found, 6)}"
-            raise InputError(problem, path=path, line=number)
-        yield found, line
 
 
 def _as_frame(rows: list[dict[str, Any]], path: Any) -> pl.DataFrame:
@@ -170,13 +154,10 @@ def _as_frame(rows: list[dict[str, Any]], path: Any) -> pl.DataFrame:
         raise InputError(f"its fields make no table: {one_line(error)}", path=path) from None
 
 
-def _short(found: Association) -> dict[str, Any]:
+def short_association(found: Association) -> dict[str, Any]:
+    """Two distributions of scores, without what a report says elsewhere."""
     left_out = ("provenance", "pairs")
     return {key: value for key, value in found.to_dict().items() if key not in left_out}
-
-
-def _tsv(frame: pl.DataFrame) -> str:
-    return "".join("\t".join(" ".join(str(cell).split()) for cell in row) + "\n" for row in frame.iter_rows())
 
 
 def association_scores(

@@ -103,7 +103,7 @@ def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, flo
 
     require_trainers()
     facts = job.config["facts"]
-    with torch.random.fork_rng(devices=[]), _quiet():
+    with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(job.seed)
         model, source = _new(job.kind, job.settings)
         with contextlib.suppress(AttributeError):
@@ -154,7 +154,7 @@ def _new(kind: str, settings: TransformerSettings) -> tuple[Any, Any]:
 def _train(job: Job, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
     kind, recipe, found, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
-    goes_on = _is_same(checkpoint, job.data)
+    goes_on = is_same(checkpoint, job.data)
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
@@ -204,10 +204,8 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         trainer.remove_callback(default)
     if not goes_on:
         shutil.rmtree(checkpoint, ignore_errors=True)
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with writing(checkpoint / _FACTS) as file:
-        file.write(json.dumps(dict(job.data), sort_keys=True).encode())
-    last = _last_checkpoint(checkpoint) if goes_on else None
+    write_facts(checkpoint, job.data)
+    last = last_checkpoint(checkpoint) if goes_on else None
     if last is not None:
         job.say(f"going on after step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
@@ -301,7 +299,7 @@ def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
     return Listener()
 
 
-def _is_same(checkpoint: Path, data: Mapping[str, Any]) -> bool:
+def is_same(checkpoint: Path, data: Mapping[str, Any]) -> bool:
     """Whether the folder belongs to a training with the same facts."""
     try:
         return bool(json.loads((checkpoint / _FACTS).read_bytes()) == json.loads(json.dumps(dict(data))))
@@ -309,14 +307,21 @@ def _is_same(checkpoint: Path, data: Mapping[str, Any]) -> bool:
         return False
 
 
-def _last_checkpoint(folder: Path) -> Path | None:
+def write_facts(checkpoint: Path, data: Mapping[str, Any]) -> None:
+    """Make the folder of a training, and say in it whose it is."""
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    with writing(checkpoint / _FACTS) as file:
+        file.write(json.dumps(dict(data), sort_keys=True).encode())
+
+
+def last_checkpoint(folder: Path) -> Path | None:
     """The last whole checkpoint: the trainer writes its state last."""
     whole = [each for each in folder.glob("checkpoint-*") if (each / "trainer_state.json").is_file()]
     return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the library's remarks, which go to the terminal in the midst of ours."""
     names = ("sentence_transformers", "transformers", "accelerate", "datasets")
     before = {name: logging.getLogger(name).level for name in names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from evenrank.cli.mitigate import balance, constrain, counterfactual, feedback, sweep
+from evenrank.cli.mitigate import balance, constrain, counterfactual, feedback, judgments, sweep
 
 app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=True)
 app.command("feedback")(feedback.feedback_command)
@@ -14,3 +14,4 @@ app.command("sweep")(sweep.sweep_command)
 app.command("swap")(counterfactual.swap_command)
 app.command("counterfactual")(counterfactual.counterfactual_command)
 app.command("balance")(balance.balance_command)
+app.command("judgments")(judgments.judgments_command)

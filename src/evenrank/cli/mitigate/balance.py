@@ -12,12 +12,18 @@ from evenrank.cli.common import Format, deliver, note
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
+    from evenrank.mitigate.filling import Filled
     from evenrank.mitigate.matching import Balanced
 
 
 class Method(StrEnum):
     matching = "matching"
     bins = "bins"
+
+
+class By(StrEnum):
+    matching = "matching"
+    generation = "generation"
 
 
 class Range(StrEnum):
@@ -36,7 +42,7 @@ def balance_command(
     ] = None,
     genders: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Gender of each query, where there is one file of scores."),
+        typer.Option(metavar="FILE|predict", help="Gender of each query, where there is one file of scores."),
     ] = None,
     index: Annotated[
         Path | None,
@@ -47,6 +53,16 @@ def balance_command(
     triples: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be reduced."),
+    ] = None,
+    by: Annotated[
+        By, typer.Option(help="Leave real queries out, or add generated ones and leave none out.")
+    ] = By.matching,
+    generated: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="For --by generation: queries of `evenrank generate`."),
+    ] = None,
+    generated_genders: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Their genders.", show_default="predicted")
     ] = None,
     method: Annotated[Method, typer.Option(help="Pair queries one to one, or level bins.")] = Method.matching,
     caliper: Annotated[
@@ -59,19 +75,44 @@ def balance_command(
     range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,
     seed: Annotated[int, typer.Option(help="Of the draw from the bins.")] = 0,
     with_genders: Annotated[
-        bool, typer.Option("--with-genders", help="Write genders and scores too (kept.tsv).")
+        bool, typer.Option("--with-genders", help="Write genders and scores too (kept.tsv, added.tsv).")
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="How the summary is printed.")] = Format.table,
 ) -> None:
-    """Leave out queries until those of both genders stand equally close to their relevant documents.
+    """Make the queries of both genders stand equally close to their relevant documents.
 
+    Queries without a counterpart of the other gender are left out or, by generation, get a generated one.
     Writes queries, judgments and triples that any trainer reads, and report.json. Genders are not written
     unless asked for.
 
         evenrank mitigate balance --scores gamma.tsv --genders genders.tsv --qrels qrels.txt -o even
+        evenrank mitigate balance --by generation --generated made.tsv --index idx --queries queries.tsv \
+            --qrels qrels.txt --genders predict -o even
     """
+    from evenrank.cli.classify import genders_or_predicted
     from evenrank.mitigate.matching import association_scores, balance
 
+    settings: dict[str, Any] = {
+        "method": method.value,
+        "caliper": caliper,
+        "bins": bins,
+        "range": range_.value,
+        "seed": seed,
+    }
+    labels = genders_or_predicted(genders, queries)
+    if by is By.generation:
+        if generated is None or index is None or queries is None or qrels is None or labels is None or scores:
+            raise InputError(
+                "--by generation computes the scores itself: give --generated, --index, --queries, --qrels "
+                "and --genders, and leave --scores out"
+            )
+        _fill(
+            generated, generated_genders, index, queries, qrels, triples, labels, settings,
+            output, with_genders, form,
+        )  # fmt: skip
+        return
+    if generated is not None or generated_genders is not None:
+        raise InputError("--generated and --generated-genders are for --by generation")
     given: list[Any] = list(scores or [])
     if index is not None:
         if given or queries is None or qrels is None:
@@ -79,22 +120,55 @@ def balance_command(
         given = [association_scores(index, queries, qrels)]
     if not 1 <= len(given) <= 2:
         raise InputError("give --scores once with --genders, or twice: female queries, then male")
-    even = balance(
-        *given,
-        genders=genders,
-        method=method.value,
-        caliper=caliper,
-        bins=bins,
-        range=range_.value,
-        seed=seed,
-    )
+    even = balance(*given, genders=labels, **settings)
     files = even.write(output, queries=queries, qrels=qrels, triples=triples, genders=with_genders)
     deliver(rendered(even, form), None)
     note("written: " + ", ".join(str(each) for each in files))
 
 
-def rendered(even: Balanced, form: Format) -> str:
-    """What has changed: how many queries stay, and how far apart the distributions are."""
+def _fill(
+    generated: str,
+    generated_genders: str | None,
+    index: Path,
+    queries: str,
+    qrels: str,
+    triples: str | None,
+    genders: Any,
+    settings: dict[str, Any],
+    output: Path,
+    with_genders: bool,
+    form: Format,
+) -> None:
+    """Add generated queries, and write the data set."""
+    from evenrank.mitigate.filling import fill
+    from evenrank.mitigate.matching import association_scores
+    from evenrank.queries.generation.generating import read_generated
+    from evenrank.rankers.index import Index
+
+    searched, made = Index.open(index), read_generated(generated)
+    filled = fill(
+        association_scores(searched, queries, qrels),
+        made,
+        genders=genders,
+        generated_scores=association_scores(searched, made.texts(), made.qrels()),
+        generated_genders=generated_genders,
+        **settings,
+    )
+    files = filled.write(
+        output,
+        queries=queries,
+        qrels=qrels,
+        triples=triples,
+        index=searched,
+        genders=with_genders,
+        seed=settings["seed"],
+    )
+    deliver(rendered(filled, form), None)
+    note("written: " + ", ".join(str(each) for each in files))
+
+
+def rendered(even: Balanced | Filled, form: Format) -> str:
+    """What has changed: how many queries there are, and how far apart the distributions are."""
     import json
 
     if form is Format.json:
@@ -119,5 +193,4 @@ def rendered(even: Balanced, form: Format) -> str:
         ]
         for name, found in sides.items()
     ]
-    share = even.report()["kept_of_smaller_side"]
-    return render_grid(form, headings, rows, remarks=[f"{share:.1%} of the smaller side stay"])
+    return render_grid(form, headings, rows, remarks=even.remarks())

@@ -75,21 +75,9 @@ class LanguageModelReranker:
         self.batch, self.words = batch, words
         self._label = SMOLLM2 if checkpoint is None else Path(os.fspath(checkpoint)).name
         place = smollm2() if checkpoint is None else checkpoint
-        transformers = import_module("transformers")
-        torch = import_module("torch")
-        import_module("transformers.utils.logging").disable_progress_bar()
-        offline = Path(place).is_dir()
-        try:
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(
-                place, padding_side="left", local_files_only=offline
-            )
-            self._model = transformers.AutoModelForCausalLM.from_pretrained(
-                place, use_safetensors=True, local_files_only=offline, dtype=torch.float32
-            ).eval()
-        except Exception as error:  # damaged files raise anything
-            raise InputError(
-                f"the language model cannot be loaded: {one_line(error)[:200]}", path=checkpoint
-            ) from None
+        self._tokenizer, self._model = open_language_model(place, named=checkpoint)
+        if self._model.config.is_encoder_decoder:
+            raise InputError("this is no causal model; choose one that goes on with a text", path=checkpoint)
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         self._yes, self._no = (self._tokens(word) for word in ("yes", "no"))
@@ -144,6 +132,34 @@ class LanguageModelReranker:
 def question(query: str, passage: str, words: int) -> str:
     """What is asked."""
     return QUESTION.format(passage=" ".join(passage.split()[:words]), query=query)
+
+
+def open_language_model(
+    place: str | os.PathLike[str], *, named: str | os.PathLike[str] | None = None
+) -> tuple[Any, Any]:
+    """Tokenizer and model of a causal or a sequence-to-sequence checkpoint, by folder or by name.
+
+    `named` is what the user called it, for messages.
+    """
+    _require()
+    transformers = import_module("transformers")
+    torch = import_module("torch")
+    import_module("transformers.utils.logging").disable_progress_bar()
+    offline = Path(place).is_dir()
+    try:
+        config = transformers.AutoConfig.from_pretrained(place, local_files_only=offline)
+        kind = "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            place, padding_side="left", local_files_only=offline
+        )
+        model = getattr(transformers, kind).from_pretrained(
+            place, use_safetensors=True, local_files_only=offline, dtype=torch.float32
+        )
+    except Exception as error:  # damaged files raise anything
+        raise InputError(
+            f"the language model cannot be loaded: {one_line(error)[:200]}", path=named
+        ) from None
+    return tokenizer, model.eval()
 
 
 def smollm2() -> Path:

@@ -1,0 +1,218 @@
+"""`evenrank generate` and `evenrank generate-train`: queries out of documents, and a model that learns it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenrank.cli.common import Format, deliver, note, progress_bar, split_names
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.queries.generation.closeness import Closeness
+
+Docs = Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")]
+Fields = Annotated[str, typer.Option(help="Fields that make up the text, joined with a space.")]
+
+
+def generate_command(
+    docs: Docs,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="OUT.tsv", help="query_id, doc_id, text; with a header.")
+    ],
+    n: Annotated[int, typer.Option("--n", min=1, help="Queries for each document.")] = 1,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FOLDER|extractive",
+            help="A causal or sequence-to-sequence checkpoint, or extractive: phrases of the document.",
+            show_default="SmolLM2-135M-Instruct",
+        ),
+    ] = None,
+    queries: Annotated[
+        str | None, typer.Option(metavar="Q", help="Real queries: examples, and to compare with.")
+    ] = None,
+    qrels: Annotated[str | None, typer.Option(metavar="QR", help="Their judgments.")] = None,
+    shots: Annotated[int, typer.Option(min=0, help="Real pairs that a causal model is shown.")] = 5,
+    sample: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only so many documents, drawn by the seed.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides what is drawn.")] = 0,
+    batch: Annotated[int | None, typer.Option(min=1, help="Documents at a time.", show_default="16")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Above 0; low keeps to the likeliest.", show_default="0.7")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Tokens that are drawn from.", show_default="10")
+    ] = None,
+    words: Annotated[
+        int | None, typer.Option(min=1, help="Words of a document that are read.", show_default="120")
+    ] = None,
+    min_words: Annotated[int, typer.Option(min=0, help="Words that a query has at least.")] = 3,
+    max_words: Annotated[int, typer.Option(min=1, help="Words that a query has at most.")] = 30,
+    repeats: Annotated[bool, typer.Option("--repeats", help="Keep queries that say the same.")] = False,
+    round_trip: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="R", help="Keep queries whose document is in BM25's first R."),
+    ] = None,
+    answerable: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="SHARE", help="Of its terms that the document must have."),
+    ] = None,
+    reranker: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="For --min-score, as in `evenrank rerank`.")
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option(help="That the re-ranker has to give a query with its document.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Say how close they are to the real queries, if given.")
+    ] = False,
+    index: Annotated[
+        Path | None,
+        typer.Option(metavar="IDX", help="An index of the collection.", show_default="one in the cache"),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How the report is printed.")] = Format.table,
+    fields: Fields = "title,text",
+) -> None:
+    """Write queries that documents answer.
+
+    An interrupted call is gone on with by the same command. Beside OUT.tsv a file OUT.json says how the
+    queries were made, and what was left out.
+
+        evenrank generate --docs docs.tsv --n 1 --queries queries.tsv --qrels qrels.txt -o made.tsv
+    """
+    from evenrank.data.tables import docs as open_docs
+    from evenrank.queries.generation.closeness import closeness
+    from evenrank.queries.generation.filtering import filter_generated
+    from evenrank.queries.generation.generating import beside, generate
+    from evenrank.rankers.index import Index
+
+    if (queries is None) != (qrels is None):
+        raise InputError("--queries and --qrels go together: the judgments say whose documents they are")
+    opened = open_docs(docs, fields=split_names(fields))
+    given = {"batch": batch, "temperature": temperature, "top": top, "words": words}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    shown = {} if model == "extractive" else {"queries": queries, "qrels": qrels, "shots": shots}
+    whole = output.with_name(f".{output.name}.unfiltered.tsv")  # stays until what is kept is written
+    with progress_bar("generating", unit="documents") as progress:
+        made = generate(
+            opened,
+            n,
+            model,
+            sample=sample,
+            seed=seed,
+            output=whole,
+            say=note,
+            progress=progress,
+            **shown,
+            **settings,
+        )
+    needs_index = report or any(each is not None for each in (round_trip, answerable, reranker))
+    searched = None
+    if needs_index:
+        from evenrank.training.trainer import own_index
+
+        searched = own_index(opened, note) if index is None else Index.open(index)
+    kept = filter_generated(
+        made,
+        searched,
+        words=(min_words, max_words),
+        repeats=repeats,
+        top=round_trip,
+        answerable=answerable,
+        reranker=reranker,
+        min_score=min_score,
+    )
+    for reason, count in kept.left_out.items():
+        note(f"left out: {count:,} ({reason})")
+    if not len(kept):
+        raise InputError("no query is left; ask for less", path=output)
+    kept.write(output)
+    for left in (whole, beside(whole)):
+        left.unlink(missing_ok=True)
+    if report and searched is not None:
+        found = closeness(kept, searched, queries=queries, qrels=qrels, seed=seed)
+        deliver(rendered(found, form), None)
+    documents = kept.queries["doc_id"].n_unique()
+    note(f"{len(kept):,} queries of {documents:,} documents, {made.provenance['writer']}: {output}")
+
+
+def rendered(found: Closeness, form: Format) -> str:
+    """Generated queries beside real ones."""
+    import json
+
+    if form is Format.json:
+        return json.dumps(found.to_dict(), indent=2, allow_nan=False)
+    from evenrank.cli.rendering import render_grid
+    from evenrank.show.numbers import number
+
+    rows = [
+        [
+            name,
+            f"{each.queries:,}",
+            number(each.round_trip, ".3f"),
+            number(each.overlap, ".3f"),
+            number(each.length, ".1f"),
+            "" if each.distance is None else number(each.distance, ".3f"),
+        ]
+        for name, each in (("generated", found.generated), ("real", found.real))
+        if each is not None
+    ]
+    headings = ["", "queries", "round-trip RR@10", "words in document", "length", "JS distance"]
+    remarks = ["close to the real queries is good, not high"] if found.real is not None else []
+    return render_grid(form, headings, rows, remarks=remarks)
+
+
+def generate_train_command(
+    docs: Docs,
+    queries: Annotated[str, typer.Option(metavar="Q", help="Real queries.")],
+    qrels: Annotated[str, typer.Option(metavar="QR", help="Their judgments.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model, a folder.")],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FOLDER", help="What to begin with.", show_default="SmolLM2-135M-Instruct"),
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Pairs at most, drawn by the seed.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the pairs.")] = 1,
+    batch: Annotated[int, typer.Option(min=1, help="Pairs in a step.")] = 8,
+    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 1e-4,
+    layers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only the last so many layers learn.", show_default="all"),
+    ] = None,
+    words: Annotated[int, typer.Option(min=1, help="Words of a document that are read.")] = 120,
+    seed: Annotated[int, typer.Option(min=0, help="Decides what is drawn.")] = 0,
+    fields: Fields = "title,text",
+) -> None:
+    """Train a language model on pairs of a document and its query.
+
+    The folder is for --model of `evenrank generate`. An interrupted training is gone on with.
+
+        evenrank generate-train --docs docs.tsv --queries queries.tsv --qrels qrels.txt -o writer
+    """
+    from evenrank.data.tables import docs as open_docs
+    from evenrank.queries.generation.tuning import tune_generator
+
+    with progress_bar("training", unit="steps") as progress:
+        tune_generator(
+            open_docs(docs, fields=split_names(fields)),
+            queries,
+            qrels,
+            output,
+            model=model,
+            most=most,
+            epochs=epochs,
+            batch=batch,
+            rate=rate,
+            layers=layers,
+            words=words,
+            seed=seed,
+            say=note,
+            progress=progress,
+        )
+    note(f"written: {output}")

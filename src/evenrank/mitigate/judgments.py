@@ -1,0 +1,312 @@
+"""De-biased judgments: pairs of a female and a male query whose documents read alike are added.
+
+Rankers learn from judgments that documents of female and of male queries differ in affect, cognition, drives
+and concerns. Pairs in which they do not differ weaken that (A. Bigdeli, thesis, Section 3.2): each document
+has a generated query and a vector of 22 characteristics; each document of a female query is matched with the
+document of a male query nearest to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+import evenrank
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.mitigate.training_sets import WithAdded
+from evenrank.process import refuse_after_fork
+from evenrank.psychology.comparing import scores_of
+from evenrank.queries.generation.generating import read_generated
+from evenrank.text.dictionaries import DIMENSIONS, dictionary
+
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+EXACT = 20_000
+"""Documents of male queries up to which neighbours are found exactly."""
+NEIGHBOURS = 64
+"""Neighbours of each document that an approximate search returns."""
+_DIGITS = 9  # of a cosine: what lies beyond depends on the processor
+_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class EvenJudgments(WithAdded):
+    """Queries and judgments to be added to a training set.
+
+    Attributes
+    ----------
+    pairs
+        A row for each matched pair, the nearest first: ``female, female_doc, male, male_doc`` (the ids of two
+        queries and their documents) and ``distance``, from 0 (the same direction) to 1 (nothing in common).
+    added
+        ``query_id, doc_id, text`` of the queries of these pairs, each once.
+    counts
+        How many generated queries there were of each gender.
+    left_out
+        Why queries were not matched, and how many.
+    """
+
+    pairs: pl.DataFrame
+    added: pl.DataFrame
+    counts: dict[str, int]
+    left_out: dict[str, int]
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    TELLING = "pairs.tsv"
+
+    def telling(self) -> pl.DataFrame:
+        """The pairs: they say which query is female."""
+        return self.pairs
+
+    def report(self) -> dict[str, Any]:
+        """What is added, as JSON."""
+        away = self.pairs["distance"]
+        return {
+            "pairs": len(self.pairs),
+            "queries added": len(self.added),
+            "generated": self.counts,
+            "left_out": self.left_out,
+            "distance": {
+                "mean": away.mean(),
+                "median": away.median(),
+                "largest": away.max(),
+            },
+            "provenance": self.provenance,
+        }
+
+
+def even_judgments(
+    generated: Any,
+    docs: Any,
+    *,
+    genders: Any = None,
+    ratio: float = 0.25,
+    size: int | None = None,
+    reuse: bool = False,
+    source: Any = None,
+    exact_below: int = EXACT,
+    seed: int = 0,
+) -> EvenJudgments:
+    """Match documents of female and male queries that read alike, and take the nearest pairs.
+
+    Parameters
+    ----------
+    generated
+        Queries of :func:`evenrank.generate`, or the path of their file.
+    docs
+        The collection.
+    genders
+        Gender of each generated query; predicted by the shipped classifier if not given.
+    ratio, size
+        ``ratio · size`` queries are added, that is half as many pairs; `size` is that of the training set. If
+        there is none, all pairs are taken.
+    reuse
+        Let a document of a male query be matched with several of female queries, as in the thesis. Otherwise
+        each is taken once: the nearest pair first, ties by the ids of the documents.
+    source
+        The dictionary, with the 22 categories of the thesis; the open one if not given.
+    exact_below
+        Documents of male queries above which neighbours are approximate (faiss, of the extra ``ann``).
+    seed
+        Of the approximate search.
+
+    Examples
+    --------
+    >>> made = pl.DataFrame({
+    ...     "query_id": ["a", "b", "c"], "doc_id": ["d1", "d2", "d3"],
+    ...     "text": ["why was she afraid", "what does he fear", "what does he earn"],
+    ... })
+    >>> docs = {"d1": "fear and worry", "d2": "a worry", "d3": "money and wages"}
+    >>> found = even_judgments(made, docs, genders={"a": "female", "b": "male", "c": "male"})
+    >>> found.pairs.rows()
+    [('a', 'd1', 'b', 'd2', 0.0)]
+    """
+    refuse_after_fork()
+    if not 0 < ratio <= 1:
+        raise InputError(f"ratio is {ratio!r}; it must be above 0 and at most 1")
+    made = read_generated(generated).queries
+    labels, said = predicted_or_given(made, genders)
+    made = made.join(labels, on="query_id", how="left", maintain_order="left")
+    both = made.filter(pl.col("gender").is_in(["female", "male"]))
+    left_out = {"neither female nor male": len(made) - len(both)}
+    words = dictionary(source)
+    found = scores_of(docs, both["doc_id"].to_list(), words, "words")
+    if lacking := [name for name in DIMENSIONS if name not in found.columns]:
+        raise InputError(f"the dictionary has no category {lacking[0]!r}; 22 are needed")
+    table = both.join(found.select("doc_id", *DIMENSIONS), on="doc_id", how="left", maintain_order="left")
+    lost = table[DIMENSIONS[0]].is_null()
+    left_out["their document is not in the collection"] = int(lost.sum())
+    table = table.filter(~lost).sort("doc_id", "query_id")
+    vectors = table.select(DIMENSIONS).to_numpy().astype(np.float64)
+    lengths = np.sqrt((vectors**2).sum(axis=1))
+    left_out["their document has no word of the dictionary"] = int((lengths == 0).sum())
+    table, vectors = table.filter(pl.Series(lengths > 0)), vectors[lengths > 0]
+    vectors /= lengths[lengths > 0, None]
+    sides = {g: np.flatnonzero((table["gender"] == g).to_numpy()) for g in ("female", "male")}
+    for gender, rows in sides.items():
+        if not len(rows):
+            raise InputError(f"no generated query with a vector is {gender}; generate more queries")
+    most = None if size is None else max(1, round(ratio * size / 2))
+    f, m, away = nearest_pairs(
+        vectors[sides["female"]],
+        vectors[sides["male"]],
+        most=most,
+        reuse=reuse,
+        exact_below=exact_below,
+        seed=seed,
+    )
+    female, male = table[sides["female"][f]], table[sides["male"][m]]
+    pairs = pl.DataFrame(
+        {
+            "female": female["query_id"],
+            "female_doc": female["doc_id"],
+            "male": male["query_id"],
+            "male_doc": male["doc_id"],
+            "distance": away,
+        }
+    )
+    keys = ["query_id", "doc_id", "text"]
+    added = pl.concat([female.select(keys), male.select(keys)]).unique("query_id", maintain_order=True)
+    return EvenJudgments(
+        pairs,
+        added,
+        {gender: int((made["gender"] == gender).sum()) for gender in ("female", "male")},
+        {reason: count for reason, count in left_out.items() if count},
+        {
+            "evenrank": evenrank.__version__,
+            "genders": said,
+            "ratio": ratio,
+            "size": size,
+            "reuse": reuse,
+            "dictionary": {"name": words.name, "hash": words.hash},
+            "neighbours": "exact" if len(sides["male"]) <= exact_below else "approximate (faiss HNSW)",
+        },
+    )
+
+
+def predicted_or_given(made: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame, str]:
+    """Genders of generated queries, and where they come from."""
+    if genders is not None:
+        return tables.genders(genders), "given"
+    from evenrank.queries.classifier import classify
+
+    found = classify(made.select("query_id", "text"))
+    return found.select("query_id", gender="label"), "predicted by the static classifier"
+
+
+def angular(cosine: Doubles) -> Doubles:
+    """2·arccos(cos(u, v))/π: 0 for the same direction, 1 for a right angle; vectors here have no minus."""
+    return 2 * np.arccos(np.clip(np.round(cosine, _DIGITS), -1, 1)) / np.pi
+
+
+def nearest_pairs(
+    female: Doubles,
+    male: Doubles,
+    *,
+    most: int | None = None,
+    reuse: bool = False,
+    exact_below: int = EXACT,
+    seed: int = 0,
+) -> tuple[Ints, Ints, Doubles]:
+    """Rows of matched unit vectors and their distances, the nearest pair first; at most so many.
+
+    Ties go to the lower row, of the female side first. One to one, pairs are taken greedily: no pair that is
+    left could take the place of one that was taken and be nearer.
+    """
+    search = _Exact(male) if len(male) <= exact_below else _Approximate(male, seed)
+    near, cosine = search.neighbours(female)
+    best, level = near[:, 0], cosine[:, 0]
+    rows = np.arange(len(female))
+    if reuse:
+        order = np.lexsort((best, rows, -level))[:most]
+        return rows[order], best[order], angular(level[order])
+    return _one_to_one(female, near, cosine, search, len(male) if most is None else most)
+
+
+def _one_to_one(
+    female: Doubles, near: Ints, cosine: Doubles, search: Any, most: int
+) -> tuple[Ints, Ints, Doubles]:
+    """Greedily: whose nearest is taken asks for the next that is free, and waits its turn."""
+    import heapq
+
+    free = np.ones(search.size, bool)
+    place = np.zeros(len(female), np.int64)
+    heap = [(-cosine[row, 0], row, int(near[row, 0])) for row in range(len(female)) if near[row, 0] >= 0]
+    heapq.heapify(heap)
+    found: list[tuple[int, int, float]] = []
+    while heap and len(found) < most:
+        level, row, other = heapq.heappop(heap)
+        if free[other]:
+            free[other] = False
+            found.append((row, other, -level))
+            continue
+        while place[row] < near.shape[1] and (near[row, place[row]] < 0 or not free[near[row, place[row]]]):
+            place[row] += 1
+        if place[row] < near.shape[1]:
+            following, nearness = int(near[row, place[row]]), float(cosine[row, place[row]])
+        else:  # all neighbours that were asked for are taken
+            following, nearness = search.next_free(female[row], free)
+        if following >= 0:
+            heapq.heappush(heap, (-nearness, row, following))
+    f, m, levels = (np.array(column) for column in zip(*found, strict=True)) if found else ([], [], [])
+    return np.asarray(f, np.int64), np.asarray(m, np.int64), angular(np.asarray(levels, np.float64))
+
+
+class _Exact:
+    """All products, block by block; of each document the nearest few are kept."""
+
+    def __init__(self, male: Doubles) -> None:
+        self._male = male
+        self.size = len(male)
+
+    def neighbours(self, female: Doubles) -> tuple[Ints, Doubles]:
+        count = min(NEIGHBOURS, self.size)
+        near = np.empty((len(female), count), np.int64)
+        cosine = np.empty((len(female), count))
+        step = max(1, _CELLS // self.size)
+        for start in range(0, len(female), step):
+            block = np.round(female[start : start + step] @ self._male.T, _DIGITS)
+            order = np.argsort(-block, axis=1, kind="stable")[:, :count]
+            near[start : start + step] = order
+            cosine[start : start + step] = np.take_along_axis(block, order, 1)
+        return near, cosine
+
+    def next_free(self, vector: Doubles, free: npt.NDArray[np.bool_]) -> tuple[int, float]:
+        if not free.any():
+            return -1, 0.0
+        level = np.where(free, np.round(self._male @ vector, _DIGITS), -2.0)
+        best = int(np.argmax(level))
+        return best, float(level[best])
+
+
+class _Approximate(_Exact):
+    """A graph of neighbours, by faiss; whose neighbours are all taken is matched exactly after all."""
+
+    def __init__(self, male: Doubles, seed: int) -> None:
+        super().__init__(male)
+        if find_spec("faiss") is None:
+            raise InputError(
+                f"{len(male):,} documents are too many for an exact search; pip install 'evenrank[ann]', or "
+                "raise exact_below"
+            )
+        import faiss
+
+        self._graph = faiss.IndexHNSWFlat(male.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
+        self._graph.hnsw.efConstruction = 200
+        self._graph.hnsw.efSearch = 4 * NEIGHBOURS
+        self._graph.hnsw.rng = faiss.RandomGenerator(seed)
+        self._graph.add(np.ascontiguousarray(male, np.float32))
+
+    def neighbours(self, female: Doubles) -> tuple[Ints, Doubles]:
+        _, near = self._graph.search(np.ascontiguousarray(female, np.float32), NEIGHBOURS)
+        exact = np.einsum("fd,fnd->fn", female, self._male[near])
+        level = np.where(near >= 0, np.round(exact, _DIGITS), -2.0)
+        order = np.lexsort((near, -level), axis=1)
+        return np.take_along_axis(near, order, 1), np.take_along_axis(level, order, 1)

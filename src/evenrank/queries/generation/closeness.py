@@ -1,0 +1,168 @@
+"""Are generated queries like real ones? Four numbers, each beside that of real queries.
+
+Closeness is the aim, not the highest value: questions made of a document's own words find it always, and no
+one asks that way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evenrank.arithmetic import log2
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.queries.generation.generating import read_generated
+from evenrank.rankers.index import Index
+from evenrank.rankers.index.analysis import split
+
+DEPTH = 10
+"""How far down a query's own document is looked for."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """What a set of queries is like.
+
+    Attributes
+    ----------
+    queries
+        How many there are.
+    round_trip
+        Mean of 1/rank of the query's own document among the first ten of BM25, 0 where it is not there: 1 if
+        every query finds its document first.
+    overlap
+        Mean share of a query's words that its document has.
+    length
+        Mean number of words.
+    distance
+        Jensen–Shannon distance of its words to those of the real queries, from 0 (the same shares) to 1 (none
+        in common). It falls with the number of queries: for the real ones it is that of one half to the
+        other, a floor for as many.
+    """
+
+    queries: int
+    round_trip: float
+    overlap: float
+    length: float
+    distance: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "queries": self.queries,
+            "round_trip": self.round_trip,
+            "overlap": self.overlap,
+            "length": self.length,
+            "distance": self.distance,
+        }
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """Generated queries beside real ones; `real` is None where none were given."""
+
+    generated: Manner
+    real: Manner | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "generated": self.generated.to_dict(),
+            "real": None if self.real is None else self.real.to_dict(),
+        }
+
+
+def closeness(
+    generated: Any, index: Index, *, queries: Any = None, qrels: Any = None, seed: int = 0
+) -> Closeness:
+    """How generated queries compare with real ones of the same collection.
+
+    Parameters
+    ----------
+    generated
+        Queries of :func:`evenrank.generate`, or the path of their file.
+    index
+        An index of the collection.
+    queries, qrels
+        Real queries, and which documents they ask for.
+    seed
+        Splits the real queries in halves, and draws as many generated ones as a half has, for the distance.
+    """
+    made = read_generated(generated)
+    own = made.queries.select("query_id", "doc_id", "text")
+    if queries is None or qrels is None:
+        return Closeness(_manner(own, index, None), None)
+    asked = tables.queries(queries)
+    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0)
+    real = judged.join(asked, on="query_id", maintain_order="left").select("query_id", "doc_id", "text")
+    if real["query_id"].n_unique() < 2:
+        raise InputError("there are not two real queries with a relevant document; do the ids agree?")
+    texts = real.unique("query_id", maintain_order=True)["text"].to_list()
+    order = np.random.default_rng(seed).permutation(len(texts))
+    first, second = ([texts[row] for row in half] for half in np.array_split(order, 2))
+    drawn = own["text"].to_list()
+    rows = np.random.default_rng([seed, 1]).permutation(len(drawn))[: len(first)]
+    distances = (distance([drawn[row] for row in rows], second), distance(first, second))
+    return Closeness(_manner(own, index, distances[0]), _manner(real, index, distances[1]))
+
+
+def _manner(pairs: pl.DataFrame, index: Index, away: float | None) -> Manner:
+    once = pairs.unique("query_id", maintain_order=True)
+    held = index.docs.texts(pairs["doc_id"].unique().to_list())
+    overlaps = [
+        overlap(split(text), set(split(held[doc_id])))
+        for _, doc_id, text in pairs.iter_rows()
+        if doc_id in held
+    ]
+    if not overlaps:
+        raise InputError("none of the documents is in the index; do they belong together?")
+    ranks = own_ranks(pairs, index, DEPTH)
+    return Manner(
+        queries=len(once),
+        round_trip=float(np.mean([1 / rank if rank else 0.0 for rank in ranks.values()])),
+        overlap=float(np.mean(overlaps)),
+        length=float(np.mean([len(text.split()) for text in once["text"].to_list()])),
+        distance=away,
+    )
+
+
+def overlap(words: Sequence[str], document: set[str]) -> float:
+    """The share of the words that the document has; 0 of no words."""
+    return sum(word in document for word in words) / len(words) if words else 0.0
+
+
+def own_ranks(pairs: pl.DataFrame, index: Index, depth: int) -> dict[str, int]:
+    """For each query the best rank of a document of its own among the first so many of BM25; 0 if none."""
+    from evenrank.rankers.catalogue import search
+
+    asked = pairs.unique("query_id", maintain_order=True).select("query_id", "text")
+    found = search(index, asked, depth=depth)
+    good = found.join(pairs.select("query_id", "doc_id"), on=["query_id", "doc_id"])
+    best = dict(good.group_by("query_id").agg(pl.col("rank").min()).iter_rows())
+    return {query: int(best.get(query, 0)) for query in asked["query_id"].to_list()}
+
+
+def distance(these: Iterable[str], those: Iterable[str]) -> float:
+    """Jensen–Shannon distance between the words of two sets of texts: √JSD, logarithms to base 2.
+
+    >>> distance(["a b"], ["a b"]), distance(["a"], ["b"])
+    (0.0, 1.0)
+    """
+    counts = [Counter(word for text in texts for word in split(text)) for texts in (these, those)]
+    if not all(counts):
+        raise InputError("there are no words to compare")
+    words = sorted(counts[0].keys() | counts[1].keys())
+    p, q = (np.array([each[word] for word in words], float) / each.total() for each in counts)
+    middle = (p + q) / 2
+    divergence = (_relative(p, middle) + _relative(q, middle)) / 2
+    return float(np.sqrt(max(0.0, min(1.0, divergence))))
+
+
+def _relative(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> float:
+    some = p > 0
+    return float((p[some] * log2(p[some] / q[some])).sum())

@@ -1,0 +1,133 @@
+"""`er.filter_generated`: generated queries that are no use go, and why is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.queries.generation.closeness import overlap, own_ranks
+from evenrank.queries.generation.generating import Generated, read_generated
+from evenrank.rankers.index import Index
+
+Keep = Callable[[pl.DataFrame], list[bool]]
+
+
+def filter_generated(
+    generated: Any,
+    index: Index | None = None,
+    *,
+    words: tuple[int, int] | None = (3, 30),
+    repeats: bool = False,
+    known: Any = None,
+    top: int | None = None,
+    answerable: float | None = None,
+    reranker: Any = None,
+    min_score: float | None = None,
+) -> Generated:
+    """Leave out generated queries that are too short or long, repeat others, or miss their document.
+
+    The filters are applied in the order of the parameters. A query is counted where it falls first.
+
+    Parameters
+    ----------
+    generated
+        Queries of :func:`evenrank.generate`, or the path of their file.
+    index
+        An index of the collection, for `top`, `answerable` and `reranker`.
+    words
+        Words that a query has at least and at most.
+    repeats
+        Keep queries that say the same as an earlier one.
+    known
+        Real queries, for one those of a test: a generated query that says the same as one of them goes.
+    top
+        Round trip: BM25 has to find the query's document among the first so many.
+    answerable
+        The share of the query's terms (stop words and endings aside) that its document must have.
+    reranker, min_score
+        A re-ranker, as :func:`evenrank.rerank` takes it, for one a cross-encoder, and the score that it has
+        to give the query with its document.
+    """
+    made = read_generated(generated)
+    if index is None and (top is not None or answerable is not None or reranker is not None):
+        raise InputError("top, answerable and reranker look at documents; give an index of the collection")
+    if (reranker is None) != (min_score is None):
+        raise InputError("give a reranker and the least score together")
+    if words is not None and not 0 <= words[0] <= words[1]:
+        raise InputError(f"words is {words}; it must be the least and the greatest number of words")
+    steps: list[tuple[str, Keep]] = []
+    if words is not None:
+        reason = f"fewer than {words[0]} or more than {words[1]} words"
+        steps.append((reason, lambda some: _long(some, words)))
+    if not repeats:
+        steps.append(("say the same as another", _first))
+    if known is not None:
+        said = {_plain(text) for text in tables.queries(known)["text"].to_list()}
+        steps.append(
+            ("say the same as a real query", lambda some: [_plain(t) not in said for t in some["text"]])
+        )
+    if index is not None and top is not None:
+        reason = f"do not find their document among the first {top}"
+        steps.append((reason, lambda some: _found(some, index, top)))
+    if index is not None and answerable is not None:
+        reason = f"share less than {answerable:g} of their terms with their document"
+        steps.append((reason, lambda some: _shared(some, index, answerable)))
+    if index is not None and reranker is not None and min_score is not None:
+        reason = f"score below {min_score:g} with their document"
+        steps.append((reason, lambda some: _scored(some, index, reranker, min_score)))
+    frame, left_out = made.queries, dict(made.left_out)
+    for reason, keep in steps:
+        if frame.is_empty():
+            break
+        kept = pl.Series(keep(frame), dtype=pl.Boolean)
+        if gone := int((~kept).sum()):
+            left_out[reason] = left_out.get(reason, 0) + gone
+        frame = frame.filter(kept)
+    facts = {**made.provenance, "filters": [reason for reason, _ in steps]}
+    return replace(made, queries=frame, left_out=left_out, provenance=facts)
+
+
+def _plain(text: str) -> str:
+    """What a query says, whatever its case, blanks and marks."""
+    from evenrank.rankers.index.analysis import split
+
+    return " ".join(split(text))
+
+
+def _long(frame: pl.DataFrame, words: tuple[int, int]) -> list[bool]:
+    return [words[0] <= len(text.split()) <= words[1] for text in frame["text"].to_list()]
+
+
+def _first(frame: pl.DataFrame) -> list[bool]:
+    """Of queries that say the same, the first."""
+    said = pl.Series([_plain(text) for text in frame["text"].to_list()], dtype=pl.String)
+    return said.is_first_distinct().to_list()
+
+
+def _found(frame: pl.DataFrame, index: Index, top: int) -> list[bool]:
+    ranks = own_ranks(frame, index, top)
+    return [ranks[query] > 0 for query in frame["query_id"].to_list()]
+
+
+def _shared(frame: pl.DataFrame, index: Index, least: float) -> list[bool]:
+    held = index.docs.texts(frame["doc_id"].unique().to_list())
+    terms = {doc_id: set(index.analyzer.terms(text)) for doc_id, text in held.items()}
+    pairs = frame.select("doc_id", "text").iter_rows()
+    return [overlap(index.analyzer.terms(text), terms.get(doc_id, set())) >= least for doc_id, text in pairs]
+
+
+def _scored(frame: pl.DataFrame, index: Index, reranker: Any, least: float) -> list[bool]:
+    from evenrank.rankers.neural.candidates import candidates
+    from evenrank.rankers.neural.reranking import make_reranker
+
+    run = frame.select("query_id", "doc_id", score=pl.lit(0.0))
+    pairs = candidates(tables.run(run), index.docs, frame.select("query_id", "text"))
+    scores = np.asarray(make_reranker(reranker, queries=frame.select("query_id", "text")).score(pairs))
+    good = {pairs.query_ids[row] for row in pairs.query[scores >= least]}
+    return [query in good for query in frame["query_id"].to_list()]

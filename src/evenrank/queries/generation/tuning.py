@@ -1,0 +1,224 @@
+"""`tune_generator`: a language model learns from real pairs which query a document answers.
+
+The loss is the negative log-likelihood of the query after its document, as in the thesis of A. Bigdeli,
+Section 3.2; the loop is the Trainer of transformers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import evenrank
+from evenrank.data import tables
+from evenrank.data.files import writing
+from evenrank.errors import InputError
+from evenrank.queries.generation.language import ASKED, PROMPT
+from evenrank.rankers.base import Progress
+from evenrank.rankers.neural.language import SMOLLM2, open_language_model, smollm2
+from evenrank.training.transformers import is_same, last_checkpoint, quiet, require_trainers, write_facts
+
+_IGNORED = -100  # what the loss of transformers skips
+
+
+def tune_generator(
+    docs: Any,
+    queries: Any,
+    qrels: Any,
+    output: str | os.PathLike[str],
+    *,
+    model: str | os.PathLike[str] | None = None,
+    most: int | None = None,
+    epochs: int = 1,
+    batch: int = 8,
+    rate: float = 1e-4,
+    layers: int | None = None,
+    words: int = 120,
+    longest: int = 32,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+    progress: Progress | None = None,
+) -> Path:
+    """Train a model to write the query that a document answers; for ``model`` of :func:`evenrank.generate`.
+
+    Parameters
+    ----------
+    docs, queries, qrels
+        The collection, and real queries with their judgments: each relevant document makes a pair.
+    output
+        The folder to be written. What an interrupted training has left beside it is gone on with, if all that
+        decides it is the same.
+    model
+        What to begin with: a causal or sequence-to-sequence checkpoint; SmolLM2-135M-Instruct if not given.
+    most
+        Pairs at most, drawn by the seed.
+    epochs, batch, rate
+        Passes over the pairs, pairs in a step, and the highest learning rate, from which it falls to 0.
+    layers
+        Only the last so many layers of a causal model learn, which takes less time; all if not given.
+    words, longest
+        Words of a document that are read, and tokens of a query.
+    """
+    require_trainers()
+    target = Path(output)
+    if target.exists() and not (target / ASKED).is_file():
+        raise InputError("exists and is no generator; choose another name", path=output)
+    for name, value in (("epochs", epochs), ("batch", batch), ("most", most), ("layers", layers)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
+    pairs = _pairs(docs, queries, qrels, most, seed)
+    label = SMOLLM2 if model is None else Path(os.fspath(model)).name
+    prompt = PROMPT
+    facts = {
+        "evenrank": evenrank.__version__,
+        "model": label,
+        "pairs": len(pairs),
+        "recipe": {"epochs": epochs, "batch": batch, "rate": rate, "layers": layers, "seed": seed},
+        "words": words,
+        "longest": longest,
+        "data": _digest(pairs),
+    }
+    checkpoint = target.with_name(f".{target.name}.training")
+    transformers, torch = import_module("transformers"), import_module("torch")
+    with torch.random.fork_rng(devices=[]), quiet():
+        torch.manual_seed(seed)
+        tokenizer, opened = open_language_model(smollm2() if model is None else model, named=model)
+        seq2seq = bool(opened.config.is_encoder_decoder)
+        if layers is not None:
+            _freeze(opened, layers)
+        shown = [(prompt.replace("{document}", " ".join(d.split()[:words])), query) for d, query in pairs]
+        tokens = [_tokens(tokenizer, text, query, longest, seq2seq) for text, query in shown]
+        goes_on = is_same(checkpoint, facts)
+        if not goes_on:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+        write_facts(checkpoint, facts)
+        last = last_checkpoint(checkpoint) if goes_on else None
+        steps = -(-len(tokens) // batch) * epochs
+        arguments = transformers.TrainingArguments(
+            output_dir=str(checkpoint),
+            num_train_epochs=epochs,
+            per_device_train_batch_size=batch,
+            learning_rate=rate,
+            warmup_steps=max(1, steps // 20),
+            save_strategy="steps",
+            save_steps=max(1, min(100, steps // 4)),
+            save_total_limit=1,
+            logging_steps=max(1, steps // 10),
+            seed=seed,
+            data_seed=seed,
+            use_cpu=True,
+            report_to="none",
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+            remove_unused_columns=False,
+        )
+        trainer = transformers.Trainer(
+            model=opened.train(),
+            args=arguments,
+            train_dataset=import_module("datasets").Dataset.from_list(tokens),
+            data_collator=lambda rows: _padded(rows, tokenizer.pad_token_id or 0),
+            callbacks=[_listener(transformers, say, progress)],
+        )
+        for default in (transformers.PrinterCallback, transformers.ProgressCallback):
+            trainer.remove_callback(default)
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
+        _save(opened.eval(), tokenizer, target, {"prompt": prompt, **facts})
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    return target
+
+
+def _pairs(docs: Any, queries: Any, qrels: Any, most: int | None, seed: int) -> list[tuple[str, str]]:
+    """Relevant documents with their queries, in an order that the seed decides."""
+    from evenrank.queries.generation.generating import own_number
+
+    asked = dict(tables.queries(queries).iter_rows())
+    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
+    order = sorted(judged.select("query_id", "doc_id").iter_rows(), key=lambda pair: own_number(seed, *pair))
+    texts = tables.docs(docs).texts(doc_id for _, doc_id in order)
+    found = [(texts[doc_id], asked[query]) for query, doc_id in order if doc_id in texts][:most]
+    if not found:
+        raise InputError("no query has a relevant document in the collection; do their ids agree?")
+    return found
+
+
+def _digest(pairs: Sequence[tuple[str, str]]) -> str:
+    import xxhash
+
+    return xxhash.xxh3_128_hexdigest("\0".join(map("\1".join, pairs)).encode("utf-8", "surrogatepass"))
+
+
+def _tokens(tokenizer: Any, text: str, query: str, longest: int, seq2seq: bool) -> dict[str, Any]:
+    """One example: what is read, and what is to be written."""
+    if seq2seq:
+        read = list(tokenizer(text).input_ids)
+        written = list(tokenizer(text_target=query).input_ids)[:longest]
+        return {"input_ids": read, "labels": written}
+    read = list(tokenizer(text, add_special_tokens=False).input_ids)
+    written = list(tokenizer(f" {query}", add_special_tokens=False).input_ids)[: longest - 1]
+    written.append(tokenizer.eos_token_id)
+    both = read + written
+    return {"input_ids": both, "labels": [_IGNORED] * len(read) + written}
+
+
+def _padded(rows: list[dict[str, Any]], filler: int) -> dict[str, Any]:
+    torch = import_module("torch")
+    found = {}
+    for name, fill in (("input_ids", filler), ("labels", _IGNORED)):
+        width = max(len(row[name]) for row in rows)
+        found[name] = torch.tensor([row[name] + [fill] * (width - len(row[name])) for row in rows])
+    width = found["input_ids"].shape[1]
+    sizes = [len(row["input_ids"]) for row in rows]
+    found["attention_mask"] = torch.tensor([[1] * size + [0] * (width - size) for size in sizes])
+    return found
+
+
+def _freeze(model: Any, layers: int) -> None:
+    """Let only the last layers of a causal model learn, and what stands behind them."""
+    inner = getattr(model, "model", None)
+    held = getattr(inner, "layers", None)
+    if held is None or model.config.is_encoder_decoder:
+        raise InputError("this model does not say which layers it has; leave out layers")
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    for layer in list(held)[-layers:]:
+        for parameter in layer.parameters():
+            parameter.requires_grad_(True)
+    for parameter in inner.norm.parameters():
+        parameter.requires_grad_(True)
+
+
+def _listener(transformers: Any, say: Callable[[str], None], progress: Progress | None) -> Any:
+    class Listener(transformers.TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            if progress:
+                progress(state.global_step, state.max_steps)
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:
+            if logs and "loss" in logs:
+                say(f"step {state.global_step} of {state.max_steps}: loss {float(logs['loss']):.3f}")
+
+    return Listener()
+
+
+def _save(model: Any, tokenizer: Any, target: Path, asked: dict[str, Any]) -> None:
+    """The folder appears whole."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        with writing(part / ASKED) as file:
+            file.write((json.dumps(asked, indent=1) + "\n").encode())
+        shutil.rmtree(target, ignore_errors=True)
+        part.rename(target)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=target) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,195 @@
+"""Balanced by generated queries: no real query goes, and pairs that read alike are the nearest there are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import evenrank as er
+from evenrank import InputError, demo
+from evenrank.cli.app import app
+from evenrank.data import tables
+from evenrank.mitigate.filling import Filled
+from evenrank.mitigate.judgments import angular, nearest_pairs
+
+HERE = demo.folder()
+RANDOM = np.random.default_rng(5)
+
+
+def scores(prefix: str, values: Any) -> dict[str, float]:
+    return {f"{prefix}{place}": float(value) for place, value in enumerate(values)}
+
+
+def filled(method: str, **more: Any) -> Filled:
+    female, male = RANDOM.normal(10, 2, 60), RANDOM.normal(11, 2, 150)
+    stock = RANDOM.uniform(2, 20, 4000)
+    real = {**scores("f", female), **scores("m", male)}
+    genders = {query: "female" if query[0] == "f" else "male" for query in real}
+    extra = scores("g", stock)
+    made = pl.DataFrame({"query_id": list(extra), "doc_id": list(extra), "text": list(extra)})
+    labels = {query: ("female", "male")[place % 2] for place, query in enumerate(extra)}
+    return er.fill(
+        real, made, genders=genders, generated_scores=extra, generated_genders=labels, method=method, **more
+    )
+
+
+@pytest.mark.parametrize("method", ["matching", "bins"])
+def test_no_real_query_is_dropped_and_the_sides_come_out_level(method: str) -> None:
+    found = filled(method)
+    assert found.scores.height == 210
+    assert found.missing == {"female": 0, "male": 0}
+    assert found.after.pairs["female"] == found.after.pairs["male"] >= 150
+    assert (found.after.p or 0) > 0.9 if method == "matching" else found.after.p > found.before.p
+    asked = {**{f"f{n}": "x" for n in range(60)}, **{f"m{n}": "x" for n in range(150)}}
+    assert found.queries(asked)["query_id"].to_list()[:210] == list(asked)
+
+
+def test_bins_are_level_one_by_one() -> None:
+    found = filled("bins", bins=6)
+    edges = found.before.edges
+    every = pl.concat([found.scores.select("score", "gender"), found.added.select("score", "gender")])
+    counts = [
+        np.histogram(every.filter(pl.col("gender") == gender)["score"], edges)[0]
+        for gender in ("female", "male")
+    ]
+    assert counts[0].tolist() == counts[1].tolist()
+
+
+def test_what_finds_no_counterpart_is_counted() -> None:
+    made = pl.DataFrame({"query_id": ["g"], "doc_id": ["d"], "text": ["x"]})
+    found = er.fill(
+        {"f": 1.0, "m": 1.0, "n": 9.0},
+        made,
+        genders={"f": "female", "m": "male", "n": "male"},
+        generated_scores={"g": 3.0},
+        generated_genders={"g": "female"},
+        caliper=1.0,
+    )
+    assert found.added.is_empty() and found.missing == {"female": 0, "male": 1}
+    assert any("1 male queries have no counterpart" in said for said in found.remarks())
+
+
+vectors = st.lists(
+    st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(any), min_size=1, max_size=9
+).map(lambda rows: np.array(rows, float) / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def greedily(female: np.ndarray, male: np.ndarray) -> list[tuple[int, int]]:
+    """All pairs in order, each taken if both are free."""
+    cosine = np.round(female @ male.T, 9)
+    order = sorted((-cosine[f, m], f, m) for f in range(len(female)) for m in range(len(male)))
+    found: list[tuple[int, int]] = []
+    for _, f, m in order:
+        if all(f != a and m != b for a, b in found):
+            found.append((f, m))
+    return found
+
+
+@settings(deadline=None)
+@given(vectors, vectors, st.integers(1, 9))
+def test_pairs_are_taken_as_if_all_were_sorted(female: np.ndarray, male: np.ndarray, most: int) -> None:
+    f, m, away = nearest_pairs(female, male, most=most)
+    assert list(zip(f.tolist(), m.tolist(), strict=True)) == greedily(female, male)[:most]
+    assert (np.diff(away) >= 0).all() and ((away >= 0) & (away <= 1)).all()
+
+
+@settings(deadline=None)
+@given(vectors, vectors)
+def test_with_reuse_every_document_has_its_very_nearest(female: np.ndarray, male: np.ndarray) -> None:
+    f, _, away = nearest_pairs(female, male, reuse=True)
+    best = angular((female @ male.T).max(axis=1))
+    assert sorted(f.tolist()) == list(range(len(female)))
+    np.testing.assert_allclose(away, best[f], atol=1e-4)
+
+
+def test_approximate_neighbours_are_nearly_as_near_as_exact_ones() -> None:
+    pytest.importorskip("faiss")
+    female, male = (np.abs(RANDOM.normal(size=(count, 22))) for count in (200, 900))
+    female, male = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (female, male))
+    exact = nearest_pairs(female, male)[2]
+    rough = nearest_pairs(female, male, exact_below=10)[2]
+    assert len(rough) == len(exact) == 200
+    assert rough.mean() == pytest.approx(exact.mean(), rel=0.02)
+
+
+def test_documents_without_a_word_of_the_dictionary_have_no_direction() -> None:
+    made = pl.DataFrame(
+        {"query_id": ["a", "b", "c"], "doc_id": ["d1", "d2", "d3"], "text": ["she", "he", "he too"]}
+    )
+    docs = {"d1": "fear and money", "d2": "xyzzy", "d3": "money and fear"}
+    genders = {"a": "female", "b": "male", "c": "male"}
+    found = er.even_judgments(made, docs, genders=genders)
+    assert found.pairs.rows() == [("a", "d1", "c", "d3", 0.0)]
+    assert found.left_out == {"their document has no word of the dictionary": 1}
+    with pytest.raises(InputError, match="no generated query with a vector is female"):
+        er.even_judgments(made, docs, genders={"a": "male", "b": "male", "c": "male"})
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("balance")
+    er.index(HERE / "docs.tsv", folder / "index")
+    made = er.generate(HERE / "docs.tsv", 2, "extractive")
+    made.write(folder / "made.tsv")
+    ids = made.queries["query_id"].to_list()
+    labels = [f"{query}\t{('female', 'male', 'neutral')[place % 3]}" for place, query in enumerate(ids)]
+    (folder / "labels.tsv").write_text("\n".join(labels) + "\n")
+    return folder
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+COLLECTION = ("--queries", HERE / "queries.tsv", "--qrels", HERE / "qrels.txt")
+
+
+def test_judgments_are_written_without_genders(built: Path, tmp_path: Path) -> None:
+    given = ("--generated", built / "made.tsv", "--genders", built / "labels.tsv", *COLLECTION)
+    out = tmp_path / "even"
+    run(
+        "mitigate", "judgments", "--docs", HERE / "docs.tsv", *given, "--index", built / "index", "-o", out
+    )  # fmt: skip
+    assert sorted(path.name for path in out.iterdir()) == [
+        "qrels.txt", "queries.tsv", "report.json", "triples.jsonl",
+    ]  # fmt: skip
+    report = json.loads((out / "report.json").read_text())
+    size = len(er.load(HERE).qrels.filter(pl.col("relevance") > 0))
+    assert report["pairs"] == round(0.25 * size / 2) and report["queries added"] == 2 * report["pairs"]
+    before, after = er.load(HERE), tables.qrels(out / "qrels.txt")
+    assert len(after) == len(before.qrels) + report["queries added"]
+    lines = [json.loads(line) for line in (out / "triples.jsonl").read_text().splitlines()]
+    assert len(lines) == report["queries added"] and set(lines[0]) == {
+        "query_id", "query", "positive", "negative",
+    }  # fmt: skip
+    assert all(line["positive"] != line["negative"] for line in lines)
+
+
+def test_balancing_by_generation_keeps_every_query(built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "even"
+    given = ("--generated", built / "made.tsv", "--generated-genders", built / "labels.tsv", *COLLECTION)
+    shown = run(
+        "mitigate", "balance", "--by", "generation", *given, "--index", built / "index",
+        "--genders", HERE / "genders.tsv", "--caliper", "2", "-o", out,
+    )  # fmt: skip
+    assert "no real query is dropped" in shown
+    kept = tables.queries(out / "queries.tsv")["query_id"].to_list()
+    assert kept[:60] == er.load(HERE).queries["query_id"].to_list()
+    assert not (out / "added.tsv").exists()
+    report = json.loads((out / "report.json").read_text())
+    assert len(kept) == 60 + sum(report["added"].values())
+
+
+def test_generation_asks_for_all_it_needs() -> None:
+    done = CliRunner().invoke(app, ["mitigate", "balance", "--by", "generation", "-o", "x"])
+    assert isinstance(done.exception, InputError) and "--generated, --index" in str(done.exception)

@@ -1,0 +1,302 @@
+"""Generated queries: seeded by the document alone, gone on with, filtered, and measured beside real ones."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import evenrank as er
+from evenrank import InputError, demo
+from evenrank.cli.app import app
+from evenrank.queries.generation import generating
+from evenrank.queries.generation.closeness import distance
+from evenrank.queries.generation.extractive import asked
+from evenrank.queries.generation.generating import examples, read_generated
+from evenrank.queries.generation.language import draw
+
+HERE = demo.folder()
+DOCS = er.load(HERE).docs
+GIVEN = {"queries": HERE / "queries.tsv", "qrels": HERE / "qrels.txt"}
+
+needs_transformers = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("torch", "transformers", "tokenizers", "accelerate", "datasets"))),
+    reason="needs transformers, of the extra 'generate'",
+)
+
+
+class Counting:
+    """A writer that says what it was asked, and breaks when told to."""
+
+    prefix, label = "gen", "counting"
+
+    def __init__(self, breaks_after: int | None = None) -> None:
+        self.asked: list[str] = []
+        self.breaks_after = breaks_after
+
+    def describe(self) -> dict[str, Any]:
+        return {"writer": "counting"}
+
+    def write(
+        self, doc_ids: Sequence[str], texts: Sequence[str], n: int, *, seed: int, progress: Any = None
+    ) -> list[list[str]]:
+        if self.breaks_after is not None and len(self.asked) >= self.breaks_after:
+            raise KeyboardInterrupt
+        self.asked += doc_ids
+        return [[f"what about {doc_id} {number}" for number in range(n)] for doc_id in doc_ids]
+
+
+def test_extractive_queries_say_so_in_their_ids_and_are_made_of_their_document() -> None:
+    found = er.generate(DOCS, 2, "extractive", seed=1)
+    assert found.queries["query_id"].str.starts_with("ext-").all()
+    texts = dict(DOCS.frame().iter_rows())
+    for _, doc_id, text in found.queries.iter_rows():
+        held = texts[doc_id].lower()
+        assert all(word in held for word in text.split()[2:])
+    assert found.qrels().height == len(found)
+
+
+def test_the_year_that_is_asked_for_is_not_in_the_question() -> None:
+    assert "1898" not in asked("Marie Curie discovered polonium in 1898.")
+
+
+def test_what_is_drawn_for_a_document_depends_on_no_other() -> None:
+    everything = er.generate(DOCS, 1, "extractive", seed=3).queries
+    some = er.generate(DOCS, 1, "extractive", sample=20, seed=3).queries
+    assert some["doc_id"].n_unique() == 20
+    assert some.rows() == everything.join(some, on="query_id", how="semi", maintain_order="left").rows()
+    backwards = DOCS.frame().reverse()
+    again = er.generate(backwards, 1, "extractive", sample=20, seed=3).queries
+    assert sorted(again.rows()) == sorted(some.rows())
+
+
+def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generating, "PART", 10)
+    out = tmp_path / "made.tsv"
+    with pytest.raises(KeyboardInterrupt):
+        er.generate(DOCS, 1, Counting(breaks_after=30), output=out)
+    assert not out.exists()
+    heard: list[str] = []
+    writer = Counting()
+    found = er.generate(DOCS, 1, writer, output=out, say=heard.append)
+    ids = DOCS.frame()["doc_id"].to_list()
+    assert writer.asked == ids[30:] and found.queries["doc_id"].to_list() == ids
+    assert "going on after 30 documents" in heard
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    read = read_generated(out)
+    assert read.queries.equals(found.queries) and read.provenance["writer"] == "counting"
+    er.generate(DOCS, 1, Counting(breaks_after=0), output=out)  # finished: nothing is written again
+
+
+def test_parts_of_other_settings_are_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generating, "PART", 10)
+    out = tmp_path / "made.tsv"
+    with pytest.raises(KeyboardInterrupt):
+        er.generate(DOCS, 1, Counting(breaks_after=30), output=out)
+    writer = Counting()
+    er.generate(DOCS, 1, writer, output=out, seed=1)
+    assert len(writer.asked) == DOCS.frame().height
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(-20, 20), min_size=1, max_size=10),
+    st.floats(0.2, 2.0),
+    st.floats(0, 1, exclude_max=True),
+    st.randoms(use_true_random=False),
+)
+def test_a_token_is_drawn_whatever_the_order_of_its_rivals(
+    values: list[float], temperature: float, chance: float, random: Any
+) -> None:
+    tokens = list(range(len(values)))
+    order = random.sample(tokens, len(tokens))
+    given_values, given_tokens = np.array(values), np.array(tokens)
+    drawn = draw(given_values, given_tokens, temperature, chance)
+    assert drawn in tokens
+    assert drawn == draw(given_values[order], given_tokens[order], temperature, chance)
+
+
+def test_tokens_are_drawn_as_often_as_the_softmax_says() -> None:
+    values, tokens = np.array([0.0, 0.7, -0.7]), np.array([5, 2, 9])
+    chances = (np.arange(3000) + 0.5) / 3000
+    drawn = [draw(values, tokens, 0.7, chance) for chance in chances]
+    weights = np.exp([0.0, 1.0, -1.0])
+    shares = [drawn.count(token) / 3000 for token in (5, 2, 9)]
+    assert shares == pytest.approx(weights / weights.sum(), abs=1e-3)
+
+
+def test_examples_are_pairs_that_belong_together() -> None:
+    found = examples(DOCS, **GIVEN, shots=5, seed=0)
+    asked_for = dict(er.load(HERE).queries.iter_rows())
+    texts = dict(DOCS.frame().iter_rows())
+    good = {
+        (texts[doc_id], asked_for[query_id])
+        for query_id, doc_id, grade in er.load(HERE).qrels.iter_rows()
+        if grade > 0
+    }
+    assert len(found) == 5 and set(found) <= good
+    assert found == examples(None, None, None, 5, 0), "without any, those of the demo"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> er.Index:
+    return er.index(DOCS, tmp_path_factory.mktemp("generation") / "index")
+
+
+def made(*rows: tuple[str, str, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["query_id", "doc_id", "text"], orient="row")
+
+
+def test_filters_count_each_query_where_it_falls_first(index: er.Index) -> None:
+    text = dict(DOCS.frame().iter_rows())["d001"].split()
+    own = " ".join(text[:6])
+    rows = made(
+        ("a", "d001", own),
+        ("b", "d001", own.upper()),
+        ("c", "d001", "too short"),
+        ("d", "d001", "quantum chromodynamics of gluons"),
+        ("e", "d001", "how to become a surgeon"),
+    )
+    found = er.filter_generated(rows, index, known=GIVEN["queries"], top=3, answerable=0.5)
+    assert found.queries["query_id"].to_list() == ["a"]
+    assert list(found.left_out.values()) == [1, 1, 1, 1]
+    kept = er.filter_generated(rows, index, answerable=0.5).queries["query_id"].to_list()
+    assert kept == ["a"], "whose terms are not in the document goes"
+
+
+def test_a_filter_on_documents_asks_for_an_index() -> None:
+    with pytest.raises(InputError, match="give an index"):
+        er.filter_generated(made(("a", "d001", "a b c")), top=3)
+
+
+def test_a_re_ranker_can_have_the_last_word(index: er.Index) -> None:
+    class Judge:
+        name = "judge"
+
+        def score(self, pairs: Any, *, progress: Any = None) -> np.ndarray:
+            return np.array([float("farm" in pairs.queries[row]) for row in pairs.query])
+
+    rows = made(("a", "d001", "work on a farm"), ("b", "d001", "work on a hill"))
+    found = er.filter_generated(rows, index, reranker=Judge(), min_score=0.5)
+    assert found.queries["query_id"].to_list() == ["a"]
+
+
+def test_extractive_queries_find_their_document_more_often_than_real_ones_do(index: er.Index) -> None:
+    found = er.closeness(er.generate(DOCS, 1, "extractive"), index, **GIVEN)
+    assert found.real is not None and found.real.distance is not None
+    assert found.generated.round_trip > found.real.round_trip
+    assert found.generated.overlap > 0.8 > found.real.overlap
+    assert 0 <= found.real.distance < (found.generated.distance or 0) <= 1
+
+
+words = st.lists(st.sampled_from(["he", "she", "it", "who"]), min_size=1, max_size=8).map(" ".join)
+
+
+@given(words, words)
+def test_the_distance_is_symmetric_and_bounded(a: str, b: str) -> None:
+    assert distance([a], [b]) == pytest.approx(distance([b], [a]))
+    assert 0 <= distance([a], [b]) <= 1
+    assert distance([a], [a]) == 0
+
+
+def test_the_command_writes_queries_and_how_they_were_made(tmp_path: Path) -> None:
+    out = tmp_path / "made.tsv"
+    command = ["generate", "--docs", str(HERE / "docs.tsv"), "--model", "extractive", "-o", str(out)]
+    done = CliRunner().invoke(app, [*command, "--n", "2", "--min-words", "5"])
+    assert done.exit_code == 0, done.output
+    table = pl.read_csv(out, separator="\t")
+    assert table.columns == ["query_id", "doc_id", "text"]
+    said = json.loads((tmp_path / "made.json").read_text())
+    assert said["queries"] == len(table) and said["provenance"]["writer"] == "extractive"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made.json", "made.tsv"]
+    assert er.classify(out)["query_id"].to_list() == table["query_id"].to_list()
+
+
+# With models as small as can be, which write nonsense
+
+
+def tiny(folder: Path, kind: str) -> Path:
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    torch.set_num_threads(1)
+    known = sorted({word for text in DOCS.frame()["text"].to_list() for word in text.lower().split()})[:150]
+    known += ["Passage", "Question", ":", "work"]
+    vocabulary = {word: place for place, word in enumerate(["<pad>", "</s>", "<unk>", "\n", *known])}
+    plain = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+    size = len(vocabulary)
+    torch.manual_seed(0)
+    if kind == "causal":
+        made_of = transformers.LlamaConfig(
+            vocab_size=size, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
+            num_attention_heads=2, num_key_value_heads=1, eos_token_id=1, bos_token_id=1, pad_token_id=0,
+            initializer_range=0.5,
+        )  # fmt: skip
+        model: Any = transformers.LlamaForCausalLM(made_of)
+    else:
+        settled = transformers.T5Config(
+            vocab_size=size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, eos_token_id=1,
+            pad_token_id=0, decoder_start_token_id=0, initializer_factor=5.0,
+        )  # fmt: skip
+        model = transformers.T5ForConditionalGeneration(settled)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@needs_transformers
+@pytest.mark.parametrize("kind", ["causal", "seq2seq"])
+def test_a_language_model_writes_the_same_whatever_it_writes_beside(kind: str, tmp_path: Path) -> None:
+    model = tiny(tmp_path / kind, kind)
+    texts = dict(DOCS.frame().head(9).iter_rows())
+    together = er.generate(texts, 2, model, batch=8, longest=8).queries
+    alone = er.generate(texts, 2, model, batch=1, longest=8).queries
+    assert together.rows() == alone.rows()
+    assert len(together) > 9 and together["text"].n_unique() > 9
+    other = er.generate(texts, 2, model, longest=8, seed=1).queries
+    assert other.rows() != together.rows()
+
+
+@needs_transformers
+@pytest.mark.parametrize("kind", ["causal", "seq2seq"])
+def test_a_model_learns_the_queries_it_is_shown(kind: str, tmp_path: Path) -> None:
+    from evenrank.queries.generation.tuning import tune_generator
+
+    model = tiny(tmp_path / kind, kind)
+    some = DOCS.frame().head(12)
+    word = "work"
+    data = (some, dict.fromkeys(some["doc_id"], f"{word} {word}"))
+    qrels = {doc_id: {doc_id: 1} for doc_id in some["doc_id"]}
+    heard: list[str] = []
+    settings = {"model": model, "epochs": 12, "batch": 4, "rate": 0.02, "words": 20}
+    made = tune_generator(*data, qrels, tmp_path / "tuned", say=heard.append, **settings)
+    assert float(heard[-1].split()[-1]) < float(heard[0].split()[-1])
+    found = er.generate(some, 1, made, top=1).queries
+    assert {each for text in found["text"] for each in text.split()} == {word}
+    tune_generator(*data, qrels, tmp_path / "again", **settings)
+    files = [tmp_path / name / "model.safetensors" for name in ("tuned", "again")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@needs_transformers
+def test_a_setting_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no setting 'colour'"):
+        er.generate({"d": "x"}, colour=3)
+    with pytest.raises(InputError, match="cannot be loaded"):
+        er.generate({"d": "x"}, model=tmp_path)
