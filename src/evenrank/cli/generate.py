@@ -95,7 +95,9 @@ def generate_command(
     opened = open_docs(docs, fields=split_names(fields))
     given = {"batch": batch, "temperature": temperature, "top": top, "words": words}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    shown = {} if model == "extractive" else {"queries": queries, "qrels": qrels, "shots": shots}
+    shown: dict[str, Any] = (
+        {} if model == "extractive" else {"queries": queries, "qrels": qrels, "shots": shots}
+    )
     whole = output.with_name(f".{output.name}.unfiltered.tsv")  # stays until what is kept is written
     with progress_bar("generating", unit="documents") as progress:
         made = generate(

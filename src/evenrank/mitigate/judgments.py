@@ -9,6 +9,7 @@ document of a male query nearest to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -296,8 +297,7 @@ class _Approximate(_Exact):
                 f"{len(male):,} documents are too many for an exact search; pip install 'evenrank[ann]', or "
                 "raise exact_below"
             )
-        import faiss
-
+        faiss: Any = import_module("faiss")
         self._graph = faiss.IndexHNSWFlat(male.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
         self._graph.hnsw.efConstruction = 200
         self._graph.hnsw.efSearch = 4 * NEIGHBOURS

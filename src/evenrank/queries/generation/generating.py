@@ -243,7 +243,7 @@ def _writer(
     if (queries is None) != (qrels is None):
         raise InputError("examples are queries with their judgments; give both queries and qrels")
     if model is not None and not isinstance(model, (str, os.PathLike)):
-        return model  # type: ignore[no-any-return]
+        return model
     if model == EXTRACTIVE:
         from evenrank.queries.generation.extractive import ExtractiveWriter
 
@@ -361,7 +361,7 @@ class _Parts:
 
     def read(self, number: int) -> list[tuple[str, str, str]] | None:
         try:
-            return pl.read_parquet(self._path(number)).rows()  # type: ignore[return-value]
+            return pl.read_parquet(self._path(number)).rows()
         except (OSError, pl.exceptions.PolarsError):
             return None
 

@@ -181,7 +181,7 @@ def _padded(rows: list[dict[str, Any]], filler: int) -> dict[str, Any]:
 
 def _freeze(model: Any, layers: int) -> None:
     """Let only the last layers of a causal model learn, and what stands behind them."""
-    inner = getattr(model, "model", None)
+    inner: Any = getattr(model, "model", None)
     held = getattr(inner, "layers", None)
     if held is None or model.config.is_encoder_decoder:
         raise InputError("this model does not say which layers it has; leave out layers")
