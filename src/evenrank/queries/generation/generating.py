@@ -263,9 +263,7 @@ def examples(docs: Any, queries: Any, qrels: Any, shots: int, seed: int) -> list
     if shots == 0:
         return []
     if queries is None:
-        from evenrank import demo
-
-        here = demo.folder()
+        here = Path(evenrank.__file__).parent / "demo" / "data"  # files only: demo's code stands above this
         docs, queries, qrels = here / "docs.tsv", here / "queries.tsv", here / "qrels.txt"
     asked = dict(tables.queries(queries).iter_rows())
     judged = tables.qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
