@@ -100,6 +100,7 @@ def test_an_answer_is_asked_for_once(server: Server) -> None:
     again = model(server)
     assert er.rerank(again, RUN, DOCS, QUERIES, depth=7).equals(first)
     assert len(server.asked) == asked == 14 and again.asked == 0
+    assert again.notes == ("questions asked: 0; answers known from before: 14",)
 
 
 def test_bad_answers_are_repaired_and_counted(server: Server) -> None:
@@ -109,7 +110,15 @@ def test_bad_answers_are_repaired_and_counted(server: Server) -> None:
     scores = dict(zip(DOCS, asked.score(candidates({"q1": RUN["q1"]}, DOCS, QUERIES)).tolist(), strict=True))
     assert scores == {"d1": 1.0, "d2": 0.0, "d3": 0.5, "d4": 0.5, "d5": 0.0, "d6": 0.5, "d7": 1.0}
     assert dict(asked.repaired) == {"with neither yes nor no": 3, "with more than one word": 1}
-    assert "4 answers were not in the form that was asked for" in asked.notes[1]
+    assert "not as asked for, and repaired: 4 (" in asked.notes[1]
+
+
+def test_an_answer_with_two_faults_is_one_answer(server: Server) -> None:
+    server.answer = lambda text, number: "[2] > [9]" if number == 0 else "[1] > [2] > [3]"
+    asked = model(server, style="listwise")
+    asked.score(candidates(RUN, DOCS, QUERIES, depth=3))
+    assert "repaired: 1 (" in asked.notes[1]
+    assert asked.repaired == {"with a number that was not shown": 1, "with numbers missing": 1}
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,8 @@ class EndpointReranker:
         self.window, self.step = window, step
         self.prices = (price_in, price_out)
         self.repaired: Counter[str] = Counter()
-        self.asked = 0
+        self.malformed = 0
+        self.asked = self.known = 0
         self._url, self._place = url, hidden(url)
         self._site = Site(headers, timeout, secrets=secrets)
         self._secrets = secrets
@@ -177,11 +178,10 @@ class EndpointReranker:
     @property
     def notes(self) -> tuple[str, ...]:
         """What happened on the way."""
-        found = [f"{self.asked:,} questions were asked; other answers were known"]
-        total = sum(self.repaired.values())
-        if total:
+        found = [f"questions asked: {self.asked:,}; answers known from before: {self.known:,}"]
+        if self.malformed:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.repaired.items()))
-            found.append(f"{total:,} answers were not in the form that was asked for, and repaired: {kinds}")
+            found.append(f"answers that were not as asked for, and repaired: {self.malformed:,} ({kinds})")
         return tuple(found)
 
     def describe(self) -> dict[str, Any]:
@@ -220,8 +220,7 @@ class EndpointReranker:
             asked = _LIST.format(count=len(shown), passages=passages, query=query)
             answer = self._answer(asked, _PER_NUMBER * len(shown), calls)
             places, problems = read_order(answer["text"], len(shown))
-            for problem in problems:
-                self._count(problem)
+            self._count(*problems)
             order[first:last] = [order[first + place] for place in places]
         return order
 
@@ -262,6 +261,8 @@ class EndpointReranker:
         try:
             known = json.loads(path.read_bytes())
             if isinstance(known, dict) and isinstance(known.get("text"), str):
+                with self._lock:
+                    self.known += 1
                 return known
         except (OSError, ValueError):
             pass
@@ -277,9 +278,11 @@ class EndpointReranker:
             file.write(json.dumps(self._secrets.cleaned(answer)).encode())
         return answer
 
-    def _count(self, problem: str) -> None:
+    def _count(self, *problems: str) -> None:
+        """What was wrong with one answer; nothing, if nothing was."""
         with self._lock:
-            self.repaired[problem] += 1
+            self.malformed += bool(problems)
+            self.repaired.update(problems)
 
 
 def _read(content: Any) -> dict[str, Any]:
