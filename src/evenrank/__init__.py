@@ -60,6 +60,8 @@ _HOME = {
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.query_variants"),
     "constrain": "mitigate.constrain",
     "interpolate": "mitigate.mitigations",
+    "penalise": "mitigate.mitigations",
+    "negatives": "mitigate.negatives",
     "sweep": "mitigate.tradeoff",
     "swap": "mitigate.swap",
     "counterfactual": "mitigate.counterfactuals",
@@ -147,7 +149,8 @@ if TYPE_CHECKING:
     from evenrank.mitigate.filling import fill
     from evenrank.mitigate.judgments import even_judgments
     from evenrank.mitigate.matching import balance
-    from evenrank.mitigate.mitigations import interpolate
+    from evenrank.mitigate.mitigations import interpolate, penalise
+    from evenrank.mitigate.negatives import negatives
     from evenrank.mitigate.swap import swap
     from evenrank.mitigate.tradeoff import sweep
     from evenrank.psychology.audits import audit_judgments, audit_rankings

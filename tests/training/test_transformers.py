@@ -157,3 +157,17 @@ def test_the_evaluator_measures_what_rerank_would_give(tiny: Path, tmp_path: Pat
     run = er.rerank(model, *given, depth=10)
     expected = er.measure(run, ["ARaB@10"], docs=DATA / "docs.tsv", confidence=None)["ARaB@10"].value
     assert values["bias_ARaB@10"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
+def test_a_transformer_learns_with_our_loss_an_adversary_and_twins_and_is_probed(
+    kind: str, tiny: Path, tmp_path: Path
+) -> None:
+    aims = {"loss": "list-bias", "loss_strength": 2.0, "adversary": 1.0, "mirror": "consistency"}
+    said: list[str] = []
+    made = train(kind, tiny, tmp_path / "m", say=said.append, checks=1, dev_share=0.4, dev_most=20, **aims)
+    found = made.metrics["probe"]
+    assert found["reads"] == "neutrality" and found["pairs"] > found["gendered"] > 0
+    assert found["low"] < found["auc"] < found["high"]
+    assert any(each.startswith("a fresh probe of the vectors: AUC") for each in said)
+    assert "fresh classifier" in (tmp_path / "m" / "README.md").read_text()

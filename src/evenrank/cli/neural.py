@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evenrank.cli import options
 from evenrank.cli.common import note, progress_bar, split_names
 from evenrank.errors import InputError
 
@@ -23,6 +24,16 @@ class Kind(StrEnum):
     cross_encoder = "cross-encoder"
     bi_encoder = "bi-encoder"
     head = "head"
+
+
+class Reads(StrEnum):
+    neutrality = "neutrality"
+    group = "group"
+
+
+class Mirror(StrEnum):
+    augment = "augment"
+    consistency = "consistency"
 
 
 def train_command(
@@ -41,13 +52,49 @@ def train_command(
         str | None,
         typer.Option(
             metavar="N|FILE",
-            help="Documents against each relevant one, or a file of query_id, doc_id to take them from.",
+            help="Documents against each relevant one, or a file to take them from: query_id and doc_id, or "
+            "what `evenrank mitigate negatives --ids` wrote.",
             show_default="as many as the ranker's recipe says, drawn from the candidates",
         ),
     ] = None,
     vectors: Annotated[
         str | None,
         typer.Option(metavar="V", help="Word vectors, for drmm … pacrr.", show_default="random ones"),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="softmax, hinge; against bias: negative-bias, list-bias, bias-margin, neutrality.",
+            show_default="softmax",
+        ),
+    ] = None,
+    loss_strength: Annotated[
+        float | None, typer.Option(min=0, metavar="β", help="How much bias counts.", show_default="1")
+    ] = None,
+    adversary: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="μ", help="Strength of an adversary that reads gender; 0 only probes the vectors."
+        ),
+    ] = None,
+    adversary_labels: Annotated[
+        Reads | None, typer.Option(help="What the adversary reads.", show_default="neutrality")
+    ] = None,
+    mirror: Annotated[
+        Mirror | None,
+        typer.Option(help="Learn from texts with the other gender too, or to score them alike."),
+    ] = None,
+    mirror_strength: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="γ", help="How much consistency counts.", show_default="1"),
+    ] = None,
+    bias: Annotated[
+        str, typer.Option(help="For losses: tf, boolean, count, liwc, label, or a measure.")
+    ] = "tf",
+    lexicon: options.Lexicon = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="For --bias label: the group of each document.")
     ] = None,
     with_first_stage: Annotated[
         bool | None,
@@ -85,7 +132,16 @@ def train_command(
     from evenrank.training import train_ranker
     from evenrank.training.trainer import read_settings
 
-    settings = {**_from_file(config), **_parsed(ranker.value, given or [])}
+    settings = {**_from_file(config), **parsed_settings(ranker.value, given or [])}
+    aims = {
+        "loss": loss,
+        "loss_strength": loss_strength,
+        "adversary": adversary,
+        "adversary_labels": None if adversary_labels is None else adversary_labels.value,
+        "mirror": None if mirror is None else mirror.value,
+        "mirror_strength": mirror_strength,
+    }
+    settings |= {name: value for name, value in aims.items() if value is not None}
     if with_first_stage is not None:
         if ranker in (Kind.cross_encoder, Kind.bi_encoder):
             raise InputError(
@@ -110,6 +166,9 @@ def train_command(
             index=None if index is None else Index.open(index),
             negatives=against,
             vectors=vectors,
+            bias=bias,
+            lexicon=lexicon,
+            labels=labels,
             seed=seed,
             hybrid=hybrid,
             say=note,
@@ -135,7 +194,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         raise InputError(f"not TOML: {error}", path=path) from None
 
 
-def _parsed(kind: str, given: list[str]) -> dict[str, Any]:
+def parsed_settings(kind: str, given: list[str]) -> dict[str, Any]:
     """Settings out of texts ``key=value``, each of the type that the ranker wants."""
     from evenrank.rankers.catalogue import typed
     from evenrank.training.trainer import setting_types

@@ -6,22 +6,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.errors import InputError
-from evenrank.measures.base import good
+from evenrank.errors import InputError, check_choice
+from evenrank.measures.base import LinearMeasure, good
+from evenrank.measures.document_bias import document_bias
 from evenrank.measures.evaluate import measure as measured
 from evenrank.measures.lists import Floats, ranked_lists
 from evenrank.measures.rank_bias import ARaB
 from evenrank.mitigate.constrain.reranking import constrain, reordered_run
 from evenrank.text.tally import Tally
 
-METHODS = ("constrain", "interpolate", "feedback")
+if TYPE_CHECKING:
+    from evenrank.mitigate.trained import Training
+
+METHODS = ("constrain", "interpolate", "penalty", "feedback")
+"""What needs no training; :func:`evenrank.mitigate.trained.methods` names the rest."""
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
+_WEIGHTS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 _LAMBDAS = tuple(step / 10 for step in range(1, 11))
 
 
@@ -60,9 +66,18 @@ def mitigation(
     queries: Any,
     ranker: str,
     background: Any,
+    training: Training | None = None,
+    plain: pl.DataFrame | None = None,
 ) -> Mitigation:
-    """The mitigation of this name, on a run or, for feedback, on an index."""
+    """The mitigation of this name, on a run, for feedback on an index, or by training."""
     given = None if strengths is None else _numbers(strengths)
+    if method not in METHODS:
+        from evenrank.mitigate.trained import Retrained, methods
+
+        check_choice("method", method, (*METHODS, *methods()))
+        if training is None or run is None or queries is None:
+            raise InputError(f"{method} trains a ranker: give training, and the run and queries to rank anew")
+        return Retrained(method, training, tables.run(run), queries, given, plain)
     if method == "feedback":
         if index is None or queries is None:
             raise InputError("feedback searches anew: give an index and queries")
@@ -73,6 +88,8 @@ def mitigation(
         raise InputError(f"{method} needs a tally")
     if method == "interpolate":
         return Interpolation(tables.run(run), tally, measure, given, candidates)
+    if method == "penalty":
+        return Penalty(tables.run(run), tally, measure, given)
     return Bounds(tables.run(run), tally, measure, given, candidates, mode, background)
 
 
@@ -169,6 +186,32 @@ class Interpolation:
 
 
 @dataclass(frozen=True, eq=False)
+class Penalty:
+    """Score − w · bias: strengths are w; see :func:`penalise`."""
+
+    run: pl.DataFrame
+    tally: Any
+    measure: Any
+    given: list[float] | None
+    name = "penalty"
+
+    def strengths(self) -> list[float]:
+        """Those given, or a tenth to five times the spread of the scores within a list, on average."""
+        if self.given is not None:
+            return [0.0, *(each for each in self.given if each > 0)]
+        spread = self.run.group_by("query_id").agg(pl.col("score").std())["score"].mean()
+        spread = float(spread or 1.0)  # type: ignore[arg-type]
+        return [0.0, *(float(f"{each * spread:.3g}") for each in _WEIGHTS)]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        """The run, each score lowered by the document's bias as the measure sees it."""
+        if strength == 0:
+            return self.run
+        bias = self.measure if isinstance(self.measure, LinearMeasure) else "tf"
+        return penalise(self.run, self.tally, strength, bias=bias)
+
+
+@dataclass(frozen=True, eq=False)
 class Feedback:
     """Bias-aware RM3, which searches anew: strengths are λ; see :func:`evenrank.feedback`."""
 
@@ -241,6 +284,47 @@ def interpolate(
         mixed = (1 - strength) * score - strength * _unit(bias[start : start + n])
         order[at : at + n] = at + np.argsort(-mixed, kind="stable")
     return reordered_run(frame, order)
+
+
+def penalise(
+    run: Any,
+    tally: Any = None,
+    strength: float = 1.0,
+    *,
+    bias: Any = "tf",
+    **given: Any,
+) -> pl.DataFrame:
+    """Re-rank by score − w · bias of the document: the simplest way to less bias, and a hard one to beat.
+
+    w = 0 keeps the order. Unlike :func:`interpolate` it does not rescale within a query: w is in units of the
+    ranker's scores for a document of bias 1, and a document without bias keeps its score.
+
+    Parameters
+    ----------
+    run, tally
+        The run to re-rank, and the coloured collection.
+    strength
+        w, from 0 on.
+    bias
+        What makes a document one-sided, as for :func:`evenrank.negatives`.
+    given
+        What that needs else: docs, lexicon, labels, dictionary, missing.
+
+    Examples
+    --------
+    >>> import evenrank as er
+    >>> tally = er.tally({"a": "he said", "b": "rain", "c": "sun"})
+    >>> penalise({"q": {"a": 2.0, "b": 1.5, "c": 1.0}}, tally, 1.0)["doc_id"].to_list()
+    ['b', 'a', 'c']
+    """
+    if not (math.isfinite(strength) and strength >= 0):
+        raise InputError(f"strength is {strength!r}, but must be a number from 0 on")
+    frame = tables.run(run)
+    if tally is not None:
+        given["tally"] = tally
+    size = document_bias(frame, bias, **given)
+    lowered = frame.select("query_id", "doc_id", score=pl.col("score") - strength * pl.Series(size))
+    return tables.run(lowered)
 
 
 def _unit(values: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,9 @@ from evenrank.measures.evaluate import measure
 from evenrank.measures.inputs import colour
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.trained import Training
 
 Progress = Callable[[int, int | None], None]
 
@@ -132,6 +135,7 @@ def sweep(
     queries: Any = None,
     ranker: str = "bm25",
     background: Any = None,
+    training: Training | None = None,
     tolerance: float | None = None,
     alpha: float = 0.05,
     confidence: float = 0.95,
@@ -148,15 +152,20 @@ def sweep(
     docs, lexicon, tokenizer
         Documents instead of the tally, and what to count in them, as for :func:`evenrank.measure`.
     method
-        ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``feedback``: λ of
-        bias-aware RM3, which searches anew and needs `index` and `queries` instead of a run. Or a mitigation
-        of your own, any object with a `name`, ``strengths()``, none first, and ``apply(strength)``, a run.
+        ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``penalty``: w, see
+        :func:`penalise`. ``feedback``: λ of bias-aware RM3, which searches anew and needs `index` and
+        `queries` instead of a run. ``negatives``, a loss, ``adversary``, ``augment`` or ``consistency``:
+        a ranker is trained at each strength, which needs `training` and `queries`, and re-ranks the run. Or a
+        mitigation of your own, any object with a `name`, ``strengths()``, none first, and
+        ``apply(strength)``, a run.
     mode
         Of `constrain`: the bound holds for the ``mean`` or for ``each`` query.
     strengths
         From weak to strong; without them nine tenths to one twentieth of the bias there is, or λ by tenths.
     bias
         RaB, ARaB (of sizes, ``abs(ARaB@10)``), FaiRR or NFaiRR (higher is fairer).
+    training
+        What is trained on what: :class:`evenrank.mitigate.trained.Training`. Other queries than those ranked.
     tolerance, alpha
         With a tolerance (0.02) the strongest setting is chosen up to which no more than that share of
         utility is lost in the mean; without, up to which no loss is significant at `alpha` (paired t-tests,
@@ -180,7 +189,6 @@ def sweep(
     useful = parse(utility)
     fairer = 1.0 if good(wanted) == "high" else -1.0
     if isinstance(method, str):
-        check_choice("method", method, METHODS)
         method = mitigation(
             method,
             run,
@@ -193,6 +201,7 @@ def sweep(
             queries=queries,
             ranker=ranker,
             background=background,
+            training=training,
         )
     elif strengths is not None:
         raise InputError("a mitigation of your own has its own strengths; leave them out")
@@ -219,6 +228,60 @@ def sweep(
     points = [replace(p, front=_undominated(p, points, fairer)) for p in points]
     chosen = _chosen(points, alpha, tolerance)
     return TradeOff(method.name, bias, str(useful), tuple(points), chosen, tuple(common), fairer < 0)
+
+
+def sweeps(
+    methods: Sequence[str | Mitigation],
+    run: Any = None,
+    tally: Any = None,
+    *,
+    training: Training | None = None,
+    queries: Any = None,
+    **settings: Any,
+) -> list[TradeOff]:
+    """Several mitigations in one comparison: the points of all of them have one Pareto front.
+
+    With `training`, a ranker is trained plainly first. Its run is what the methods that train begin with, at
+    strength 0, and what the others re-rank.
+
+    Parameters
+    ----------
+    methods
+        As `method` of :func:`sweep`.
+    settings
+        Those of :func:`sweep`.
+    """
+    from evenrank.mitigate.trained import Retrained
+
+    if len({*map(str, methods)}) < len(methods):
+        raise InputError("a method is given twice")
+    plain = None
+    if training is not None:
+        if run is None or queries is None:
+            raise InputError("give the run and the queries that the trained ranker ranks anew")
+        plain = tables.run(training.ranked(tables.run(run), queries))
+    curves = []
+    for method in methods:
+        own = settings
+        if isinstance(method, str) and method not in METHODS and training is not None:
+            method = Retrained(method, training, tables.run(run), queries, settings.get("strengths"), plain)
+            own = {**settings, "strengths": None}
+        base = run if plain is None or method == "feedback" else plain
+        curves.append(sweep(base, tally, method=method, queries=queries, training=training, **own))
+    return one_front(curves)
+
+
+def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
+    """The curves with one Pareto front over all their points; they have to share both measures."""
+    if len({(curve.bias, curve.utility) for curve in curves}) > 1:
+        raise InputError("the trade-offs have different measures; they cannot have one front")
+    together = [point for curve in curves for point in curve.points]
+    made = []
+    for curve in curves:
+        fairer = -1.0 if curve.lower_is_fairer else 1.0
+        points = tuple(replace(p, front=_undominated(p, together, fairer)) for p in curve.points)
+        made.append(replace(curve, points=points, chosen=points[curve.points.index(curve.chosen)]))
+    return made
 
 
 def _bias(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:

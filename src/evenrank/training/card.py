@@ -44,6 +44,7 @@ def model_card(
             "|---|--:|",
             *rows,
             "",
+            *_probe(metrics.get("probe")),
             "## What it cannot do",
             "",
             *(f"- {limit}" for limit in _LIMITS),
@@ -86,6 +87,25 @@ def dev_metrics(
     for label, value in dev_table(metrics, kind):
         say(f"  {value:.4f}  {label}")
     return metrics
+
+
+def _probe(found: Mapping[str, Any] | None) -> list[str]:
+    """What a fresh classifier reads off the vectors, where an adversary was trained against."""
+    if found is None:
+        return []
+    reads = "gendered or not" if found["reads"] == "neutrality" else "which group"
+    said = "not judged: one of its parts has no gendered pair, or no other"
+    if found["auc"] is not None:
+        between = "" if found["low"] is None else f" [{found['low']:.3f}, {found['high']:.3f}]"
+        said = f"AUC {found['auc']:.3f}{between}; 0.5 is chance, 1 is plain to see"
+    return [
+        "## What its vectors tell of gender",
+        "",
+        f"A fresh classifier, trained on the finished vectors of {found['learned from']:,} pairs to tell "
+        f"{reads}, and tried on {found['pairs']:,} pairs of other queries and documents, "
+        f"{found['gendered']:,} of them gendered: {said}.",
+        "",
+    ]
 
 
 def dev_table(metrics: Mapping[str, Any], kind: str) -> list[tuple[str, float]]:

@@ -41,6 +41,12 @@ class Examples:
         Whether the query of each row is held out, for early stopping.
     left_out
         Why queries or documents are not used, and how many.
+    bias
+        How one-sided the document of each pair is, from 0 to 1, for losses that look at it.
+    twin
+        For each pair the row of its twin, the same query with the mirrored document; −1 if it has none.
+    reads
+        What an adversary is to read off each pair, from 0 on.
     """
 
     pairs: Candidates
@@ -49,6 +55,9 @@ class Examples:
     against: Flags
     dev: Flags
     left_out: dict[str, int]
+    bias: npt.NDArray[np.float32] | None = None
+    twin: Ints | None = None
+    reads: Ints | None = None
 
     def groups(self) -> tuple[list[int], list[Ints]]:
         """The relevant pairs of training queries, and for each the rows of what can stand against it."""

@@ -8,6 +8,7 @@ goes on to the very same weights.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,10 +22,11 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from evenrank.data.files import writing
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_choice
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Pairs, scored
 from evenrank.training.examples import Examples
+from evenrank.training.losses import LOSSES, check_loss, is_biased, strength_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,8 +44,15 @@ class Recipe:
         Groups in a step, and documents in each group beside the relevant one, drawn anew in every epoch.
     rate, decay
         Of AdamW.
-    loss
-        ``softmax``: cross-entropy over the group; ``hinge``: a margin of 1 over each of the others.
+    loss, loss_strength
+        One of :data:`evenrank.training.losses.LOSSES`; for those that look at bias their strength β, 1 if not
+        given.
+    adversary, adversary_labels
+        Strength μ of the reversed gradient of an adversary that reads gender off the vector (head only); none
+        if not given. What it reads: ``neutrality`` or ``group``, see :mod:`evenrank.training.adversary`.
+    mirror, mirror_strength
+        ``augment``: each query a second time, all its texts with the other gender. ``consistency``: γ times
+        the mean of \\|s(q, d) − s(q, mirrored d)\\| is added, γ = 1 if not given.
     depth
         First-stage candidates of each query.
     dev_share, dev_most, dev_depth
@@ -57,7 +66,12 @@ class Recipe:
     negatives: int = 3
     rate: float = 1e-3
     decay: float = 0.0
-    loss: Literal["softmax", "hinge"] = "softmax"
+    loss: str = "softmax"
+    loss_strength: float | None = None
+    adversary: float | None = None
+    adversary_labels: Literal["neutrality", "group"] = "neutrality"
+    mirror: Literal["none", "augment", "consistency"] = "none"
+    mirror_strength: float | None = None
     depth: int = 100
     dev_share: float = 0.1
     dev_most: int = 300
@@ -70,8 +84,20 @@ class Recipe:
                 raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
         if not self.rate > 0:
             raise InputError(f"rate is {self.rate:g}; it must be above 0")
-        if self.loss not in ("softmax", "hinge"):
-            raise InputError(f"loss is {self.loss!r}; choose one of: softmax, hinge")
+        check_aims(self)
+
+
+def check_aims(recipe: Any) -> None:
+    """Refuse a loss, an adversary or mirroring that cannot be, for any recipe."""
+    check_loss(recipe.loss, recipe.loss_strength)
+    check_choice("adversary_labels", recipe.adversary_labels, ("neutrality", "group"))
+    check_choice("mirror", recipe.mirror, ("none", "augment", "consistency"))
+    for name in ("adversary", "mirror_strength"):
+        value = getattr(recipe, name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise InputError(f"{name} is {value!r}; it must be a number from 0 on")
+    if recipe.mirror_strength is not None and recipe.mirror != "consistency":
+        raise InputError("mirror_strength is for mirror=consistency")
 
 
 def fit(
@@ -109,6 +135,7 @@ def fit(
         state.best_rr = examples.rr(dev, scored(module, pairs, dev))
         say(f"before training: dev RR@10 {state.best_rr:.4f}")
         state.best_rr = -1.0
+    aim = _Aim(recipe, examples)
     steps = -(-len(positives) // recipe.batch)
     while not state.is_over(recipe):
         epoch = len(state.history)
@@ -116,8 +143,7 @@ def fit(
         module.train()
         total = 0.0
         for step, rows in enumerate(_batches(positives, against, recipe, pairs, [seed, 3, epoch])):
-            scores = module(*pairs.batch(rows.ravel())).view(rows.shape)
-            loss = _loss(scores, recipe.loss)
+            loss = aim(module, pairs, rows)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -135,11 +161,41 @@ def fit(
     return state.history
 
 
-def _loss(scores: Tensor, kind: str) -> Tensor:
-    """Of groups whose first document is the relevant one."""
-    if kind == "softmax":
-        return nn.functional.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.long))
-    return torch.relu(1 - scores[:, :1] + scores[:, 1:]).mean()
+class _Aim:
+    """What a step of training minimises."""
+
+    def __init__(self, recipe: Recipe, examples: Examples) -> None:
+        self._loss = LOSSES[recipe.loss]
+        self._strength = strength_of(recipe.loss, recipe.loss_strength)
+        if is_biased(recipe.loss) and examples.bias is None:
+            raise InputError(f"the loss {recipe.loss} needs to know how one-sided documents are")
+        none = np.zeros(len(examples.pairs), np.float32)
+        self._bias = none if examples.bias is None else examples.bias
+        self._twin = examples.twin if recipe.mirror == "consistency" else None
+        self._mirror = 1.0 if recipe.mirror_strength is None else recipe.mirror_strength
+
+    def __call__(self, module: nn.Module, pairs: Pairs, rows: Ints) -> Tensor:
+        flat = rows.ravel()
+        scores, more = scores_and_more(module, pairs, flat)
+        loss = self._loss(scores.view(rows.shape), torch.from_numpy(self._bias[rows]), self._strength)
+        if self._twin is not None and self._mirror:
+            twin = self._twin[flat]
+            flat, twin = flat[twin >= 0], twin[twin >= 0]
+            if len(flat):
+                module.eval()  # what dropout does to the two would be taken for a difference
+                apart = module(*pairs.batch(flat)) - module(*pairs.batch(twin))
+                module.train()
+                loss = loss + self._mirror * apart.abs().mean()
+        return loss if more is None else loss + more
+
+
+def scores_and_more(module: nn.Module, pairs: Pairs, rows: Ints) -> tuple[Tensor, Tensor | None]:
+    """The scores of these pairs, and what else the module wants to have minimised."""
+    both = getattr(module, "scores_and_loss", None)
+    if both is None:
+        return module(*pairs.batch(rows)), None
+    scores, loss = both(pairs.batch(rows), rows)
+    return scores, loss
 
 
 def _batches(

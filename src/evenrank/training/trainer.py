@@ -19,6 +19,7 @@ import evenrank
 from evenrank.data import tables
 from evenrank.data.model_files import is_model
 from evenrank.errors import InputError, nearest
+from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.text.cache import root
@@ -53,6 +54,9 @@ def train_ranker(
     index: Index | None = None,
     negatives: Any = None,
     vectors: Any = None,
+    bias: Any = "tf",
+    lexicon: Any = None,
+    labels: Any = None,
     seed: int = 0,
     hybrid: bool = True,
     say: Say = lambda text: None,
@@ -77,9 +81,13 @@ def train_ranker(
     index
         An index of the collection, to be searched if there is no run; one in the cache if not given.
     negatives
-        How many documents stand against each relevant one, or pairs ``query_id, doc_id`` to take them from.
+        How many documents stand against each relevant one, or pairs ``query_id, doc_id`` to take them from:
+        a table, a file, or one that ``evenrank mitigate negatives --ids`` wrote.
     vectors
         Word vectors for the word-interaction models; at random if not given.
+    bias, lexicon, labels
+        For losses that look at bias, an adversary and mirroring: what makes a document one-sided, as for
+        :func:`evenrank.negatives`, the words of each group, and the group of each document.
     seed
         Decides the dev queries, first weights, negatives and their order.
     hybrid
@@ -112,6 +120,9 @@ def train_ranker(
         ready,
         output,
         vectors=vectors,
+        bias=bias,
+        lexicon=lexicon,
+        labels=labels,
         seed=seed,
         hybrid=hybrid,
         say=say,
@@ -145,7 +156,8 @@ def prepared(
 ) -> Prepared:
     """The training data of :func:`train_ranker`, to train several rankers on the same."""
     collection, asked, judged = tables.docs(docs), tables.queries(queries), tables.qrels(qrels)
-    first, scores, stage = _first_stage(collection, asked, judged, run, index, depth, say)
+    deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
+    first, scores, stage = _first_stage(collection, asked, judged, run, index, deep, say)
     found = examples(
         first,
         collection if index is None else index.docs,
@@ -169,6 +181,9 @@ def train_prepared(
     output: str | os.PathLike[str],
     *,
     vectors: Any = None,
+    bias: Any = "tf",
+    lexicon: Any = None,
+    labels: Any = None,
     seed: int = 0,
     hybrid: bool = True,
     say: Say = lambda text: None,
@@ -177,6 +192,7 @@ def train_prepared(
 ) -> Trained:
     """As :func:`train_ranker`, on data that is ready."""
     from evenrank.rankers.neural.saved import open_ranker, save_ranker
+    from evenrank.training.losses import aimed
 
     _check_output(output, seed)
     if vectors is not None and kind not in INTERACTION:
@@ -184,6 +200,12 @@ def train_prepared(
     started = time.process_time()
     target, found = Path(output), ready.examples
     model_settings, recipe = read_settings(kind, settings)
+    if recipe.adversary is not None and kind in INTERACTION:
+        raise InputError(
+            f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
+        )
+    asked = int((~found.dev).sum())
+    found, of_gender = aimed(found, recipe, bias, lexicon, labels)
     config: dict[str, Any] = {
         "evenrank": evenrank.__version__,
         "ranker": kind,
@@ -192,14 +214,19 @@ def train_prepared(
         "seed": seed,
         "facts": {"seed": seed, "first stage": ready.first_stage, "collection": ready.collection},
     }
+    config["facts"] |= of_gender
     checkpoint = target.with_name(f".{target.name}.training")
     data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
     job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, say, progress)
-    reranker, files, history = _fit(job, vectors)
+    reranker, files, history, vector = _fit(job, vectors)
     dev = found.dev_rows(recipe.dev_depth)
     metrics = dev_metrics(found, dev, reranker, history, kind, hybrid, say, progress)
+    if found.reads is not None:
+        from evenrank.training.adversary import probed
+
+        metrics["probe"] = probed(found, vector, recipe.adversary_labels, seed, say)
     used = pl.DataFrame({"query_id": found.pairs.query_ids, "text": found.pairs.queries})
-    card = model_card(config, metrics, training=int((~found.dev).sum()), left_out=found.left_out)
+    card = model_card(config, metrics, training=asked, left_out=found.left_out)
     save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
     shutil.rmtree(checkpoint, ignore_errors=True)
     return Trained(open_ranker(output), metrics, time.process_time() - started)
@@ -212,8 +239,8 @@ def _check_output(output: str | os.PathLike[str], seed: int) -> None:
         raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
 
 
-def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
-    """The trained model, the files of its folder, and loss and dev RR@10 by epoch."""
+def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
+    """The trained model, the files of its folder, loss and dev RR@10 by epoch, and what gives its vectors."""
     if job.kind in ("cross-encoder", "bi-encoder"):
         from evenrank.training.transformers import fit_transformer
 
@@ -257,8 +284,13 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             module = rerankers.interaction_class(job.kind)[0](vocabulary, settings, matrix)
             read = WordPairs(found.pairs, vocabulary, settings, scale)
             made = rerankers.WordReranker(job.kind, module, vocabulary, scale, facts)
+        fitted = module
+        if found.reads is not None:
+            from evenrank.training.adversary import Adversarial
+
+            fitted = Adversarial(module, settings.hidden, found.reads, job.recipe.adversary)
         history = fit(
-            module,
+            fitted,
             read,
             found,
             job.recipe,
@@ -268,7 +300,13 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             say=job.say,
             progress=job.progress,
         )
-    return made, made.files(), history
+
+    def vector(rows: Any) -> Any:
+        module.eval()
+        with torch.no_grad():
+            return module.score_and_vector(*read.batch(rows))[1].numpy()
+
+    return made, made.files(), history, vector
 
 
 def _classes(kind: str) -> tuple[type[Any], type[Any]]:
@@ -367,30 +405,6 @@ def own_index(docs: Any, say: Say = lambda text: None) -> Index:
     return build(docs, path, overwrite=True)
 
 
-def negative_pairs(source: Any) -> pl.DataFrame:
-    """Pairs ``query_id, doc_id`` out of a file with these two columns, or a table."""
-    if not isinstance(source, (str, os.PathLike)):
-        table = pl.DataFrame(source)
-        if not {"query_id", "doc_id"} <= set(table.columns):
-            raise InputError("negatives need the columns query_id and doc_id")
-        return table.select(pl.col("query_id").cast(pl.String), pl.col("doc_id").cast(pl.String))
-    from evenrank.data.files import check_utf8, whole
-
-    raw = whole(source)
-    check_utf8(raw, source, line=1)
-    rows = []
-    for number, line in enumerate(raw.tobytes().decode().splitlines(), 1):
-        cells = line.split()
-        if number == 1 and cells[:2] == ["query_id", "doc_id"]:
-            continue
-        if len(cells) < 2:
-            raise InputError("a line of negatives has a query_id and a doc_id", path=source, line=number)
-        rows.append((cells[0], cells[1]))
-    if not rows:
-        raise InputError("there are no negatives in it", path=source)
-    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
-
-
 def _content(found: Examples) -> str:
     """A fingerprint of all pairs, judgments and scores."""
     digest = xxhash.xxh3_128()
@@ -399,6 +413,9 @@ def _content(found: Examples) -> str:
     for texts in (found.pairs.queries, found.pairs.documents):
         digest.update("\0".join(texts).encode("utf-8", "surrogatepass"))
     digest.update(found.dev.tobytes())
+    digest.update(found.against.tobytes())
+    for extra in (found.bias, found.twin, found.reads):
+        digest.update(b"" if extra is None else extra.tobytes())
     return digest.hexdigest()
 
 

@@ -14,9 +14,10 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.examples import Examples, Job
+from evenrank.training.fitting import check_aims
 
 _FACTS = "facts.json"
 _SURE = 100.0
@@ -62,6 +64,9 @@ class TransformerRecipe:
         Passes over the training queries; negatives are drawn anew for each.
     batch, negatives
         Groups in a step, and documents in each beside the relevant one.
+    loss, loss_strength, adversary, adversary_labels, mirror, mirror_strength
+        As for the small models: :class:`evenrank.training.fitting.Recipe`. With any of them but ``augment`` a
+        bi-encoder learns from each group by itself, not from all documents of the step.
     rate, warm_up
         The highest learning rate, and the share of steps in which it rises; then it falls to 0.
     checks, patience
@@ -76,6 +81,12 @@ class TransformerRecipe:
     epochs: int = 1
     batch: int = 8
     negatives: int = 3
+    loss: str = "softmax"
+    loss_strength: float | None = None
+    adversary: float | None = None
+    adversary_labels: Literal["neutrality", "group"] = "neutrality"
+    mirror: Literal["none", "augment", "consistency"] = "none"
+    mirror_strength: float | None = None
     rate: float = 2e-4
     warm_up: float = 0.1
     checks: int = 5
@@ -93,10 +104,16 @@ class TransformerRecipe:
                 raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
         if not self.rate > 0:
             raise InputError(f"rate is {self.rate:g}; it must be above 0")
+        check_aims(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the losses of the library will do."""
+        return self.loss == "softmax" and self.adversary is None and self.mirror != "consistency"
 
 
-def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, float]]]:
-    """The trained model as a re-ranker, the files of its folder, and the history of its training."""
+def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
+    """The trained model as a re-ranker, the files of its folder, its history, and what gives its vectors."""
     torch = import_module("torch")
     from evenrank.rankers.neural.rerankers import BiEncoderReranker, CrossEncoderReranker, folder_files
     from evenrank.rankers.neural.saved import ENCODER
@@ -113,8 +130,11 @@ def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, flo
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder, create_model_card=False)
             files = folder_files(Path(folder), ENCODER)
+    from evenrank.training.group_losses import vectors_of
+
+    vector = partial(vectors_of, job.kind, model, job.found)
     if job.kind == "cross-encoder":
-        return CrossEncoderReranker(model, facts=facts), files, history
+        return CrossEncoderReranker(model, facts=facts), files, history, vector
     from evenrank.rankers.dense import Encoder
 
     kept = job.checkpoint / "finished"
@@ -124,7 +144,7 @@ def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, flo
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
     encoder = Encoder(kept, max_length=job.settings.max_length)
-    return BiEncoderReranker(encoder, facts=facts), files, history
+    return BiEncoderReranker(encoder, facts=facts), files, history, vector
 
 
 def require_trainers() -> None:
@@ -153,14 +173,18 @@ def _new(kind: str, settings: TransformerSettings) -> tuple[Any, Any]:
 
 def _train(job: Job, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
+    from evenrank.training.group_losses import group_columns, group_loss
+
     kind, recipe, found, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
-    goes_on = is_same(checkpoint, job.data)
+    # The library keeps the weights of the model, not those of an adversary: such training begins anew.
+    goes_on = is_same(checkpoint, job.data) and recipe.adversary is None
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
     rows = _groups(found, recipe, job.seed)
-    dataset = import_module("datasets").Dataset.from_dict(_columns(kind, found, rows))
+    columns = _columns(kind, found, rows) if recipe.is_plain else group_columns(kind, found, rows)
+    dataset = import_module("datasets").Dataset.from_dict(columns)
     steps = -(-len(rows) // recipe.batch)
     every = max(1, steps // recipe.checks)
     names = {
@@ -196,7 +220,7 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         model=model,
         args=arguments,
         train_dataset=dataset,
-        loss=_loss(kind, model, recipe),
+        loss=_loss(kind, model, recipe) if recipe.is_plain else group_loss(kind, model, recipe, found),
         evaluator=evaluator,
         callbacks=[heard, transformers.EarlyStoppingCallback(early_stopping_patience=recipe.patience)],
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from evenrank.cli.mitigate import balance, constrain, counterfactual, feedback, judgments, sweep
+from evenrank.cli.mitigate import balance, constrain, counterfactual, feedback, judgments, negatives, sweep
 
 app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=True)
 app.command("feedback")(feedback.feedback_command)
 app.command("expanded-terms")(feedback.expanded_terms_command)
 app.command("constrain")(constrain.constrain_command)
+app.command("negatives")(negatives.negatives_command)
 app.command("sweep")(sweep.sweep_command)
 app.command("swap")(counterfactual.swap_command)
 app.command("counterfactual")(counterfactual.counterfactual_command)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,17 +17,17 @@ if TYPE_CHECKING:
     from evenrank.mitigate.tradeoff import TradeOff
 
 
-class Method(StrEnum):
-    constrain = "constrain"
-    interpolate = "interpolate"
-    feedback = "feedback"
-
-
 def sweep_command(
     qrels: Annotated[str, typer.Option(metavar="FILE", help="Relevance judgments.")],
     method: Annotated[
-        Method, typer.Option(help="What grows stronger: a bound on bias, λ of scores, or λ of feedback.")
-    ] = Method.constrain,
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What grows stronger: constrain, interpolate, penalty, feedback; with --train: negatives, "
+            "adversary, augment, consistency, or a loss. Repeat it for one front of several.",
+            show_default="constrain",
+        ),
+    ] = None,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")] = None,
     tally: options.TallyFile = None,
     docs: options.OrDocs = None,
@@ -47,8 +46,29 @@ def sweep_command(
     utility: Annotated[str, typer.Option(help="As in nDCG@10, RR@10, AP.")] = "nDCG@10",
     candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
     index: Annotated[str | None, typer.Option(metavar="IDX", help="For feedback: the index.")] = None,
-    queries: Annotated[str | None, typer.Option(metavar="FILE", help="For feedback: the queries.")] = None,
+    queries: Annotated[
+        str | None, typer.Option(metavar="FILE", help="For feedback and --train: the queries of the run.")
+    ] = None,
     ranker: Annotated[str, typer.Option(help="For feedback: bm25 or qld.")] = "bm25",
+    train: Annotated[
+        str | None,
+        typer.Option(metavar="RANKER", help="Train this on other queries, and let it re-rank the run."),
+    ] = None,
+    train_queries: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --train: the training queries.")
+    ] = None,
+    train_qrels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --train: their judgments.", show_default="--qrels"),
+    ] = None,
+    train_run: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="With --train: their first stage.", show_default="BM25"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="With --train: a setting, epochs=5; repeatable."),
+    ] = None,
     background: Annotated[
         str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.", show_default="the run")
     ] = None,
@@ -59,7 +79,7 @@ def sweep_command(
     alpha: Annotated[float, typer.Option(min=0, max=1, help="Significance of a loss.")] = 0.05,
     confidence: options.Confidence = 0.95,
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind the intervals.")] = 2000,
-    seed: options.Seed = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap, and of training.")] = 0,
     chart: options.Chart = None,
     form: options.Form = Format.table,
     output: options.Output = None,
@@ -71,17 +91,41 @@ def sweep_command(
 
         evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
     """
-    from evenrank.mitigate.tradeoff import sweep
+    from evenrank.mitigate.tradeoff import sweeps
 
     if (tally is None) == (docs is None):
         raise InputError("give either --tally or --docs")
+    methods = method or ["constrain"]
+    if strengths is not None and len(methods) > 1:
+        raise InputError("--strengths are those of one --method; several have their usual ones")
     counted = coloured(tally, docs, lexicon, tokenizer, fields=fields, id_field=id_field)
+    training = None
+    if train is not None:
+        from evenrank.cli.neural import parsed_settings
+        from evenrank.data.tables import docs as open_docs
+        from evenrank.mitigate.trained import Training
+
+        if docs is None or train_queries is None or queries is None or run is None:
+            raise InputError("--train needs --docs, --train-queries, and --run and --queries to rank anew")
+        training = Training(
+            train,
+            open_docs(docs, fields=split_names(fields), id_field=id_field),
+            train_queries,
+            train_qrels or qrels,
+            run=train_run,
+            lexicon=lexicon,
+            seed=seed,
+            settings=parsed_settings(train, settings or []),
+        )
+    elif train_queries or train_qrels or train_run or settings:
+        raise InputError("--train-queries, --train-qrels, --train-run and --set belong to --train")
     with progress_bar("sweeping", unit="settings") as progress:
-        found = sweep(
+        found = sweeps(
+            methods,
             run,
             counted,
             qrels=qrels,
-            method=method.value,
+            training=training,
             mode=mode.value,
             strengths=None if strengths is None else _numbers(strengths),
             bias=bias,
@@ -113,17 +157,23 @@ def _numbers(text: str) -> list[float]:
         raise InputError(f"--strengths {text!r}: write numbers with commas between them") from None
 
 
-def _rendered(found: TradeOff, form: Format, confidence: float, output: Path | None) -> str:
-    frame = found.frame()
+def _rendered(curves: list[TradeOff], form: Format, confidence: float, output: Path | None) -> str:
+    """One curve, or several; a single one needs no column for its method."""
+    frames = [curve.frame() for curve in curves]
     if form is Format.csv:
-        return frame.write_csv()
+        import polars as pl
+
+        return pl.concat(frames).write_csv()
     if form is Format.json:
-        return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        said = [curve.to_dict() for curve in curves]
+        return json.dumps(said if len(said) > 1 else said[0], indent=2, ensure_ascii=False, allow_nan=False)
     from evenrank.cli.rendering import render_grid
     from evenrank.show.numbers import DASH, PLAIN, interval, level, number, p_value
 
+    several = len(curves) > 1
     rows = [
         [
+            *([row["method"]] if several else []),
             "none" if at == 0 else f"{row['strength']:.3g}",
             number(row["bias"], ".3f"),
             interval(row["bias_low"], row["bias_high"], PLAIN) or DASH,
@@ -133,9 +183,12 @@ def _rendered(found: TradeOff, form: Format, confidence: float, output: Path | N
             "" if at == 0 else p_value(row["p_holm"]),
             " ".join([*(["front"] if row["front"] else []), *(["chosen"] if row["chosen"] else [])]),
         ]
+        for frame in frames
         for at, row in enumerate(frame.iter_rows(named=True))
     ]
     between = f"{level(confidence)} interval"
+    found = curves[0]
     headings = ["strength", found.bias, between, found.utility, between, "change", "p (Holm)", ""]
-    remarks = [f"{found.method}, {len(found.queries):,} queries"]
+    remarks = [f"{curve.method}, {len(curve.queries):,} queries" for curve in curves]
+    headings = [*(["method"] if several else []), *headings]
     return render_grid(form, headings, rows, remarks=remarks, output=output)

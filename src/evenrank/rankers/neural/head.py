@@ -66,11 +66,15 @@ class Head(nn.Module):
 
     def forward(self, query: Tensor, document: Tensor, first: Tensor) -> Tensor:
         """Scores of pairs: vectors of length 1, and scaled first-stage scores."""
+        return self.score_and_vector(query, document, first)[0]
+
+    def score_and_vector(self, query: Tensor, document: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores, and the hidden layer that they are made of."""
         product = query * document
         scaled = np.sqrt(query.shape[1])  # the numbers of a unit vector are small
         hidden = torch.relu(self.read(torch.cat([query, document, product * scaled], 1) * scaled))
         score: Tensor = self.line(self.dropout(hidden)).squeeze(1) + product @ self.product
-        return score + self.first_stage * first if self.settings.with_first_stage else score
+        return score + self.first_stage * first if self.settings.with_first_stage else score, hidden
 
 
 class VectorPairs:

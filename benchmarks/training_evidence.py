@@ -1,0 +1,375 @@
+"""Less bias by training, and by re-ranking what plain training gives: `make evidence-training`.
+
+    python -m benchmarks.training_evidence               all units that have not been run, then the tables
+    python -m benchmarks.training_evidence squad/head    those whose names begin so
+    python -m benchmarks.training_evidence --tables      the tables again, from what has been run
+
+A unit is one training or one re-ranking, with one strength and one seed, on one collection. It leaves its run
+and its values in the folder ``evidence/training`` of the cache, and is not run again. Of what is there
+``benchmarks.training_tables`` makes docs/evidence/training.json, and the tables and figures of
+docs/mitigation/training.md; what is not there is named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+import evenrank as er
+from benchmarks.neural_evidence import _drawn, data
+from evenrank.data import tables
+from evenrank.text.cache import root
+
+LAMBDAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+TRAINED = {
+    "negative-bias": (0.3, 1.0, 3.0),
+    "list-bias": (0.3, 1.0, 3.0),
+    "bias-margin": (1.0, 3.0, 10.0),
+    "neutrality": (0.1, 0.3, 1.0),
+    "adversary": (0.0, 1.0, 10.0),
+    "adversary by group": (0.0, 1.0, 10.0),
+    "augment": (1.0,),
+    "consistency": (1.0, 10.0),
+}
+"""Ways of training beside negatives, and their strengths; all learn from the negatives of λ = 0."""
+AGAIN = {
+    "penalty": (0.1, 0.2, 0.4, 0.7, 1.0, 2.0),
+    "interpolate": (0.1, 0.2, 0.3, 0.4, 0.5),
+    "constrain (mean)": (0.9, 0.8, 0.7, 0.6, 0.4),
+    "constrain (each)": (0.5, 0.3, 0.2, 0.1),
+}
+"""Ways of re-ranking what plain training gives, and their strengths.
+
+Of the penalty w, in scores for a document of bias 1; λ; the share of the mean bias that is left; the bound.
+"""
+MEASURES = ("RR@10", "ARaB@10", "NFaiRR@10")
+SHAPE = {
+    "squad": {"queries": None, "pool": 1000, "n": 20, "depth": 50, "ranked": 100},
+    "wiki": {"queries": 2000, "pool": 10, "n": 5, "depth": 10, "ranked": 10},
+}
+"""Training queries, candidates for negatives, negatives, candidates of the training, documents re-ranked."""
+
+
+class Unit(NamedTuple):
+    """One method at one strength with one seed."""
+
+    collection: str
+    ranker: str
+    method: str
+    strength: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.collection}/{self.ranker}/{self.method}/{self.strength:g}/{self.seed}"
+
+    @property
+    def plain(self) -> Unit:
+        """The ranker with nothing done against bias."""
+        return self._replace(method="negatives", strength=0.0)
+
+
+def units() -> Iterator[Unit]:
+    """Everything, the most telling first."""
+    for seed in range(5):
+        yield from (Unit("squad", "head", "negatives", strength, seed) for strength in LAMBDAS)
+        if seed < 3:
+            for method, strengths in TRAINED.items():
+                yield from (Unit("squad", "head", method, strength, seed) for strength in strengths)
+    for method, strengths in AGAIN.items():
+        for seed in range(3):
+            yield from (Unit("squad", "head", method, strength, seed) for strength in strengths)
+    for seed in range(5):
+        yield from (Unit("wiki", "head", "negatives", strength, seed) for strength in LAMBDAS)
+    for method in ("penalty", "interpolate"):
+        for seed in range(3):
+            yield from (Unit("wiki", "head", method, strength, seed) for strength in AGAIN[method])
+    for some in ((0.0, 0.6, 1.0), (0.2, 0.4, 0.8)):
+        for seed in range(3):
+            yield from (Unit("squad", "knrm", "negatives", strength, seed) for strength in some)
+
+
+def home() -> Path:
+    """Where runs and values are kept."""
+    return root() / "evidence" / "training"
+
+
+def unit_path(unit: Unit) -> Path:
+    return home() / "units" / f"{unit.name.replace('/', '--')}.json"
+
+
+def run_path(unit: Unit, part: str = "test") -> Path:
+    return home() / "runs" / f"{unit.name.replace('/', '--')}.{part}.parquet"
+
+
+# The collections
+
+
+class Collection(NamedTuple):
+    """Queries, judgments, first-stage runs and counts of one collection."""
+
+    index: Any
+    tally: Any
+    train: Any
+    pool: pl.DataFrame
+    test: pl.DataFrame
+    qrels: pl.DataFrame
+    first: pl.DataFrame
+
+
+@lru_cache(maxsize=1)
+def collection(name: str) -> Collection:
+    """A collection; test questions that were also asked in training are left out."""
+    from evenrank.rankers.neural.saved import text_hashes
+    from evenrank.training.trainer import own_index
+
+    shape, folder = SHAPE[name], data() / name
+    train, test = er.load(folder, split="train"), er.load(folder, split="test")
+    if shape["queries"] is not None:
+        train = train._replace(queries=_drawn(train.queries, shape["queries"]))
+        test = test._replace(queries=_drawn(test.queries, 1000))
+    seen = np.isin(text_hashes(test.queries["text"]), text_hashes(train.queries["text"]))
+    queries = test.queries.filter(pl.Series(~seen))
+    index = own_index(test.docs)
+    judged = test.qrels.filter(pl.col("query_id").is_in(queries["query_id"].to_list()))
+    pool = er.search(index, train.queries, depth=shape["pool"])
+    first = er.search(index, queries, depth=shape["ranked"])
+    return Collection(index, er.tally(test.docs), train, pool, queries, judged, first)
+
+
+@lru_cache(maxsize=1)
+def _together(name: str, seed: int) -> tuple[Any, dict[float, Any]]:
+    """Training data with the negatives of all λ, and which of its pairs are those of each λ."""
+    from evenrank.training.trainer import prepared
+
+    shape, found = SHAPE[name], collection(name)
+    given = {"n": shape["n"], "depth": shape["pool"], "seed": seed}
+    drawn = {
+        each: er.negatives(found.pool, found.train.qrels, found.tally, bias_lambda=each, **given).pairs()
+        for each in LAMBDAS
+    }
+    made = prepared(
+        found.index.docs,
+        found.train.queries,
+        found.train.qrels,
+        run=found.pool,
+        depth=shape["depth"],
+        negatives=pl.concat(drawn.values()).unique(maintain_order=True),
+        seed=0,
+    )
+    pairs = made.examples.pairs
+    rows = pl.DataFrame(
+        {
+            "query_id": pl.Series(pairs.query_ids).gather(pairs.query),
+            "doc_id": pl.Series(pairs.doc_ids).gather(pairs.document),
+        }
+    )
+    masks = {
+        each: rows.join(
+            named.with_columns(named=True), on=["query_id", "doc_id"], how="left", maintain_order="left"
+        )["named"]
+        .fill_null(False)
+        .to_numpy()
+        & made.examples.against
+        for each, named in drawn.items()
+    }
+    return made, masks
+
+
+def ready(name: str, bias_lambda: float, seed: int) -> Any:
+    """Training data with negatives of this λ; the dev queries are the same for all."""
+    made, masks = _together(name, seed)
+    return made._replace(examples=replace(made.examples, against=masks[bias_lambda]))
+
+
+_DEV: dict[str, tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]] = {}
+
+
+def dev(name: str, examples: Any = None) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """The dev queries, their judgments and their candidates; the same whatever the seed of the negatives."""
+    if name not in _DEV:
+        found = collection(name)
+        made = _together(name, 0)[0].examples if examples is None else examples
+        ids = [each for each, held in zip(made.pairs.query_ids, made.dev, strict=True) if held]
+        queries = found.train.queries.filter(pl.col("query_id").is_in(ids))
+        judged = found.train.qrels.filter(pl.col("query_id").is_in(ids))
+        near = pl.col("query_id").is_in(ids) & (pl.col("rank") <= SHAPE[name]["ranked"])
+        _DEV[name] = (queries, judged, found.pool.filter(near))
+    return _DEV[name]
+
+
+# Running
+
+
+def run_unit(unit: Unit) -> dict[str, Any]:
+    """Train and rank, or rank again; measure. What was done before is not done again."""
+    path = unit_path(unit)
+    if path.exists():
+        return dict(json.loads(path.read_text()))
+    started = time.process_time()
+    runs, facts = (again if unit.method in AGAIN else trained)(unit)
+    found = collection(unit.collection)
+    judged = {"test": found.qrels, "dev": dev(unit.collection)[1]}
+    behind = {"test": found.first, "dev": dev(unit.collection)[2]}
+    content: dict[str, Any] = {**facts}
+    for part, run in runs.items():
+        if part in judged:
+            content[part] = measured(run, judged[part], behind[part], found.tally)
+            target = run_path(unit, part)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            run.select("query_id", "doc_id", "score").write_parquet(target)
+    content["CPU seconds in all"] = round(time.process_time() - started, 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return content
+
+
+def measured(run: pl.DataFrame, qrels: pl.DataFrame, background: pl.DataFrame, tally: Any) -> dict[str, Any]:
+    """The values of each query."""
+    found = er.measure(run, MEASURES, tally=tally, qrels=qrels, background=background, confidence=None)
+    return {name: each.per_query() for name, each in zip(MEASURES, found, strict=True)}
+
+
+def recipe(unit: Unit) -> dict[str, Any]:
+    """The settings of a training."""
+    given: dict[str, Any] = {"dev_depth": min(50, SHAPE[unit.collection]["depth"])}
+    if unit.ranker == "knrm":
+        given |= {
+            "vectors": data() / "vectors" / "glove-100d.bin.gz",
+            "with_first_stage": True,
+            "document_words": 64,
+        }
+    if unit.method == "augment":
+        given["mirror"] = "augment"
+    elif unit.method == "consistency":
+        given |= {"mirror": "consistency", "mirror_strength": unit.strength}
+    elif unit.method.startswith("adversary"):
+        what = "group" if unit.method.endswith("group") else "neutrality"
+        given |= {"adversary": unit.strength, "adversary_labels": what}
+    elif unit.method != "negatives":
+        given |= {"loss": unit.method, "loss_strength": unit.strength}
+    return given
+
+
+def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Runs of the test and the dev queries by a new model, and what it does to genderbias-qa."""
+    from evenrank.training.trainer import train_prepared
+
+    found, shape = collection(unit.collection), SHAPE[unit.collection]
+    examples = ready(unit.collection, unit.strength if unit.method == "negatives" else 0.0, unit.seed)
+    held = dev(unit.collection, examples.examples)
+    target = home() / f"model-{os.getpid()}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = train_prepared(unit.ranker, examples, target, seed=unit.seed, hybrid=False, **recipe(unit))
+    docs, depth = found.index.docs, shape["ranked"]
+    runs = {
+        "test": er.rerank(target, found.first, docs, found.test, depth=depth),
+        "dev": er.rerank(target, held[2], docs, held[0], depth=depth, allow_training_queries=True),
+    }
+    facts: dict[str, Any] = {
+        "training CPU seconds": round(made.seconds, 1),
+        "epochs": len(made.metrics["epochs"]),
+        "dev RR@10 while training": made.metrics["dev"][unit.ranker],
+    }
+    if "probe" in made.metrics:
+        facts["probe"] = made.metrics["probe"]
+    if unit.collection == "squad":
+        facts["genderbias-qa"] = preference(
+            lambda run, texts, queries: er.rerank(target, run, texts, queries)
+        )
+    return runs, facts
+
+
+def again(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """The runs of plain training, ranked again."""
+    found = collection(unit.collection)
+    run_unit(unit.plain)
+    runs = {part: tables.run(pl.read_parquet(run_path(unit.plain, part))) for part in ("test", "dev")}
+    made = {part: ranked_again(unit, run, found.tally) for part, run in runs.items()}
+    facts: dict[str, Any] = {}
+    return made, facts
+
+
+def ranked_again(unit: Unit, run: pl.DataFrame, tally: Any) -> pl.DataFrame:
+    """A run after one of the ways of re-ranking."""
+    if unit.method == "penalty":
+        return er.penalise(run, tally, unit.strength)
+    if unit.method == "interpolate":
+        return er.interpolate(run, tally, unit.strength)
+    if unit.method == "constrain (each)":
+        return pl.DataFrame(er.constrain(run, tally, limit=f"abs(ARaB@10)<={unit.strength!r}"))
+    there = er.measure(run, er.ARaB @ 10, tally=tally, confidence=None)[er.ARaB @ 10].summary.abs or 0.0
+    limit = f"abs(ARaB@10)<={unit.strength * there!r}"
+    return pl.DataFrame(er.constrain(run, tally, limit=limit, mode="mean"))
+
+
+@lru_cache(maxsize=1)
+def _passages() -> Any:
+    """genderbias-qa as it is and with genders swapped: texts, own passages by BM25, all passages by BM25."""
+    from evenrank.training.trainer import own_index
+
+    loaded = er.load(data() / "genderbias-qa")
+    sides = {}
+    for side, docs in (("as they are", loaded.docs), ("swapped", er.swap(loaded.docs))):
+        texts = tables.docs(docs.frame())
+        index = own_index(texts)
+        ranked = er.search(index, loaded.queries, depth=index.documents)
+        own = loaded.qrels.select("query_id", "doc_id").join(ranked, on=["query_id", "doc_id"], how="left")
+        own = own.select("query_id", "doc_id", pl.col("score").fill_null(0.0))
+        whole = ranked.filter(pl.col("rank") <= 50)
+        sides[side] = (texts, tables.run(own), whole, er.tally(texts))
+    return loaded, sides
+
+
+def preference(rank: Any) -> dict[str, Any]:
+    """Which gender a ranker puts first among the four passages of a question, and nDCG@10 among all passages.
+
+    The passages are ranked as they are and with all genders swapped: half the sum of the two ARaB@4 is what
+    the ranker prefers, half the difference what the texts bring.
+    """
+    loaded, sides = _passages()
+    values = {}
+    for side, (texts, own, _, tally) in sides.items():
+        run = rank(own, texts, loaded.queries)
+        values[side] = er.measure(run, er.ARaB @ 4, tally=tally, confidence=None)[er.ARaB @ 4].per_query()
+    texts, _, whole, _ = sides["as they are"]
+    useful = er.measure(rank(whole, texts, loaded.queries), "nDCG@10", qrels=loaded.qrels, confidence=None)
+    queries = sorted(values["as they are"].keys() & values["swapped"].keys())
+    plain, mirror = ([values[side][query] for query in queries] for side in values)
+    return {"as they are": plain, "swapped": mirror, "nDCG@10": useful["nDCG@10"].value}
+
+
+def main(arguments: list[str]) -> int:
+    chosen = [each for each in arguments if not each.startswith("-")]
+    if "--tables" not in arguments:
+        import torch
+
+        torch.set_num_threads(int(os.environ.get("EVENRANK_THREADS", "1")))
+        for unit in units():
+            if chosen and not any(unit.name.startswith(each) for each in chosen):
+                continue
+            try:
+                content = run_unit(unit)
+            except Exception as error:  # the others are worth having
+                print(f"{unit.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                continue
+            rr, bias = (np.mean(np.abs([*content["test"][name].values()])) for name in ("RR@10", "ARaB@10"))
+            print(f"{unit.name}: {rr:.4f} {bias:.4f} ({content['CPU seconds in all']} s)", flush=True)
+    from benchmarks.training_tables import write_tables
+
+    write_tables()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""How one-sided a single document is: the value that a measure gives it, without its sign.
+
+Mitigations that work on documents one by one ask here: bias-aware negatives, losses that look at bias, and
+the penalty on scores.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.measures.base import Context, LinearMeasure, Param, good
+from evenrank.measures.inputs import Inputs
+from evenrank.measures.lists import Floats
+from evenrank.measures.parse import parse
+from evenrank.measures.rank_bias import RaB, rab_weights
+from evenrank.measures.views import Groups, views_of
+from evenrank.text.magnitude import MAGNITUDES
+
+KINDS = (*MAGNITUDES, "liwc", "label")
+"""What can be named beside a measure."""
+
+
+class _Labelled(LinearMeasure):
+    """The share of the top t documents that show a group, by their labels."""
+
+    __name__ = NAME = "label"
+    GOOD = "low"
+    VIEW = Groups
+    NEEDS = frozenset[str]()
+    SUPPORTED_PARAMS = {"cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")}  # noqa: RUF012
+    weights = staticmethod(rab_weights)
+
+    def values(self, context: Context) -> Floats:
+        return np.asarray(context.lists.counts().sum(axis=1) > 0, np.float64)
+
+
+def document_measure(bias: Any) -> LinearMeasure:
+    """The measure whose document values are meant.
+
+    `bias` is a magnitude (tf, count, boolean, …: the difference of two groups), ``liwc`` (male % − female %
+    by the dictionary), ``label`` (1 for a document that shows a group), or a measure that is a sum over
+    documents, such as ``FaiRR@10`` or one of your own.
+    """
+    if isinstance(bias, LinearMeasure):
+        return bias
+    name = str(bias)
+    if name.lower() in MAGNITUDES:
+        found: LinearMeasure = RaB(magnitude=name.lower()) @ 1
+        return found
+    if name.lower() == "liwc":
+        from evenrank.measures.dictionary_bias import LIWC
+
+        return LIWC(signed=True) @ 1
+    if name.lower() == "label":
+        return _Labelled() @ 1
+    try:
+        measure: Any = parse(bias)
+    except InputError:
+        raise InputError(
+            f"bias {name!r}: choose one of {', '.join(KINDS)}, or a measure that is a sum over documents, as "
+            "in FaiRR@10"
+        ) from None
+    if not isinstance(measure, LinearMeasure):
+        raise InputError(f"{measure} is no sum over documents: it gives a single document no bias")
+    return measure
+
+
+def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:
+    """How one-sided each document of a run is, in the order of the run's rows; 0 is not at all.
+
+    The size of the value that a measure gives the document. Where high values are good (FaiRR), it is how
+    far the document stays below the best one of the run.
+
+    Parameters
+    ----------
+    run
+        Anything :func:`evenrank.data.tables.run` takes.
+    bias
+        As in :func:`document_measure`.
+    given
+        What the measure looks at, as for :func:`evenrank.measure`: tally, docs, lexicon, labels, dictionary.
+    """
+    measure = document_measure(bias)
+    frame = tables.run(run)
+    if frame.is_empty():
+        return np.zeros(0)
+    inputs = Inputs.open({"run": frame}, **given)
+    if inputs.missing == "skip":
+        raise InputError("missing 'skip' is for measuring; choose error or zero")
+    inputs.check([measure])
+    deepest = int(frame["rank"].max() or 1)  # type: ignore[arg-type]
+    view = views_of(inputs, [measure], depth=deepest)[measure.VIEW]
+    view.check()
+    values = measure.each_value(view.context(frame))
+    way = good(measure)
+    if way == "high":
+        return np.asarray(values.max() - values)
+    return np.abs(values - 1) if way == "one" else np.abs(values)

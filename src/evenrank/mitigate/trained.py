@@ -1,0 +1,199 @@
+"""Mitigations that train: a ranker learns with less and less bias, and each strength gives its run.
+
+All of them begin with the same plain training, strength 0: negatives drawn at random from the first stage.
+What grows is λ of the negatives, β of a loss, μ of an adversary, γ of the consistency of mirrored documents;
+`augment` has one strength only.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenrank.data import tables
+from evenrank.errors import InputError, check_choice
+from evenrank.mitigate.negatives import negatives
+from evenrank.rankers.base import Progress
+
+_LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
+_STRENGTHS = (0.3, 1.0, 3.0)
+_OWN = {"negatives": _LAMBDAS, "adversary": (1.0, 10.0), "augment": (1.0,), "consistency": (1.0, 10.0)}
+
+
+def methods() -> tuple[str, ...]:
+    """What can be swept by training: negatives, the losses that look at bias, adversary and mirroring."""
+    try:
+        from evenrank.training.losses import LOSSES, is_biased
+    except ImportError:  # without torch nothing is trained
+        return tuple(_OWN)
+    return (*_OWN, *filter(is_biased, LOSSES))
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a ranker is trained on, and what it ranks.
+
+    Attributes
+    ----------
+    kind
+        What is trained: head, knrm, …, cross-encoder; see ``evenrank train``.
+    docs, queries, qrels
+        The collection, the training queries and their judgments.
+    run
+        The first stage of the training queries; BM25 if not given.
+    index
+        For BM25: an index of the collection; one in the cache if not given.
+    n, pool
+        Negatives of each query, and how many documents of the first stage they are taken from.
+    bias, lexicon, labels
+        What makes a document one-sided, as for :func:`evenrank.negatives`.
+    seed
+        Of all that is drawn.
+    settings
+        Those of the model and of its training, word vectors too.
+    """
+
+    kind: str
+    docs: Any
+    queries: Any
+    qrels: Any
+    run: Any = None
+    index: Any = None
+    n: int = 20
+    pool: int = 1000
+    bias: Any = "tf"
+    lexicon: Any = None
+    labels: Any = None
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        from evenrank.rankers.neural.rerankers import KINDS
+
+        check_choice("ranker", self.kind, KINDS)
+
+    @cached_property
+    def first(self) -> pl.DataFrame:
+        """The first stage of the training queries."""
+        if self.run is not None:
+            return tables.run(self.run)
+        from evenrank.rankers.catalogue import search
+        from evenrank.training.trainer import own_index
+
+        index = own_index(tables.docs(self.docs)) if self.index is None else self.index
+        return search(index, self.queries, depth=self.pool)
+
+    def prepared(self, bias_lambda: float) -> Any:
+        """The training data with negatives of this λ."""
+        from evenrank.training.trainer import prepared, read_settings
+
+        recipe = read_settings(self.kind, {k: v for k, v in self.settings.items() if k != "vectors"})[1]
+        drawn = negatives(
+            self.first,
+            self.qrels,
+            bias_lambda=bias_lambda,
+            n=self.n,
+            seed=self.seed,
+            bias=self.bias,
+            depth=self.pool,
+            docs=self.docs,
+            lexicon=self.lexicon,
+            labels=self.labels,
+        )
+        return prepared(
+            self.docs,
+            self.queries,
+            self.qrels,
+            run=self.first,
+            negatives=drawn.pairs(),
+            depth=recipe.depth,
+            dev_share=recipe.dev_share,
+            dev_most=recipe.dev_most,
+            seed=self.seed,
+        )
+
+    @cached_property
+    def _plain(self) -> Any:
+        return self.prepared(0.0)
+
+    def ranked(
+        self, run: pl.DataFrame, queries: Any, method: str = "negatives", strength: float = 0.0
+    ) -> pl.DataFrame:
+        """The run that a model makes of another, trained by this method at this strength."""
+        from evenrank.rankers.neural.reranking import rerank
+        from evenrank.training.trainer import train_prepared
+
+        ready = self.prepared(strength) if method == "negatives" and strength else self._plain
+        more = {"bias": self.bias, "lexicon": self.lexicon, "labels": self.labels}
+        given = {**self.settings, **(setting(method, strength) if strength else {})}
+        deepest = int(run["rank"].max() or 1)  # type: ignore[arg-type]
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / "model"
+            train_prepared(
+                self.kind,
+                ready,
+                target,
+                seed=self.seed,
+                hybrid=False,
+                progress=self.progress,
+                **more,
+                **given,
+            )
+            return rerank(target, run, self.docs, queries, depth=deepest)
+
+
+def setting(method: str, strength: float) -> dict[str, Any]:
+    """How the training differs from plain training."""
+    if method == "negatives":
+        return {}
+    if method == "adversary":
+        return {"adversary": strength}
+    if method == "augment":
+        return {"mirror": "augment"}
+    if method == "consistency":
+        return {"mirror": "consistency", "mirror_strength": strength}
+    return {"loss": method, "loss_strength": strength}
+
+
+@dataclass(frozen=True, eq=False)
+class Retrained:
+    """A ranker trained anew at each strength; see :class:`Training`.
+
+    Attributes
+    ----------
+    name
+        The method.
+    run, queries
+        What the trained rankers re-rank: a first stage of other queries than they are trained on.
+    plain
+        The run of plain training, if it is there already.
+    """
+
+    name: str
+    training: Training
+    run: pl.DataFrame
+    queries: Any
+    given: Sequence[float] | None = None
+    plain: pl.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.name, methods())
+        if self.name == "augment" and self.given is not None and set(self.given) - {0.0, 1.0}:
+            raise InputError("augment has no strengths: texts are mirrored or not")
+
+    def strengths(self) -> list[float]:
+        """Those given, or the usual ones of the method."""
+        return [0.0, *(each for each in self.given or _OWN.get(self.name, _STRENGTHS) if each > 0)]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        """The run of a ranker trained at this strength."""
+        if strength == 0 and self.plain is not None:
+            return self.plain
+        return self.training.ranked(self.run, self.queries, self.name, strength)

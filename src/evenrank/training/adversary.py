@@ -1,0 +1,214 @@
+"""An adversary that reads gender off a ranker's vector, and a gradient that teaches the ranker to hide it.
+
+The vector that the score is made of also goes into a classifier Linear–Tanh–Linear, whose gradient comes back
+reversed and multiplied by μ. The classifier learns to tell gendered pairs from others; the vector learns not
+to let it (AdvBert: Rekabsaz, Kopeinik and Schedl, SIGIR 2021). A classifier that fails at the end of training
+says little, for it may have been misled. So a *fresh* one is trained on the finished vectors, always, and its
+AUC on documents and queries it has not seen is reported: 0.5 is chance, 1 is plain to see.
+
+What is read, for a pair of query and document:
+
+=========== ================================================================================================
+neutrality  1 if the neutrality of the query or of the document is below 1, else 0, as in the released code
+            (which has 326 words; here the lexicon is yours to choose)
+group       0 where neither group has more words in the document, else the number of the group that has
+=========== ================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from evenrank.errors import InputError
+from evenrank.measures.neutrality import neutrality
+from evenrank.stats import bootstrap
+from evenrank.training.examples import Examples
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+_WIDTH = 64
+_MOST = 4000
+"""Pairs that a probe learns from, and that it is tried on."""
+
+
+class Adversarial(nn.Module):
+    """A ranker with an adversary at its vector; called, it is the ranker.
+
+    The ranker has to offer ``score_and_vector(*batch)``.
+    """
+
+    def __init__(self, ranker: nn.Module, width: int, labels: Ints, strength: float) -> None:
+        super().__init__()
+        self.ranker = ranker
+        self.adversary = reader(width, int(labels.max(initial=1)) + 1)
+        self._labels, self._strength = labels, strength
+
+    def forward(self, *batch: Tensor) -> Tensor:
+        """The ranker's scores."""
+        scores: Tensor = self.ranker(*batch)
+        return scores
+
+    def scores_and_loss(self, batch: tuple[Tensor, ...], rows: Ints) -> tuple[Tensor, Tensor]:
+        """Scores of these pairs, and how badly the adversary reads them; the gradient of that is reversed."""
+        scores, vectors = self.ranker.score_and_vector(*batch)  # type: ignore[operator]
+        return scores, self.loss(vectors, torch.from_numpy(self._labels[rows]))
+
+    def loss(self, vectors: Tensor, labels: Tensor) -> Tensor:
+        """The adversary's cross-entropy."""
+        return nn.functional.cross_entropy(self.adversary(reverse(vectors, self._strength)), labels)
+
+
+def reader(width: int, classes: int) -> nn.Sequential:
+    """What reads a group off a vector."""
+    return nn.Sequential(nn.Linear(width, _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, classes))
+
+
+class _Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, strength: float) -> Tensor:
+        ctx.strength = strength
+        return vectors.view_as(vectors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return -ctx.strength * gradients[0], None
+
+
+def reverse(vectors: Tensor, strength: float) -> Tensor:
+    """The vectors themselves; their gradient is multiplied by −strength."""
+    made: Tensor = _Reverse.apply(vectors, strength)
+    return made
+
+
+def pair_labels(found: Examples, what: str, *, lexicon: Any = None) -> Ints:
+    """What the adversary reads, for each pair."""
+    pairs = found.pairs
+    document = _counts(pairs.documents, lexicon)
+    if what == "neutrality":
+        query = _counts(pairs.queries, lexicon)
+        marked = (neutrality(document) < 1)[pairs.document] | (neutrality(query) < 1)[pairs.query]
+        labels = marked.astype(np.int64)
+    else:
+        ahead = document == document.max(1, keepdims=True)
+        labels = np.where(ahead.sum(1) == 1, ahead.argmax(1) + 1, 0)[pairs.document].astype(np.int64)
+    if len(np.unique(labels)) < 2:
+        raise InputError("all pairs are alike to the adversary: it has nothing to read")
+    return labels
+
+
+def _counts(texts: list[str], lexicon: Any) -> npt.NDArray[Any]:
+    """Words of each group in each text."""
+    import polars as pl
+
+    from evenrank.text.tally import tally
+
+    ids = [str(place) for place in range(len(texts))]
+    made = tally(
+        pl.DataFrame({"doc_id": ids, "text": texts}, schema={"doc_id": pl.String, "text": pl.String}),
+        **({} if lexicon is None else {"lexicon": lexicon}),
+    )
+    place = dict(zip(made.frame["doc_id"].to_list(), range(len(ids)), strict=True))
+    rows = made.frame.select(made.groups).to_numpy()[[place[each] for each in ids]]
+    return np.asarray(rows, np.float64)
+
+
+def probe_rows(found: Examples, seed: int) -> tuple[Ints, Ints]:
+    """Pairs to learn from and pairs to be tried on: they share neither queries nor documents.
+
+    Of each document one pair is taken, so that those tried on are independent.
+    """
+    random = np.random.default_rng([seed, 7])
+    side = random.permutation(len(found.pairs.doc_ids)) % 2 == 0
+    dev = found.dev[found.pairs.query]
+    sides = []
+    for wanted in (~dev & side[found.pairs.document], dev & ~side[found.pairs.document]):
+        rows = random.permutation(np.flatnonzero(wanted))
+        _, first = np.unique(found.pairs.document[rows], return_index=True)
+        sides.append(np.sort(random.permutation(rows[first])[:_MOST]))
+    return sides[0], sides[1]
+
+
+def probe(
+    vectors: Floats, labels: Ints, tried: Floats, right: Ints, *, seed: int = 0, epochs: int = 30
+) -> dict[str, Any]:
+    """How well a fresh classifier reads gender off finished vectors: its AUC on others, with interval.
+
+    With several groups it is the mean of each group's AUC against all others. ``auc`` is None where one of
+    the two parts has no gendered pair, or no other.
+
+    Parameters
+    ----------
+    vectors, labels
+        What it learns from.
+    tried, right
+        What it is tried on.
+    """
+    found: dict[str, Any] = {
+        "pairs": len(tried),
+        "gendered": int((right > 0).sum()),
+        "learned from": len(vectors),
+    }
+    classes = int(max(labels.max(initial=0), right.max(initial=0))) + 1
+    if len(np.unique(labels)) < 2 or len(np.unique(right)) < 2:
+        return {**found, "auc": None, "low": None, "high": None}
+    mean, spread = vectors.mean(0), vectors.std(0) + 1e-6
+    read_from, read = (torch.from_numpy((each - mean) / spread) for each in (vectors, tried))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = reader(vectors.shape[1], classes)
+        optimizer = torch.optim.AdamW(made.parameters(), lr=1e-3, weight_decay=0.1)
+        wanted = torch.from_numpy(labels)
+        for _ in range(epochs):
+            for rows in torch.randperm(len(read_from)).split(64):
+                loss = nn.functional.cross_entropy(made(read_from[rows]), wanted[rows])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        with torch.no_grad():
+            odds = made(read).softmax(1).double().numpy()
+    present = [each for each in range(classes) if 0 < (right == each).sum() < len(right)]
+    present = [1] if classes == 2 else present
+    scores = [odds[:, each] for each in present]
+    truths = [(right == each).astype(np.float64) for each in present]
+
+    def mean_auc(*arrays: Any, axis: int = -1) -> Any:
+        half = len(arrays) // 2
+        each = [auc(s, t) for s, t in zip(arrays[:half], arrays[half:], strict=True)]
+        return np.mean(each, axis=0)
+
+    interval = bootstrap(mean_auc, *scores, *truths, resamples=500, seed=seed)
+    return {**found, "auc": interval.value, "low": interval.low, "high": interval.high}
+
+
+def probed(
+    found: Examples, vector: Callable[[Ints], Floats], what: str, seed: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """What a fresh classifier reads off the finished vectors of a ranker, for its metrics and its card."""
+    labels = found.reads
+    if labels is None:
+        raise InputError("there is nothing for a probe to read")
+    seen, tried = probe_rows(found, seed)
+    read = probe(vector(seen), labels[seen], vector(tried), labels[tried], seed=seed)
+    if read["auc"] is None:
+        say("a fresh probe of the vectors: not judged, one of its parts has no gendered pair, or no other")
+    else:
+        between = "" if read["low"] is None else f" [{read['low']:.3f}, {read['high']:.3f}]"
+        say(f"a fresh probe of the vectors: AUC {read['auc']:.3f}{between} ({what}, {read['pairs']:,} pairs)")
+    return {"reads": what, **read}
+
+
+def auc(scores: Any, truth: Any) -> Any:
+    """Area under the ROC curve along the last axis: how often a true one scores above another, ties half."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(scores, axis=-1)
+    good = truth.sum(-1)
+    bad = truth.shape[-1] - good
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return ((ranks * truth).sum(-1) - good * (good + 1) / 2) / (good * bad)

@@ -1,0 +1,154 @@
+"""What training minimises: losses over groups of one relevant document and several others.
+
+A loss is a function of the scores of a batch of groups (groups × documents, the relevant one first), of how
+one-sided each document is (from 0 to 1, the same shape), and of its strength β. To add one, write it here and
+name it in `LOSSES`; it is then known to ``--loss`` and works with every ranker.
+
+================= =====================================================================================
+softmax           cross-entropy over the group
+hinge             a margin of 1 over each of the others
+negative-bias     softmax + β · mean bias of the negatives, each counted by its softmax among them
+list-bias         softmax + β · the same over the whole group, the relevant document included
+bias-margin       a margin of 1 + β · bias over each of the others
+neutrality        softmax + β · how far the scores are from a softmax of neutrality, 1 − bias
+================= =====================================================================================
+
+The first two ignore bias. Bias-aware losses: Seyedsalehi et al., EDBT 2022; the term for neutrality follows
+CODER (Zerveas et al., SIGIR 2022), where it is the cross-entropy between two distributions over a list.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch import Tensor, nn
+
+from evenrank.data import tables
+from evenrank.errors import InputError, choices
+from evenrank.measures.document_bias import document_bias
+
+if TYPE_CHECKING:
+    from evenrank.training.examples import Examples
+
+Loss = Callable[[Tensor, Tensor, float], Tensor]
+Floats = npt.NDArray[np.float32]
+_SHARP = 10.0
+"""How sharply the softmax of neutrality tells documents apart: e¹⁰ between a neutral one and the worst."""
+
+
+def softmax(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
+    """−ln of the relevant document's share of the softmax over the group."""
+    return nn.functional.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.long))
+
+
+def hinge(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
+    """max(0, 1 − s⁺ + s⁻), the mean over the negatives."""
+    return torch.relu(1 - scores[:, :1] + scores[:, 1:]).mean()
+
+
+def negative_bias(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
+    """Softmax + β Σ_j p_j b_j, p the softmax over the negatives: which of them are preferred."""
+    shares = scores[:, 1:].softmax(1)
+    return softmax(scores, bias, strength) + strength * (shares * bias[:, 1:]).sum(1).mean()
+
+
+def list_bias(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
+    """Softmax + β Σ_j p_j b_j, p the softmax over the group: a one-sided relevant document counts too."""
+    return softmax(scores, bias, strength) + strength * (scores.softmax(1) * bias).sum(1).mean()
+
+
+def bias_margin(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
+    """max(0, 1 + β b⁻ − s⁺ + s⁻): the more one-sided a negative, the farther below it has to stand."""
+    return torch.relu(1 + strength * bias[:, 1:] - scores[:, :1] + scores[:, 1:]).mean()
+
+
+def neutrality(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
+    """Softmax + β · KL(softmax of neutrality ‖ softmax of scores) over the whole group."""
+    wished = (_SHARP * (1 - bias)).softmax(1)
+    apart = nn.functional.kl_div(scores.log_softmax(1), wished, reduction="batchmean")
+    return softmax(scores, bias, strength) + strength * apart
+
+
+LOSSES: dict[str, Loss] = {
+    "softmax": softmax,
+    "hinge": hinge,
+    "negative-bias": negative_bias,
+    "list-bias": list_bias,
+    "bias-margin": bias_margin,
+    "neutrality": neutrality,
+}
+_PLAIN = ("softmax", "hinge")
+
+
+def is_biased(name: str) -> bool:
+    """Whether a loss looks at bias, and has a strength."""
+    return name not in _PLAIN
+
+
+def check_loss(name: str, strength: float | None) -> None:
+    """Refuse a loss that is not known, and a strength that says nothing."""
+    if name not in LOSSES:
+        raise InputError(f"loss is {name!r}; {choices(name, LOSSES)}")
+    if strength is None:
+        return
+    if not is_biased(name):
+        raise InputError(f"the loss {name} has no strength; {', '.join(filter(is_biased, LOSSES))} have one")
+    if not (math.isfinite(strength) and strength >= 0):
+        raise InputError(f"loss_strength is {strength!r}; it must be a number from 0 on")
+
+
+def strength_of(name: str, given: float | None) -> float:
+    """β: 1 unless it was given; 0 for losses without one."""
+    return 0.0 if not is_biased(name) else 1.0 if given is None else float(given)
+
+
+def aimed(
+    found: Examples, recipe: Any, bias: Any, lexicon: Any, labels: Any
+) -> tuple[Examples, dict[str, Any]]:
+    """The training data with what a recipe needs: bias, mirrored texts, an adversary's labels; and facts."""
+    from evenrank.text.lexicon import lexicon as as_lexicon
+    from evenrank.training.adversary import pair_labels
+    from evenrank.training.mirrored import augmented, twinned
+
+    if not (is_biased(recipe.loss) or recipe.adversary is not None or recipe.mirror != "none"):
+        return found, {}
+    facts = {"lexicon": as_lexicon("rekabsaz2020" if lexicon is None else lexicon).name}
+    if is_biased(recipe.loss):
+        facts["bias"] = str(bias)
+        found = replace(found, bias=pair_bias(found, bias, lexicon=lexicon, labels=labels))
+    if recipe.mirror != "none":
+        found = (augmented if recipe.mirror == "augment" else twinned)(found, lexicon=lexicon)
+    if recipe.adversary is not None:
+        found = replace(found, reads=pair_labels(found, recipe.adversary_labels, lexicon=lexicon))
+    return found, {"gender": facts}
+
+
+def pair_bias(found: Examples, bias: Any = "tf", *, lexicon: Any = None, labels: Any = None) -> Floats:
+    """How one-sided the document of each pair is, from 0 to 1, the worst among all candidates.
+
+    Parameters
+    ----------
+    found
+        The training data, whose documents are counted.
+    bias, lexicon, labels
+        As for :func:`evenrank.negatives`: what makes a document one-sided, the words of each group, and the
+        group of each document for ``label``.
+    """
+    pairs = found.pairs
+    run = pl.DataFrame({"query_id": ["all"] * len(pairs.doc_ids), "doc_id": pairs.doc_ids})
+    run = run.with_columns(score=-pl.int_range(pl.len()).cast(pl.Float64))
+    docs = pl.DataFrame({"doc_id": pairs.doc_ids, "text": pairs.documents})
+    table = tables.run(run)
+    size = document_bias(table, bias, docs=docs, lexicon=lexicon, labels=labels)
+    most = float(size.max(initial=0.0))
+    by_id = dict(zip(table["doc_id"].to_list(), (size / most if most else size).tolist(), strict=True))
+    each = np.array([by_id[doc_id] for doc_id in pairs.doc_ids], np.float32)
+    found_: Floats = each[pairs.document]
+    return found_

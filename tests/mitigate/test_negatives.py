@@ -1,0 +1,172 @@
+"""Bias-aware negatives: which documents are taken, and what the files hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import evenrank as er
+from evenrank import InputError, demo
+from evenrank.cli.app import app
+from evenrank.data import tables
+from evenrank.measures.document_bias import document_bias
+from evenrank.mitigate.negatives import negative_pairs, negatives
+
+DATA = demo.folder()
+DOCS = {"a": "he and his son", "b": "she said", "c": "rain", "d": "he said", "e": "her mother", "f": "sun"}
+RUN = {"q": {"a": 6.0, "b": 5.0, "c": 4.0, "d": 3.0, "e": 2.0, "f": 1.0}}
+QRELS = {"q": {"f": 1, "c": 0}}
+TALLY = er.tally(DOCS)
+
+
+def chosen(**more: Any) -> list[str]:
+    return negatives(RUN, QRELS, TALLY, **more).frame["doc_id"].to_list()
+
+
+def test_lambda_1_takes_the_most_one_sided_ties_in_the_order_of_the_first_stage() -> None:
+    assert chosen(bias_lambda=1, n=3) == ["a", "e", "b"], "b and d are alike; b stands higher"
+
+
+def test_judged_documents_are_no_candidates_whatever_the_judgment() -> None:
+    assert set(chosen(bias_lambda=0, n=6)) == {"a", "b", "d", "e"}
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 20), st.integers(1, 6), st.integers(0, 5))
+def test_the_floor_of_lambda_n_are_the_most_one_sided_and_none_comes_twice(
+    twentieths: int, n: int, seed: int
+) -> None:
+    found = negatives(RUN, QRELS, TALLY, bias_lambda=twentieths / 20, n=n, seed=seed)
+    taken = min(twentieths * n // 20, 4)
+    assert found.frame["biased"].to_list() == [True] * taken + [False] * (min(n, 4) - taken)
+    assert found.frame["doc_id"].to_list()[:taken] == ["a", "e", "b", "d"][:taken]
+    assert found.frame["doc_id"].n_unique() == min(n, 4)
+
+
+def test_the_draw_of_a_query_hangs_neither_on_other_queries_nor_on_the_order_of_rows() -> None:
+    run, qrels = tables.run(DATA / "bm25.run"), tables.qrels(DATA / "qrels.txt")
+    tally = er.tally(DATA / "docs.tsv")
+    whole = negatives(run, qrels, tally, bias_lambda=0.4, n=10, seed=3).frame
+    turned = negatives(run.reverse(), qrels, tally, bias_lambda=0.4, n=10, seed=3).frame
+    assert whole.sort("query_id", maintain_order=True).equals(turned.sort("query_id", maintain_order=True))
+    some = run.filter(pl.col("query_id").is_in(["q07", "q21"]))
+    alone = negatives(some, qrels, tally, bias_lambda=0.4, n=10, seed=3).frame
+    assert alone.equals(whole.filter(pl.col("query_id").is_in(["q07", "q21"])))
+    assert not whole.equals(negatives(run, qrels, tally, bias_lambda=0.4, n=10, seed=4).frame)
+
+
+def test_higher_lambda_brings_more_one_sided_negatives() -> None:
+    tally = er.tally(DATA / "docs.tsv")
+    means = [
+        negatives(DATA / "bm25.run", DATA / "qrels.txt", tally, bias_lambda=each, n=10).frame["bias"].mean()
+        for each in (0.0, 0.5, 1.0)
+    ]
+    assert means[0] < means[1] < means[2]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("bias", "expected"),
+    [
+        ("count", [3, 1, 0, 1, 2, 0]),
+        ("boolean", [1, 1, 0, 1, 1, 0]),
+        ("label", [1, 1, 0, 1, 1, 0]),
+        ("FaiRR@5", [1, 0, 0, 0, 1, 0]),
+    ],
+)
+def test_any_measure_that_is_a_sum_over_documents_says_how_one_sided_they_are(
+    bias: str, expected: list[float]
+) -> None:
+    assert document_bias(RUN, bias, tally=TALLY).tolist() == pytest.approx(expected)
+
+
+def test_liwc_looks_at_the_texts_and_labels_at_the_groups_given() -> None:
+    by_words = document_bias(RUN, "liwc", docs=DOCS)
+    assert by_words[2] == by_words[5] == 0 < by_words[0]
+    given = document_bias(RUN, "label", labels={"c": "female", "a": "male"})
+    assert given.tolist() == [1, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"bias_lambda": 1.5}, "bias_lambda is 1.5"),
+        ({"n": 0}, "n is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"bias": "nDCG@10"}, "no sum over documents"),
+        ({"bias": "tff"}, "choose one of tf"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        chosen(**more)
+
+
+def test_files_hold_what_the_trainers_of_sentence_transformers_read(tmp_path: Path) -> None:
+    found = negatives(RUN, QRELS, TALLY, bias_lambda=1, n=2)
+    path = tmp_path / "n.jsonl"
+
+    def written(form: Any) -> list[dict[str, Any]]:
+        found.write(path, form=form, docs=DOCS, queries={"q": "weather"})
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    query = {"query": "weather", "positive": "sun"}
+    assert written("n-tuple") == [{**query, "negative_1": DOCS["a"], "negative_2": DOCS["e"]}]
+    assert written("triplet") == [{**query, "negative": DOCS[each]} for each in "ae"]
+    assert written("labeled-list") == [
+        {"query": "weather", "docs": ["sun", DOCS["a"], DOCS["e"]], "labels": [1, 0, 0]}
+    ]
+    assert [row["label"] for row in written("labeled-pair")] == [1, 0, 0]
+    assert written("ids") == [{"query_id": "q", "positives": ["f"], "negatives": ["a", "e"]}]
+    found.write(tmp_path / "n.parquet", form="ids")
+    for each in (path, tmp_path / "n.parquet"):
+        assert negative_pairs(each).rows() == [("q", "a"), ("q", "e")]
+
+
+def test_a_file_of_texts_is_no_file_of_ids(tmp_path: Path) -> None:
+    negatives(RUN, QRELS, TALLY, n=2).write(tmp_path / "n.jsonl", docs=DOCS, queries={"q": "weather"})
+    with pytest.raises(InputError, match=r"n\.jsonl:1: holds texts, not ids; write it with --ids"):
+        negative_pairs(tmp_path / "n.jsonl")
+
+
+def test_the_command_writes_ids_and_says_what_it_took(tmp_path: Path) -> None:
+    given = ["--run", DATA / "bm25.run", "--qrels", DATA / "qrels.txt", "--docs", DATA / "docs.tsv"]
+    more = ["--bias-lambda", "0.5", "--n", "4", "--ids", "-o", tmp_path / "n.jsonl"]
+    found = CliRunner().invoke(app, ["mitigate", "negatives", *map(str, [*given, *more])])
+    assert found.exit_code == 0, found.output
+    assert "240 negatives for 60 queries, 120 of them the most one-sided" in found.output
+    assert len(negative_pairs(tmp_path / "n.jsonl")) == 240
+
+
+def test_a_penalty_lowers_each_score_by_the_bias_of_its_document() -> None:
+    found = er.penalise(RUN, TALLY, 2.0, bias="count")
+    scores = dict(found.select("doc_id", "score").iter_rows())
+    assert scores == {"a": 0, "b": 3, "c": 4, "d": 1, "e": -2, "f": 1}
+    assert er.penalise(RUN, TALLY, 0.0)["doc_id"].to_list() == list("abcdef")
+    with pytest.raises(InputError, match="strength is -1"):
+        er.penalise(RUN, TALLY, -1)
+
+
+def test_several_methods_have_one_front() -> None:
+    from evenrank.mitigate.tradeoff import sweeps
+
+    run, qrels, tally = DATA / "bm25.run", DATA / "qrels.txt", er.tally(DATA / "docs.tsv")
+    curves = sweeps(["interpolate", "penalty"], run, tally, qrels=qrels, resamples=50)
+    points = [point for curve in curves for point in curve]
+    for point in points:
+        beaten = any(
+            other.bias.value <= point.bias.value
+            and other.utility.value >= point.utility.value
+            and (other.bias.value, other.utility.value) != (point.bias.value, point.utility.value)
+            for other in points
+        )
+        assert point.front is not beaten
+    assert all(curve.chosen in curve.points for curve in curves)
+    assert np.all(np.diff([point.strength for point in curves[1]]) > 0)

@@ -1,0 +1,238 @@
+"""Training with less bias: losses, adversary, mirrored texts, and sweeps over them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank as er
+from evenrank import InputError, demo
+from evenrank.data import tables
+
+torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+from evenrank.training.adversary import auc, pair_labels, probe, probe_rows, reverse  # noqa: E402
+from evenrank.training.examples import examples  # noqa: E402
+from evenrank.training.fitting import Recipe, _Aim  # noqa: E402
+from evenrank.training.losses import LOSSES, is_biased, pair_bias  # noqa: E402
+from evenrank.training.mirrored import MARK, augmented, twinned  # noqa: E402
+from evenrank.training.trainer import train_ranker  # noqa: E402
+
+torch.set_num_threads(1)
+DATA = demo.folder()
+QUICK: dict[str, Any] = {"epochs": 1, "hybrid": False, "batch": 32, "dimension": 8, "depth": 10}
+SCORES = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]], dtype=torch.float64)
+BIAS = torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.0, 0.2]], dtype=torch.float64)
+
+
+def small() -> Any:
+    run = tables.run(DATA / "bm25.run").filter(pl.col("rank") <= 10)
+    return examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", dev_share=0.3)
+
+
+def train(output: Path, kind: str = "knrm", **more: Any) -> Any:
+    given = [DATA / name for name in ("docs.tsv", "queries.tsv", "qrels.txt")]
+    return train_ranker(kind, *given, output, run=DATA / "bm25.run", **{**QUICK, **more})
+
+
+@pytest.mark.parametrize("name", list(filter(is_biased, LOSSES)))
+def test_without_strength_a_loss_is_the_plain_one(name: str) -> None:
+    plain = LOSSES["hinge" if name == "bias-margin" else "softmax"]
+    assert LOSSES[name](SCORES, BIAS, 0.0) == pytest.approx(float(plain(SCORES, BIAS, 0.0)))
+
+
+@pytest.mark.parametrize("name", list(filter(is_biased, LOSSES)))
+def test_a_loss_against_bias_pushes_the_one_sided_of_two_equal_negatives_down(name: str) -> None:
+    scores = torch.tensor([[0.0, 0.0, 0.0]], requires_grad=True)
+    LOSSES[name](scores, torch.tensor([[0.0, 1.0, 0.0]]), 1.0).backward()
+    assert scores.grad is not None
+    one_sided, other = scores.grad[0, 1], scores.grad[0, 2]
+    if name == "bias-margin":  # the slope of a margin is the same; it goes on for longer
+        apart = torch.tensor([[1.5, 0.0, 0.0]], requires_grad=True)
+        LOSSES[name](apart, torch.tensor([[0.0, 1.0, 0.0]]), 1.0).backward()
+        assert apart.grad is not None and apart.grad[0, 1] > apart.grad[0, 2] == 0
+    else:
+        assert one_sided > other
+
+
+def test_only_the_list_and_neutrality_count_a_one_sided_relevant_document() -> None:
+    other = BIAS.clone()
+    other[:, 0] = 1 - other[:, 0]
+    changed = {name for name, loss in LOSSES.items() if loss(SCORES, BIAS, 1.0) != loss(SCORES, other, 1.0)}
+    assert changed == {"list-bias", "neutrality"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"loss": "list-bais"}, "did you mean 'list-bias'"),
+        ({"loss_strength": 2.0}, "the loss softmax has no strength"),
+        ({"loss": "list-bias", "loss_strength": -1.0}, "loss_strength is -1.0"),
+        ({"adversary": -1.0}, "adversary is -1.0"),
+        ({"adversary": 1.0}, "knrm has no vector for an adversary"),
+        ({"mirror": "both"}, "mirror cannot be 'both'"),
+        ({"mirror_strength": 1.0}, "mirror_strength is for mirror=consistency"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        train(tmp_path / "m", **settings)
+
+
+def test_bias_goes_from_0_to_the_worst_of_all_candidates() -> None:
+    found = small()
+    bias = pair_bias(found, "count")
+    assert bias.min() == 0 and bias.max() == 1
+    one = er.tally(DATA / "docs.tsv").frame
+    counts = dict(zip(one["doc_id"], (one["male"].cast(int) - one["female"].cast(int)).abs(), strict=True))
+    most = max(counts[each] for each in found.pairs.doc_ids)
+    expected = [counts[found.pairs.doc_ids[i]] / most for i in found.pairs.document]
+    assert bias == pytest.approx(np.array(expected))
+
+
+def test_a_model_trained_against_bias_says_so(tmp_path: Path) -> None:
+    made = train(tmp_path / "m", loss="list-bias", loss_strength=2.0, bias="boolean")
+    assert made.ranker.config["recipe"]["loss_strength"] == 2.0
+    assert made.ranker.config["facts"]["gender"] == {"lexicon": "rekabsaz2020", "bias": "boolean"}
+
+
+def test_mirrored_queries_are_copies_with_the_other_gender_and_dev_queries_have_none() -> None:
+    found = small()
+    more = augmented(found)
+    old, new = found.pairs, more.pairs
+    added = new.query_ids[len(old.query_ids) :]
+    held = {each for each, dev in zip(old.query_ids, found.dev, strict=True) if dev}
+    assert added and all(each.endswith(MARK) for each in added)
+    assert not {each.removesuffix(MARK) for each in added} & held
+    assert more.dev_rows().tolist() == found.dev_rows().tolist()
+    for row in range(len(old), len(new)):
+        query = old.queries[old.query_ids.index(new.query_ids[new.query[row]].removesuffix(MARK))]
+        assert new.queries[new.query[row]] == er.swap(query)
+        if row > len(old) + 50:
+            break
+    positives, against = more.groups()
+    assert all(
+        len({new.query[i] for i in [one, *rest]}) == 1 for one, rest in zip(positives, against, strict=True)
+    )
+
+
+def test_a_twin_is_the_same_query_with_the_mirrored_document() -> None:
+    found = small()
+    more = twinned(found)
+    rows = np.flatnonzero(more.twin >= 0)  # type: ignore[operator]
+    assert len(rows)
+    pairs = more.pairs
+    twins = more.twin[rows]  # type: ignore[index]
+    assert (pairs.query[rows] == pairs.query[twins]).all()
+    assert not (more.relevant | more.listed | more.against)[twins].any()
+    for row, twin in zip(rows[:20], twins[:20], strict=True):
+        assert pairs.documents[pairs.document[twin]] == er.swap(pairs.documents[pairs.document[row]])
+    assert (np.diff(pairs.query) >= 0).all() or len({*pairs.query}) == 1 + int(
+        (np.diff(pairs.query) != 0).sum()
+    )
+
+
+def test_consistency_costs_nothing_where_twins_score_alike() -> None:
+    found = replace(twinned(small()), bias=None)
+
+    class Pairs:
+        def size(self, rows: Any) -> Any:
+            return np.zeros(len(rows))
+
+        def batch(self, rows: Any) -> Any:
+            return (torch.from_numpy(values[rows]),)
+
+    class Same(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x
+
+    rows = np.flatnonzero(found.twin >= 0)[:8].reshape(2, 4)  # type: ignore[operator]
+    aim = _Aim(Recipe(mirror="consistency", mirror_strength=3.0), found)
+    values = np.zeros(len(found.pairs), np.float32)
+    alike = float(aim(Same(), Pairs(), rows))
+    values[found.twin[rows]] = 0.5  # type: ignore[index]
+    assert float(aim(Same(), Pairs(), rows)) == pytest.approx(alike + 3 * 0.5)
+
+
+@pytest.mark.parametrize("mirror", ["augment", "consistency"])
+def test_models_learn_from_mirrored_texts(tmp_path: Path, mirror: str) -> None:
+    made = train(tmp_path / "m", mirror=mirror)
+    assert made.metrics["epochs"] and made.ranker.config["recipe"]["mirror"] == mirror
+
+
+def test_a_reversed_gradient_is_the_gradient_times_minus_mu() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (reverse(x, 3.0) * torch.tensor([1.0, -1.0])).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [-3.0, 3.0]
+
+
+def test_labels_of_an_adversary_are_those_of_the_released_code_or_the_groups() -> None:
+    found = small()
+    pairs = found.pairs
+    by_group = pair_labels(found, "group")
+    counted = er.tally(DATA / "docs.tsv").frame
+    sides = {
+        d: int(np.sign(int(m) - int(f))) for d, f, m in counted.select("doc_id", "female", "male").iter_rows()
+    }
+    expected = [{0: 0, -1: 1, 1: 2}[sides[pairs.doc_ids[i]]] for i in pairs.document]
+    assert by_group.tolist() == expected
+    marked = pair_labels(found, "neutrality")
+    assert set(marked.tolist()) == {0, 1} and marked.sum() >= (by_group > 0).sum() * 0.3
+
+
+def test_a_probe_reads_what_is_there_and_only_that() -> None:
+    random = np.random.default_rng(0)
+    labels = random.integers(2, size=900)
+    noise = random.standard_normal((900, 6)).astype(np.float32)
+    plain = noise.copy()
+    plain[:, 0] += 2 * labels
+    blind = probe(noise[:500], labels[:500], noise[500:], labels[500:], epochs=5)
+    seeing = probe(plain[:500], labels[:500], plain[500:], labels[500:], epochs=5)
+    assert blind["low"] < 0.5 < blind["high"] < 0.7 < seeing["low"] < seeing["auc"] < seeing["high"]
+    none = probe(noise[:500], np.zeros(500, np.int64), noise[500:], labels[500:])
+    assert none["auc"] is None
+
+
+def test_auc_is_how_often_a_true_one_scores_above_another() -> None:
+    assert auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1])) == pytest.approx(0.75)
+    assert auc(np.ones(4), np.array([0, 0, 1, 1])) == pytest.approx(0.5)
+
+
+def test_a_probe_is_tried_on_queries_and_documents_that_it_has_not_seen() -> None:
+    found = small()
+    seen, tried = probe_rows(found, 0)
+    assert not {*found.pairs.document[seen]} & {*found.pairs.document[tried]}
+    assert not {*found.pairs.query[seen]} & {*found.pairs.query[tried]}
+    assert len({*found.pairs.document[tried]}) == len(tried)
+
+
+def test_a_sweep_trains_at_each_strength_and_begins_with_plain_training() -> None:
+    from evenrank.mitigate.tradeoff import sweeps
+    from evenrank.mitigate.trained import Training
+
+    queries = tables.queries(DATA / "queries.tsv")
+    run = tables.run(DATA / "bm25.run")
+    test = run.filter(pl.col("query_id").is_in(queries["query_id"][40:].to_list()))
+    given = {key: value for key, value in QUICK.items() if key != "hybrid"}
+    training = Training(
+        "knrm", DATA / "docs.tsv", queries[:40], DATA / "qrels.txt", run=run, n=5, settings=given
+    )
+    curves = sweeps(
+        ["negatives", "augment", "penalty"],
+        test,
+        er.tally(DATA / "docs.tsv"),
+        qrels=DATA / "qrels.txt",
+        queries=queries[40:],
+        training=training,
+        resamples=20,
+    )
+    assert [curve.method for curve in curves] == ["negatives", "augment", "penalty"]
+    assert [point.strength for point in curves[0]] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    first = [curve.points[0].bias.value for curve in curves]
+    assert first[0] == first[1] == first[2], "all begin with the run of plain training"
+    with pytest.raises(InputError, match="method cannot be"):
+        sweeps(["negativs"], test, er.tally(DATA / "docs.tsv"), qrels=DATA / "qrels.txt")
