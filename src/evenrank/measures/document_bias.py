@@ -18,7 +18,7 @@ from evenrank.measures.lists import Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.rank_bias import RaB, rab_weights
 from evenrank.measures.views import Groups, views_of
-from evenrank.text.magnitude import MAGNITUDES
+from evenrank.text.tally import MAGNITUDES
 
 KINDS = (*MAGNITUDES, "liwc", "label")
 """What can be named beside a measure."""
