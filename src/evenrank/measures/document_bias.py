@@ -54,7 +54,8 @@ def document_measure(bias: Any) -> LinearMeasure:
     if name.lower() == "liwc":
         from evenrank.measures.dictionary_bias import LIWC
 
-        return LIWC(signed=True) @ 1
+        by_dictionary: LinearMeasure = LIWC(signed=True) @ 1  # type: ignore[assignment]
+        return by_dictionary
     if name.lower() == "label":
         return _Labelled() @ 1
     try:

@@ -56,7 +56,7 @@ class Adversarial(nn.Module):
 
     def scores_and_loss(self, batch: tuple[Tensor, ...], rows: Ints) -> tuple[Tensor, Tensor]:
         """Scores of these pairs, and how badly the adversary reads them; the gradient of that is reversed."""
-        scores, vectors = self.ranker.score_and_vector(*batch)  # type: ignore[operator]
+        scores, vectors = self.ranker.score_and_vector(*batch)
         return scores, self.loss(vectors, torch.from_numpy(self._labels[rows]))
 
     def loss(self, vectors: Tensor, labels: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ def negatives_command(
     found = negatives(
         run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given
     )
-    written = found.write(output, form="ids" if ids else form.value, docs=opened, queries=queries)  # type: ignore[arg-type]
+    written = found.write(output, form="ids" if ids else form.value, docs=opened, queries=queries)
     for why, count in found.left_out.items():
         note(f"{count:,} {why}")
     biased = int(found.frame["biased"].sum())
