@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs bench evidence evidence-neural clean
+.PHONY: demo test lint docs bench evidence evidence-neural evidence-training clean
 
 demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
@@ -34,6 +34,9 @@ evidence: .venv/dev
 # In units of at most an hour; what has been run is not run again.
 evidence-neural: .venv/dev
 	$(BIN)/python -m benchmarks.neural_evidence
+
+evidence-training: .venv/dev
+	$(BIN)/python -m benchmarks.training_evidence
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("evenrank needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'

@@ -1,0 +1,143 @@
+"""Figures of docs/mitigation/training.md: those of the thesis' Section 4.2 from our runs, and one front."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from benchmarks.training_evidence import Unit, unit_path
+from evenrank.show.charts.theme import finished, named
+from evenrank.show.charts.tradeoff import tradeoff_scatter
+from evenrank.show.exporting import write_chart
+
+_IMAGES = Path(__file__).parents[1] / "docs" / "images"
+TIED = 1e-9
+
+
+def draw(found: dict[str, Any]) -> None:
+    """Every figure that there are numbers for."""
+    made = {
+        "training-lambda": lambdas(found),
+        "training-against-adversary": against_adversary(found["squad/head"]),
+        "training-fairness": fairness(found["squad/head"]),
+        "training-front": front(found["squad/head"]),
+    }
+    for name, chart in made.items():
+        if chart is not None:
+            write_chart(chart, _IMAGES / f"{name}.png")
+
+
+def lambdas(found: dict[str, Any]) -> Any:
+    """RR@10 against λ, significant drops marked (Figure 4.8)."""
+    names = {"squad/head": "SQuAD, head", "squad/knrm": "SQuAD, KNRM", "wiki/head": "wiki, head"}
+    rows = []
+    for key, name in names.items():
+        for row in found[key]["rows"]:
+            if row["method"] != "negatives":
+                continue
+            test = row["test"]["against plain"]["RR@10"]
+            p = test.get("p_holm")
+            fell = p is not None and p < 0.05 and test["difference"] < 0
+            value = row["test"]["measures"]["RR@10"]["value"]
+            said = "significant loss" if fell else "no significant loss"
+            rows.append({"ranker": name, "λ": row["strength"], "RR@10": value, "loss": said})
+    if not rows:
+        return None
+    base = alt.Chart(pl.DataFrame(rows)).encode(
+        x=alt.X("λ:Q"), y=alt.Y("RR@10:Q", scale=alt.Scale(zero=False))
+    )
+    line = base.mark_line(color=named("muted")).encode(strokeDash=alt.StrokeDash("ranker:N", title=None))
+    said = ["no significant loss", "significant loss"]
+    colours = alt.Scale(domain=said, range=[named("run-2"), named("bad")])
+    shapes = alt.Scale(domain=said, range=["circle", "cross"])
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        color=alt.Color("loss:N", title=None, scale=colours),
+        shape=alt.Shape("loss:N", title=None, scale=shapes),
+    )
+    return finished(alt.layer(line, points), height=260).properties(width=480)
+
+
+def against_adversary(head: dict[str, Any]) -> Any:
+    """NFaiRR@10 of each query with λ = 0.6 minus that with an adversary, sorted (Figures 4.9 and 4.10)."""
+    strengths = [row["strength"] for row in head["rows"] if row["method"] == "adversary" and row["strength"]]
+    seeds = set(range(3))
+    for method, strength in (("negatives", 0.6), ("adversary", max(strengths, default=0.0))):
+        units = [Unit("squad", "head", method, strength, seed) for seed in sorted(seeds)]
+        seeds &= {unit.seed for unit in units if strength and unit_path(unit).exists()}
+    if not seeds:
+        return None
+
+    def values(method: str, strength: float) -> dict[str, float]:
+        parts = [
+            json.loads(unit_path(Unit("squad", "head", method, strength, seed)).read_text())["test"]
+            for seed in sorted(seeds)
+        ]
+        return {q: sum(part["NFaiRR@10"][q] for part in parts) / len(parts) for q in parts[0]["NFaiRR@10"]}
+
+    mine, theirs = values("negatives", 0.6), values("adversary", max(strengths))
+    gains = sorted((mine[query] - theirs[query] for query in mine.keys() & theirs.keys()), reverse=True)
+    kinds = ["fairer" if gain > TIED else "less fair" if gain < -TIED else "tied" for gain in gains]
+    shares = {kind: kinds.count(kind) / len(kinds) for kind in ("fairer", "tied", "less fair")}
+    head["against adversary"] = {"strength": max(strengths), "seeds": sorted(seeds), **shares}
+    rows = pl.DataFrame({"place": range(len(gains)), "gain": gains, "change": kinds})
+    colours = {"fairer": "good", "tied": "muted", "less fair": "bad"}
+    scale = alt.Scale(domain=list(colours), range=[named(each) for each in colours.values()])
+    chart = (
+        alt.Chart(alt.Data(values=rows.to_dicts()))
+        .mark_rule()
+        .encode(
+            x=alt.X("place:Q", title="queries", axis=alt.Axis(labels=False, ticks=False)),
+            y=alt.Y("gain:Q", title="NFaiRR@10: λ = 0.6 minus adversary"),
+            color=alt.Color("change:N", title=None, scale=scale),
+        )
+        .properties(title=", ".join(f"{share:.0%} {name}" for name, share in shares.items()))
+    )
+    return finished(chart, height=220).properties(width=520)
+
+
+def fairness(head: dict[str, Any]) -> Any:
+    """Effectiveness against fairness of all rankers (Figure 4.11)."""
+    rows = [
+        {
+            "method": row["method"],
+            "strength": row["strength"],
+            "RR@10": row["test"]["measures"]["RR@10"]["value"],
+            "NFaiRR@10": row["test"]["measures"]["NFaiRR@10"]["value"],
+        }
+        for row in head["rows"]
+    ]
+    if not rows:
+        return None
+    points = (
+        alt.Chart(pl.DataFrame(rows))
+        .mark_point(filled=True, size=70, opacity=0.9)
+        .encode(
+            x=alt.X("NFaiRR@10:Q", title="NFaiRR@10 (higher is fairer)", scale=alt.Scale(zero=False)),
+            y=alt.Y("RR@10:Q", scale=alt.Scale(zero=False)),
+            color=alt.Color("method:N", title=None),
+            shape=alt.Shape("method:N", title=None),
+        )
+    )
+    return finished(points, height=300).properties(width=480)
+
+
+def front(head: dict[str, Any]) -> Any:
+    """Bias against RR@10 of all methods, with one Pareto front."""
+    rows = [
+        {
+            "method": row["method"],
+            "name": row["method"] if row["strength"] else "plain",
+            "bias": row["test"]["measures"]["|ARaB@10|"]["value"],
+            "utility": row["test"]["measures"]["RR@10"]["value"],
+        }
+        for row in head["rows"]
+        if row["method"] == "negatives" or row["strength"]
+    ]
+    if not rows:
+        return None
+    frame = pl.DataFrame(rows)
+    return tradeoff_scatter(frame, bias="ARaB@10", utility="RR@10").properties(width=480)

@@ -1,0 +1,323 @@
+"""The tables and figures on less bias by training, from what `benchmarks.training_evidence` has run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import evenrank as er
+from benchmarks import training_evidence as evidence
+from benchmarks.training_evidence import AGAIN, Unit, unit_path, units
+from evenrank.data import tables
+from evenrank.measures.rank_bias import arab_weights
+from evenrank.stats import holm, mean_interval, paired
+
+_DOCS = Path(__file__).parents[1] / "docs"
+_PAGE = _DOCS / "mitigation" / "training.md"
+_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
+Values = dict[str, float]
+GROUPS = ("female", "male", "none")
+
+
+def write_tables() -> None:
+    """The JSON, the figures, and the tables in the page, from what has been run."""
+    found = collected()
+    content = {
+        "command": "python -m benchmarks.training_evidence",
+        "evenrank": er.__version__,
+        "positive": "male",
+        "results": found,
+    }
+    path = _DOCS / "evidence" / "training.json"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    from benchmarks.training_figures import draw
+    from benchmarks.training_page import page
+
+    draw(found)
+    before, _, rest = _PAGE.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    _PAGE.write_text(f"{before}{_BEGIN}\n{page(found)}{_END}{after}")
+
+
+# Collecting
+
+
+def collected() -> dict[str, Any]:
+    """Every method at every strength, averaged over seeds query by query, beside plain training."""
+    results: dict[str, Any] = {}
+    for name in dict.fromkeys(f"{unit.collection}/{unit.ranker}" for unit in units()):
+        mine = [unit for unit in units() if unit.name.startswith(f"{name}/")]
+        run = {unit: json.loads(unit_path(unit).read_text()) for unit in mine if unit_path(unit).exists()}
+        missing = [unit.name for unit in mine if unit not in run]
+        rows: list[dict[str, Any]] = []
+        for method in dict.fromkeys(unit.method for unit in mine):
+            rows += _method([unit for unit in run if unit.method == method], run)
+        results[name] = {"rows": rows, "not run": missing, "chosen": _chosen(rows)}
+    if results["squad/head"]["rows"]:
+        results["squad/head"]["equal bias"] = _equal(results["squad/head"])
+    return results
+
+
+def _method(mine: list[Unit], run: dict[Unit, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a method; corrections for several tests are over its strengths."""
+    rows = []
+    for strength in dict.fromkeys(unit.strength for unit in mine):
+        here = [unit for unit in mine if unit.strength == strength and unit.plain in run]
+        if here:
+            rows.append(_row_of(here, run))
+    for part in ("test", "dev"):
+        tested = [row[part]["against plain"]["RR@10"] for row in rows if row["strength"] or len(rows) == 1]
+        for test, p in zip(tested, holm([each["p"] for each in tested]), strict=True):
+            test["p_holm"] = p
+    return rows
+
+
+def _row_of(here: list[Unit], run: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
+    contents, plain = [run[unit] for unit in here], [run[unit.plain] for unit in here]
+    row: dict[str, Any] = {
+        "method": here[0].method,
+        "strength": here[0].strength,
+        "seeds": [unit.seed for unit in here],
+    }
+    for part in ("test", "dev"):
+        mine, theirs = (over_seeds([each[part] for each in some]) for some in (contents, plain))
+        row[part] = {
+            "queries": len(mine["RR@10"]),
+            "measures": {name: _interval(values.values()) for name, values in mine.items()},
+            "against plain": {name: _test(mine[name], theirs[name]) for name in mine},
+            "bias change": _mean(mine["|ARaB@10|"]) / _mean(theirs["|ARaB@10|"]) - 1,
+        }
+        if part == "test":
+            row["by gender"] = _by_gender(here[0].collection, mine["RR@10"], theirs["RR@10"])
+    seconds = [each["training CPU seconds"] for each in contents if "training CPU seconds" in each]
+    if seconds:
+        row["training CPU seconds"] = seconds
+    probes = [each["probe"] for each in contents if "probe" in each]
+    if probes:
+        row["probe"] = {
+            "auc": _mean_of(probe["auc"] for probe in probes),
+            "each": [{key: probe[key] for key in ("auc", "low", "high", "pairs")} for probe in probes],
+        }
+    if all("genderbias-qa" in each for each in contents):
+        row["genderbias-qa"] = _preference(contents, plain)
+    return row
+
+
+def over_seeds(parts: list[dict[str, Values]]) -> dict[str, Values]:
+    """Each query's value averaged over seeds; of sizes, the mean of the sizes."""
+    found = {
+        name: {query: _mean_of(part[name][query] for part in parts) for query in parts[0][name]}
+        for name in evidence.MEASURES
+    }
+    bias = "ARaB@10"
+    found["|ARaB@10|"] = {
+        query: _mean_of(abs(part[bias][query]) for part in parts) for query in parts[0][bias]
+    }
+    return found
+
+
+def _interval(values: Iterable[float]) -> dict[str, float | None]:
+    found = mean_interval(list(values), method="t")
+    return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def _test(mine: Values, theirs: Values) -> dict[str, Any]:
+    """Mine minus theirs, on the same queries."""
+    both = sorted(mine.keys() & theirs.keys())
+    found = paired([mine[query] for query in both], [theirs[query] for query in both])
+    return {"difference": found.difference, "low": found.low, "high": found.high, "p": found.p, "n": found.n}
+
+
+def _mean(values: Values) -> float:
+    return float(np.mean([*values.values()]))
+
+
+def _mean_of(values: Iterable[float]) -> float:
+    return float(np.mean([*values]))
+
+
+@lru_cache(maxsize=2)
+def genders(name: str) -> dict[str, dict[str, str]]:
+    """The group with more words in each test query, and in its relevant documents; none if there is none."""
+    found = evidence.collection(name)
+    counts = found.tally.frame.select("doc_id", "female", "male")
+    relevant = found.qrels.filter(pl.col("relevance") > 0).join(counts, on="doc_id", how="inner")
+    by_query = relevant.group_by("query_id").agg(pl.col("female").sum(), pl.col("male").sum())
+    asked = er.tally(found.test.rename({"query_id": "doc_id"})).frame.select("doc_id", "female", "male")
+    return {"document": _sides(by_query), "query": _sides(asked)}
+
+
+def _sides(frame: pl.DataFrame) -> dict[str, str]:
+    return {
+        key: "none" if female == male else "female" if female > male else "male"
+        for key, female, male in frame.iter_rows()
+    }
+
+
+def _by_gender(name: str, mine: Values, theirs: Values) -> dict[str, Any]:
+    """RR@10 of the queries whose relevant document, or who themselves, are about a gender."""
+    found: dict[str, Any] = {}
+    for what, sides in genders(name).items():
+        parts = {side: [query for query in mine if sides.get(query) == side] for side in GROUPS}
+        parts["gendered"] = parts["female"] + parts["male"]
+        for side, queries in parts.items():
+            if len(queries) < 2:
+                continue
+            own = {query: mine[query] for query in queries}
+            found[f"{what}: {side}"] = {
+                "RR@10": _mean(own),
+                **_test(own, {query: theirs[query] for query in queries}),
+            }
+    return found
+
+
+def _preference(contents: list[dict[str, Any]], plain: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a ranker prefers among passages about women and men, against plain training."""
+
+    def of(some: list[dict[str, Any]]) -> Any:
+        sides = [[each["genderbias-qa"][side] for each in some] for side in ("as they are", "swapped")]
+        return (np.mean(sides[0], axis=0) + np.mean(sides[1], axis=0)) / 2
+
+    mine, theirs = of(contents), of(plain)
+    test = paired(np.abs(mine), np.abs(theirs))
+    raw = _mean_of(_mean_of(each["genderbias-qa"]["as they are"]) for each in contents)
+    return {
+        "queries": len(mine),
+        "preference": _interval(mine.tolist()),
+        "raw": raw,
+        "size": {"value": float(np.abs(mine).mean()), "difference": test.difference, "p": test.p},
+        "nDCG@10": _mean_of(each["genderbias-qa"]["nDCG@10"] for each in contents),
+    }
+
+
+def _chosen(rows: list[dict[str, Any]]) -> dict[str, float | None]:
+    """The strongest setting up to which none loses RR@10 significantly on the dev queries, by method.
+
+    Strengths are in the order of the units, from weak to strong.
+    """
+    chosen: dict[str, float | None] = {}
+    for method in dict.fromkeys(row["method"] for row in rows):
+        kept = None
+        for row in (each for each in rows if each["method"] == method and each["strength"] > 0):
+            test = row["dev"]["against plain"]["RR@10"]
+            if test["difference"] < 0 and test["p"] is not None and test["p"] < 0.05:
+                break
+            kept = row["strength"]
+        chosen[method] = kept
+    return chosen
+
+
+# Equal bias
+
+
+def _equal(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each way of training beside re-ranking of the plain run to the same mean bias, seed by seed.
+
+    The weight of the penalty and λ of the interpolation are found by bisection; neither that nor the bound of
+    `constrain` looks at judgments. `constrain` is a table of its own runs: see its rows.
+    """
+    rows = []
+    for row in found["rows"]:
+        if row["method"] in AGAIN or not row["strength"] or row["test"]["bias change"] >= -0.01:
+            continue
+        mine, again = [], {"penalty": [], "interpolate": []}  # type: ignore[var-annotated]
+        for seed in row["seeds"]:
+            unit = Unit("squad", "head", row["method"], row["strength"], seed)
+            mine.append(json.loads(unit_path(unit).read_text())["test"])
+            for how, values in reached(unit).items():
+                again[how].append(values)
+        kept = over_seeds(mine)["RR@10"]
+        bias = _mean(over_seeds(mine)["|ARaB@10|"])
+        one: dict[str, Any] = {key: row[key] for key in ("method", "strength", "seeds")}
+        one |= {"|ARaB@10|": bias, "RR@10": _mean(kept)}
+        for how, parts in again.items():
+            theirs = {query: _mean_of(part["RR@10"][query] for part in parts) for query in kept}
+            one[how] = {
+                "RR@10": _mean(theirs),
+                "|ARaB@10|": _mean_of(part["|ARaB@10|"] for part in parts),
+                **_test(kept, theirs),
+            }
+        rows.append(one)
+    return rows
+
+
+def reached(unit: Unit) -> dict[str, Any]:
+    """RR@10 of plain training re-ranked to the bias that this unit has; kept, since runs do not change."""
+    path = evidence.home() / "equal" / f"{unit.name.replace('/', '--')}.json"
+    if path.exists():
+        return dict(json.loads(path.read_text()))
+    target = _mean({q: abs(v) for q, v in json.loads(unit_path(unit).read_text())["test"]["ARaB@10"].items()})
+    lists = _lists(unit.plain)
+    made = {}
+    for how in ("penalty", "interpolate"):
+        weight = _bisected(lists, how, target)
+        rr, bias = _after(lists, how, weight)
+        made[how] = {
+            "strength": weight,
+            "|ARaB@10|": float(np.abs(bias).mean()),
+            "RR@10": dict(zip(lists["queries"], rr.tolist(), strict=True)),
+        }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(made))
+    return made
+
+
+@lru_cache(maxsize=3)
+def _lists(unit: Unit) -> dict[str, Any]:
+    """Scores, signed bias and relevance of the top 100 of each list, as arrays of queries × documents."""
+    found = evidence.collection(unit.collection)
+    run = tables.run(pl.read_parquet(evidence.run_path(unit)))
+    tally = found.tally.frame.select(
+        "doc_id", male=pl.col("male").cast(float), female=pl.col("female").cast(float)
+    )
+    good = found.qrels.filter(pl.col("relevance") > 0).select("query_id", "doc_id", good=True)
+    table = run.join(tally, on="doc_id", how="left", maintain_order="left").join(
+        good, on=["query_id", "doc_id"], how="left", maintain_order="left"
+    )
+    queries = run["query_id"].unique(maintain_order=True).to_list()
+    place = table["query_id"].rle_id().to_numpy()
+    rank = table["rank"].to_numpy() - 1
+    shape = (len(queries), int(rank.max()) + 1)
+    scores, bias, relevant = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape, bool)
+    scores[place, rank] = table["score"].to_numpy()
+    bias[place, rank] = (table["male"].log1p() - table["female"].log1p()).to_numpy()
+    relevant[place, rank] = table["good"].fill_null(False).to_numpy()
+    return {"queries": queries, "scores": scores, "bias": bias, "relevant": relevant}
+
+
+def _after(lists: dict[str, Any], how: str, weight: float) -> tuple[Any, Any]:
+    """RR@10 and ARaB@10 of each list re-ranked."""
+    scores, size = lists["scores"], np.abs(lists["bias"])
+    if how == "penalty":
+        new = scores - weight * size
+    else:
+        there = np.isfinite(scores)
+        low = np.where(there, scores, np.inf).min(1, keepdims=True)
+        spread = scores.max(1, keepdims=True) - low
+        unit = (scores - low) / np.where(spread > 0, spread, 1)
+        worst = size.max(1, keepdims=True)
+        new = (1 - weight) * unit - weight * size / np.where(worst > 0, worst, 1)
+    order = np.argsort(-new, axis=1, kind="stable")[:, :10]
+    good = np.take_along_axis(lists["relevant"], order, 1)
+    rr = np.where(good.any(1), 1 / (good.argmax(1) + 1), 0.0)
+    return rr, np.take_along_axis(lists["bias"], order, 1) @ arab_weights(10, 10)
+
+
+def _bisected(lists: dict[str, Any], how: str, target: float) -> float:
+    """The weight at which the mean bias comes to the target, or just below it."""
+    low, high = 0.0, 1.0
+    while how == "penalty" and np.abs(_after(lists, how, high)[1]).mean() > target and high < 1e6:
+        high *= 2
+    for _ in range(20):
+        middle = (low + high) / 2
+        if np.abs(_after(lists, how, middle)[1]).mean() > target:
+            low = middle
+        else:
+            high = middle
+    return high
