@@ -209,8 +209,8 @@ def _genderbias(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         f"{some} questions. Preference: half the sum of ARaB@4 on the four passages of a question and on "
         "their mirror images; above 0 male first. Its size is averaged over questions; p against plain "
-        "training (paired t-test on the sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking BM25's "
-        "first 50 of all passages.",
+        "training (paired t-test on the sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking "
+        "BM25's first 50 of all passages.",
         "",
         _line(["training", "seeds", "preference", "95 %", "its size", "change", "p", "nDCG@10"]),
         "|---|--:|--:|---|--:|--:|--:|--:|",
