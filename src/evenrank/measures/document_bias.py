@@ -49,15 +49,13 @@ def document_measure(bias: Any) -> LinearMeasure:
         return bias
     name = str(bias)
     if name.lower() in MAGNITUDES:
-        found: LinearMeasure = RaB(magnitude=name.lower()) @ 1
-        return found
+        return _at_one(RaB(magnitude=name.lower()))
     if name.lower() == "liwc":
         from evenrank.measures.dictionary_bias import LIWC
 
-        by_dictionary: LinearMeasure = LIWC(signed=True) @ 1  # type: ignore[assignment]
-        return by_dictionary
+        return _at_one(LIWC(signed=True))
     if name.lower() == "label":
-        return _Labelled() @ 1
+        return _at_one(_Labelled())
     try:
         measure: Any = parse(bias)
     except InputError:
@@ -68,6 +66,12 @@ def document_measure(bias: Any) -> LinearMeasure:
     if not isinstance(measure, LinearMeasure):
         raise InputError(f"{measure} is no sum over documents: it gives a single document no bias")
     return measure
+
+
+def _at_one(measure: Any) -> LinearMeasure:
+    """With a cut-off, which the values of documents do not hang on."""
+    made: LinearMeasure = measure @ 1
+    return made
 
 
 def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:
