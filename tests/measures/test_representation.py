@@ -251,7 +251,7 @@ def test_wrong_tables_get_one_line_that_names_the_place(tmp_path: Path) -> None:
     assert "results.tsv:4: rank is 'two'" in refused(good + "a\td3\ttwo\tmale\n")
     assert "results.tsv:4: 3 columns instead of 4" in refused(good + "a\td3\t4\n")
     assert "results.tsv:4: doc_id is empty" in refused(good + "a\t\t4\tmale\n")
-    assert "no column group; found query, doc_id, rank, sex" in refused(good.replace("gender", "sex"))
+    assert "no column group; found query, doc_id, rank, hue" in refused(good.replace("gender", "hue"))
     assert "targets.tsv:3: the target of female is '1.5'" in refused(targets_text=wanted + "b\t1.5\n")
     assert "targets.tsv:3: the target of female is 'half'" in refused(targets_text=wanted + "b\thalf\n")
     assert "targets.tsv:3: repeats line 2" in refused(targets_text=wanted + "a\t0.1\n")

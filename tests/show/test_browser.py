@@ -80,6 +80,8 @@ def test_charts_can_be_saved(browser: Any, report: Path, tmp_path: Path) -> None
             content = (tmp_path / "chart").read_bytes()
             assert waiting.value.suggested_filename == f"values-lean.{form}"
             assert content.startswith(start) and b"var(--" not in content
+            if form == "svg":  # a file is read away from its page
+                assert b"Lean toward a group" in content and b"n = 48" in content
             if form == "pdf":  # the table of contents of the file points at its beginning
                 place = int(content.rsplit(b"startxref\n", 1)[1].split()[0])
                 assert content[place:].startswith(b"xref\n0 6\n")
@@ -92,6 +94,37 @@ def test_paper_is_light_whatever_the_screen(browser: Any, report: Path) -> None:
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert not page.locator("nav").is_visible()
         assert not page.locator(".tools").first.is_visible()
+
+
+def test_paper_loses_nothing(browser: Any, report: Path) -> None:
+    with opened(browser, report, viewport={"width": 700, "height": 1000}) as (page, _):
+        folded = page.locator("details:not([open])").count()
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("details:not([open])").count() == 0
+        cut = page.evaluate(
+            "[...document.querySelectorAll('.scroll')].filter(s => s.offsetParent)"
+            ".filter(s => s.querySelector('table').scrollWidth > s.clientWidth + 2)"
+            ".map(s => s.getAttribute('aria-label'))"
+        )
+        assert cut == []
+        assert page.evaluate(
+            "[...document.querySelectorAll('h2, .lead')]"
+            ".every(e => getComputedStyle(e).breakAfter === 'avoid')"
+        )
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("details:not([open])").count() == folded
+
+
+def test_symbols_of_legends_are_seen_in_the_dark(browser: Any, report: Path) -> None:
+    with opened(browser, report, color_scheme="dark") as (page, _):
+        unseen = page.evaluate(
+            "[...document.querySelectorAll('.role-legend-symbol path')].filter(p => {"
+            " const s = getComputedStyle(p), dark = c => /^rgb\\(0, 0, 0\\)$/.test(c);"
+            " return (s.fill === 'none' || dark(s.fill)) && (s.stroke === 'none' || dark(s.stroke)); })"
+            ".map(p => p.closest('[data-figure]').dataset.figure)"
+        )
+        assert unseen == []
 
 
 def test_the_keyboard_reaches_the_verdict_first(browser: Any, report: Path) -> None:

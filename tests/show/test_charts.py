@@ -11,8 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import evenrank as er
 from evenrank.show import charts
-from evenrank.show.charts.theme import LIGHT
+from evenrank.show.charts.theme import LIGHT, configuration, reach
+from evenrank.show.charts.tradeoff import NEAR, apart, pareto
+from evenrank.show.charts.values import BANDED, bias_by_cutoff
+from evenrank.show.figure import LONGEST, short_names
 
 RUNS = pl.DataFrame(
     {
@@ -188,3 +192,54 @@ def test_a_sample_keeps_the_largest_contributions() -> None:
     largest = points.sort(pl.col("contribution").abs(), descending=True).head(100)
     assert drawn.join(largest, on=["x", "y"]).height == 100
     assert charts.sampled(points, 500).equals(drawn)
+
+
+@given(st.lists(st.text("ab-", min_size=1, max_size=60), unique=True, max_size=12))
+def test_names_in_legends_are_short_and_differ(runs: list[str]) -> None:
+    names = short_names(runs)
+    assert list(names) == runs and len({*names.values()}) == len(runs)
+    assert all(len(name) <= LONGEST + 2 for name in names.values())
+    assert all(names[run] == run for run in runs if len(run) <= LONGEST)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=12))
+def test_labels_of_settings_do_not_cover_one_another(points: list[tuple[float, float]]) -> None:
+    frame = pl.DataFrame(points, schema=["bias", "utility"], orient="row").with_columns(size="bias")
+    found = apart(pareto(frame))
+    labelled = found.filter("labelled")
+    wide, high = ((frame[axis].max() - frame[axis].min()) or 1.0 for axis in ("size", "utility"))
+    assert labelled.height >= 1 and labelled["front"].all()
+    for a in range(labelled.height):
+        for b in range(a):
+            across = abs(labelled["size"][a] - labelled["size"][b]) / wide
+            up = abs(labelled["utility"][a] - labelled["utility"][b]) / high
+            assert across >= NEAR[0] or up >= NEAR[1]
+
+
+def test_bands_are_drawn_only_where_they_do_not_cover_one_another() -> None:
+    for count, drawn in ((BANDED, True), (BANDED + 1, False)):
+        frame = pl.concat([RUNS.head(2).with_columns(run=pl.lit(f"run {i}")) for i in range(count)])
+        assert ("'area'" in str(bias_by_cutoff(frame).to_dict())) is drawn
+
+
+def test_what_stands_for_no_colour_is_drawn_in_that_of_the_text() -> None:
+    legend = configuration({**LIGHT, "muted": "var(--muted)"})["legend"]
+    assert legend["symbolBaseFillColor"] == legend["symbolBaseStrokeColor"] == "var(--muted)"
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8))
+def test_a_shared_scale_holds_every_value_and_balance(values: list[float]) -> None:
+    low, high = reach(values) or (1.0, -1.0)
+    assert low <= min(0.0, *values) and max(0.0, *values) <= high
+
+
+def test_jitter_never_leads_out_of_the_square() -> None:
+    shown = [
+        {"query": f"q{q}", "doc_id": f"{q}-{i}", "rank": i + 1, "group": "female" if q % 2 else "male"}
+        for q in range(40)
+        for i in range(4)
+    ]
+    grid = er.represent(shown, {f"q{q}": {"female": q % 2} for q in range(40)}, at=4).grid("female")
+    for axis in ("x", "y"):
+        assert grid[axis].is_between(0, 1).all()

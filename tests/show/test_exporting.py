@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,3 +79,30 @@ def test_disparity_draws_the_associations(tmp_path: Path) -> None:
         given += ["--association", f"{gender}={tmp_path / f'{gender}.tsv'}"]
     assert main(["disparity", *given, "--chart", str(tmp_path / "association.pdf")]) == 0
     assert (tmp_path / "association.pdf").read_bytes().startswith(STARTS["pdf"])
+
+
+def test_a_chart_away_from_its_page_has_title_caption_and_n(audit: Audit) -> None:
+    each = {figure.id: figure for section in sections(audit) for figure in section.figures}
+    svg = drawn(each["cutoff-arab"], "svg").decode()
+    assert "ARaB by cut-off" in svg and "n = 48 queries" in svg
+    for name, figure in each.items():
+        assert re.search(r"\bn = |queries|pairs", f"{figure.title} {figure.caption}"), name
+
+
+def test_charts_that_are_compared_share_a_scale(audit: Audit) -> None:
+    from evenrank.show.charts.stereotype import stereotype_figures
+    from evenrank.show.charts.values import word_figures
+
+    for figures, axis in ((word_figures(audit), "x"), (stereotype_figures(audit), "y")):
+        domains = {str(_domain(figure.chart.to_dict(), axis)) for figure in figures}
+        assert len(figures) == 2 and len(domains) == 1 and domains != {"None"}
+
+
+def _domain(spec: Any, axis: str) -> Any:
+    """The domain of the first axis that has one, wherever in a chart it is."""
+    if isinstance(spec, dict):
+        here = spec.get(axis)
+        if isinstance(here, dict) and isinstance(here.get("scale"), dict) and "domain" in here["scale"]:
+            return here["scale"]["domain"]
+    each = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
+    return next((found for one in each if (found := _domain(one, axis)) is not None), None)

@@ -66,6 +66,30 @@ def test_the_page_opens_with_the_verdict(page: str) -> None:
     assert page.index('id="verdict"') < page.index('id="values"') < page.index('id="provenance"')
 
 
+def test_the_first_thing_is_a_line_for_each_run(page: str) -> None:
+    table = page[page.index('<table class="summary">') : page.index('<div class="cards">')]
+    assert page.index('class="headline"') < page.index('<table class="summary">')
+    rows = re.findall(r'<th scope="row">(\w+)', table)
+    assert rows == ["bm25", "dense"]
+    assert "leans male" in table and "no clear lean" in table and "n 48" in table
+    assert "nDCG@10 +0.242" in table and "not established" in table
+
+
+def test_what_is_not_established_is_folded(page: str) -> None:
+    card = page[page.index('aria-labelledby="card-2"') : page.index("</article>", page.index("card-2"))]
+    folded = card[card.index('<details class="open">') :]
+    assert "No clear difference from bm25" in folded and "No clear difference" not in card[: -len(folded)]
+    assert "More effective than bm25" in card[: -len(folded)]
+
+
+def test_comparisons_come_by_effect_established_ones_first(audit: Audit) -> None:
+    from evenrank.show.tables import values
+
+    told = [one for one, _ in values(audit, {}).content["comparisons"]]
+    keys = [(not one.significant, -abs(one.comparison.effect or 0)) for one in told]
+    assert keys == sorted(keys) and len(told) == len(audit.comparisons)
+
+
 def test_every_section_with_data_is_there_and_no_other(page: str) -> None:
     ids = Outline(page).ids
     for there in ("values", "cutoff", "change", "words", "passages", "stereotype", "gendered", "psychology"):
@@ -214,6 +238,7 @@ def test_a_hundred_runs_have_a_report_that_can_be_read() -> None:
     outline = Outline(text)
     assert not outline.open and outline.tags.count("article") == 12
     assert len(text.encode()) < 1_500_000
+    assert text.count('<table class="values">') == 20  # the baseline and five others in each
     assert "and 92 more" in text and "12 of 100 runs are drawn" in text
     assert max(len(line) for line in str(found).splitlines()) < 200  # the table breaks, lines do not
 

@@ -145,7 +145,7 @@ class Representation:
         """Target against model, with jitter: query, target, model, and x, y within the square around them.
 
         Points on the diagonal are free of bias. The jitter only keeps points apart that fall on one
-        another; the same seed gives the same points.
+        another, and never leads below 0 or above 1; the same seed gives the same points.
         """
         rows = self.of(feature)
         jitter = (np.random.default_rng(seed).random((len(rows), 2)) - 0.5) * 0.8 / self.at
@@ -155,8 +155,8 @@ class Representation:
                 "query": [row.query for row in rows],
                 "target": target,
                 "model": model,
-                "x": np.array(target) + jitter[:, 0],
-                "y": np.array(model) + jitter[:, 1],
+                "x": np.clip(np.array(target) + jitter[:, 0], 0, 1),
+                "y": np.clip(np.array(model) + jitter[:, 1], 0, 1),
             },
             schema_overrides={"query": pl.String, "target": pl.Float64, "model": pl.Float64},
         )

@@ -83,7 +83,15 @@ def write_chart(chart: Any, path: str | PathLike[str]) -> Path:
 
 def drawn(figure: Figure, form: str) -> bytes:
     """One chart, as the bytes of a file."""
-    return converted(figure.chart.to_dict() | {"width": WIDTH}, form)
+    title = {"text": figure.title, "subtitle": _lines(figure.caption), "frame": "group"}
+    return converted(figure.chart.to_dict() | {"width": WIDTH, "title": title}, form)
+
+
+def _lines(text: str, most: int = 95) -> list[str]:
+    """Text in lines that fit above a chart."""
+    import textwrap
+
+    return textwrap.wrap(text, most)
 
 
 def converted(spec: dict[str, Any], form: str) -> bytes:

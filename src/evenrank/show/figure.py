@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +110,47 @@ def drawn_runs(audit: Audit, frame: pl.DataFrame) -> tuple[pl.DataFrame, str]:
         return frame, ""
     shown = frame.filter(pl.col("run").is_in(first_runs(audit, SHARED)))
     return shown, f" {SHARED} of {len(audit.runs):,} runs are drawn."
+
+
+LONGEST = 26
+"""Characters of a run's name in a legend."""
+
+
+def short_names(runs: Sequence[str], most: int = LONGEST) -> dict[str, str]:
+    """Names that fit into a legend and differ: the middle of a long one is left out.
+
+    >>> short_names(["bm25", "model-of-the-third-experiment-seed-42"], 16)
+    {'bm25': 'bm25', 'model-of-the-third-experiment-seed-42': 'model-of…seed-42'}
+    """
+    found: dict[str, str] = {}
+    for run in runs:
+        name, tail = run, most // 2 - 1
+        if len(run) > most:
+            name = f"{run[: most - tail - 1]}…{run[-tail:]}"
+        while name in found.values():  # alike at both ends: count them
+            name = f"{name[: most - 4]}…{len(found) + 1}"
+        found[run] = name
+    return found
+
+
+def with_short_names(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame for a chart: runs by their short names."""
+    names = short_names(frame["run"].unique(maintain_order=True).to_list())
+    return frame.with_columns(pl.col("run").replace_strict(names, return_dtype=pl.String))
+
+
+def asked(counts: Iterable[int]) -> str:
+    """How many queries stand behind a chart: `n = 48 queries`, or from and to where they differ."""
+    found = sorted({*counts})
+    if not found:
+        return ""
+    many = f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
+    return f"n = {many} {'query' if found == [1] else 'queries'}"
+
+
+def first_of(audit: Audit, shown: int) -> str:
+    """A sentence where only the first runs are shown."""
+    return "" if shown >= len(audit.runs) else f" {shown} of {len(audit.runs):,} runs; audit.json has all."
 
 
 def listed(names: pl.Series) -> str:

@@ -101,7 +101,10 @@ def render(audit: Audit, **more: Any) -> str:
     }
     environment.filters |= filters
     environment.globals.update(short=short, meaning=meaning, direction=direction, is_bias=is_bias)
-    given = {figure.id: {"spec": figure.spec(), **figure.data()} for figure in everything}
+    given = {
+        figure.id: {"spec": figure.spec(), "title": figure.title, "caption": figure.caption, **figure.data()}
+        for figure in everything
+    }
     colours = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
     content = {
         "audit": audit,

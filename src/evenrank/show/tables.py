@@ -13,13 +13,15 @@ from evenrank.auditing.passages import LeaningQuery
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.selection import Impact
 from evenrank.auditing.verdict import Finding, correction, headline, side, size_of, standing, unjudged
-from evenrank.measures.base import leans
+from evenrank.measures.base import is_bias, leans, short
 from evenrank.measures.disparities import Disparity
 from evenrank.measures.results import Measurement
 from evenrank.show.charts.values import value_figures
 from evenrank.show.figure import RUNS, Section, first_runs
-from evenrank.show.numbers import interval, p_said
+from evenrank.show.numbers import interval, p_said, toward
 
+ACROSS = 6
+"""Runs beside one another in a table; further ones stand in tables beneath, so that paper holds them."""
 CARDS = 12
 """Runs that get a card; the table of measures has all."""
 
@@ -53,11 +55,69 @@ class Card:
     findings: tuple[Finding, ...]
 
 
+@dataclass(frozen=True)
+class Line:
+    """One run in one line: where it leans, by how much, and what it buys against the baseline.
+
+    `bias` and `use` are the changes of the headline's size (or the headline itself) and of usefulness, each
+    with whether it is established; None for the baseline and where nothing was compared.
+    """
+
+    run: str
+    baseline: bool
+    side: str | None
+    judged: str
+    value: str
+    bounds: str
+    queries: int
+    size: str | None
+    bias: tuple[str, bool] | None
+    use: tuple[str, bool] | None
+
+
+def lines(audit: Audit) -> list[Line]:
+    """The summary: a line for each run."""
+    measure = audit.headline
+    if measure is None:
+        return []
+    useful = next((m for m in audit.measures if not is_bias(m)), None)
+    found = []
+    for run in audit.runs:
+        m, size = audit.measured[run, measure], size_of(audit, run)
+        to, why = side(m, audit.groups), unjudged(m)
+        judged = ""
+        if leans(measure):
+            judged = f"leans {toward(to)}" if to else f"not judged ({why})" if why else "no clear lean"
+        found.append(
+            Line(
+                run,
+                run == audit.baseline,
+                to,
+                judged,
+                printed_value(m),
+                printed_bounds(m),
+                m.queries,
+                None if size is None else printed_value(size),
+                _bought(audit, run, measure if size is None else size.measure),
+                None if useful is None else _bought(audit, run, useful),
+            )
+        )
+    return found
+
+
+def _bought(audit: Audit, run: str, measure: Any) -> tuple[str, bool] | None:
+    one = between(audit.comparisons, run, measure)
+    if one is None or one.comparison.difference is None:
+        return None
+    return f"{short(measure)} {one.comparison.difference:+.3f}", one.significant
+
+
 def verdict(audit: Audit, more: Mapping[str, Any]) -> Section:
     """The headline, the gate and a card for each run."""
     found = cards(audit)
     content = {
         "headline": headline(audit),
+        "lines": lines(audit),
         "cards": found,
         "offered": next((one.kind for one in audit.offered.values()), None),
         "corrected": correction(audit),
@@ -146,13 +206,23 @@ class Cell:
 
 def values(audit: Audit, more: Mapping[str, Any]) -> Section:
     """Every measure of every run, with marks where it differs from the baseline's."""
-    content = {"table": _table(audit), "comparisons": _comparisons(audit)}
+    content = {"tables": _tables(audit), "comparisons": _comparisons(audit)}
     return Section("values", "All measures", "", value_figures(audit), "values.html", content)
 
 
-def _table(audit: Audit) -> list[tuple[Any, list[Cell]]]:
-    """Each measure with its cells, one for each run."""
-    return [(m, [_cell(audit, audit.measured[run, m]) for run in audit.runs]) for m in audit.measures]
+def _tables(audit: Audit) -> list[tuple[list[str], list[tuple[Any, list[Cell]]]]]:
+    """Runs, and each measure with its cells; so many runs as fit on paper, the baseline in every table."""
+    runs = list(audit.runs)
+    parts = [runs]
+    if len(runs) > ACROSS:
+        first = [audit.baseline] if audit.baseline in runs else []
+        others = [run for run in runs if run not in first]
+        step = ACROSS - len(first)
+        parts = [[*first, *others[i : i + step]] for i in range(0, len(others), step)]
+    return [
+        (part, [(m, [_cell(audit, audit.measured[run, m]) for run in part]) for m in audit.measures])
+        for part in parts
+    ]
 
 
 def _cell(audit: Audit, m: Measurement) -> Cell:
@@ -168,8 +238,11 @@ def _cell(audit: Audit, m: Measurement) -> Cell:
 
 
 def _comparisons(audit: Audit) -> list[tuple[Compared, str]]:
-    """Each comparison with the baseline, and how the run stands."""
-    return [(one, standing(one, audit) if one.significant else "") for one in audit.comparisons]
+    """Each comparison with the baseline, and how the run stands; established ones first, then by effect."""
+    ordered = sorted(
+        audit.comparisons, key=lambda one: (not one.significant, -abs(one.comparison.effect or 0))
+    )
+    return [(one, standing(one, audit) if one.significant else "") for one in ordered]
 
 
 def passages(audit: Audit, more: Mapping[str, Any]) -> Section | None:
@@ -231,9 +304,10 @@ def disparity(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 
 def _disparities(audit: Audit) -> list[tuple[Disparity, float | None]]:
-    """Each run and measure with its p, corrected over all of them."""
+    """Each run and measure with its p, corrected over all of them; the largest effect first."""
     found = [] if audit.disparity is None else list(audit.disparity)
-    return list(zip(found, stats.holm([one.welch.p for one in found]), strict=True))
+    both = zip(found, stats.holm([one.welch.p for one in found]), strict=True)
+    return sorted(both, key=lambda pair: -abs(pair[0].welch.effect or 0))
 
 
 def statement(audit: Audit, more: Mapping[str, Any]) -> Section | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import is_bias, leans, short
-from evenrank.show.charts.theme import finished, named, zero_line
+from evenrank.show.charts.theme import finished, named, reach, zero_line
 from evenrank.show.figure import RUNS, Figure, Section, as_frame, slug
 
 BARS = 160
@@ -51,7 +51,13 @@ def waterfall_data(
     )
 
 
-def waterfall(frame: pl.DataFrame, *, measure: str, sides: tuple[str, str] | None = None) -> Any:
+def waterfall(
+    frame: pl.DataFrame,
+    *,
+    measure: str,
+    sides: tuple[str, str] | None = None,
+    domain: Sequence[float] | None = None,
+) -> Any:
     """Bars from the largest fall to the largest rise.
 
     Parameters
@@ -61,9 +67,10 @@ def waterfall(frame: pl.DataFrame, *, measure: str, sides: tuple[str, str] | Non
     sides
         The groups that a fall and a rise point to, (female, male); for measures that point nowhere a
         rise is good.
+    domain
+        Ends of the scale of changes, where several charts share one.
     """
     down, up = (named("female"), named("male")) if sides else (named("bad"), named("good"))
-    says = f"change of {measure}" if not sides else f"← {sides[0]}   change of {measure}   {sides[1]} →"
     bars = (
         alt.Chart(frame)
         .mark_bar(binSpacing=0, cornerRadius=0)
@@ -75,7 +82,11 @@ def waterfall(frame: pl.DataFrame, *, measure: str, sides: tuple[str, str] | Non
                 scale=alt.Scale(domain=[0, 1]),
             ),
             x2="end:Q",
-            y=alt.Y("change:Q", title=says),
+            y=alt.Y(
+                "change:Q",
+                title=f"change of {measure}",
+                scale=alt.Undefined if domain is None else alt.Scale(domain=list(domain), nice=True),
+            ),
             y2=alt.datum(0),
             color=alt.condition("datum.change > 0", alt.value(up), alt.value(down)),
             tooltip=[
@@ -92,9 +103,14 @@ def change_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
         "change",
         "Change by query",
         "What happens to each query when a run takes the baseline’s place. A mean near 0 can hide large "
-        "changes in both directions.",
+        f"changes in both directions. Charts of one measure share their scale.{_few(audit)}",
         change_figures(audit),
     )
+
+
+def _few(audit: Audit) -> str:
+    """A sentence where not every run has its charts."""
+    return "" if len(audit.runs) <= RUNS + 1 else f" {RUNS} of {len(audit.runs) - 1:,} runs are drawn."
 
 
 def change_figures(audit: Audit) -> list[Figure]:
@@ -107,13 +123,19 @@ def change_figures(audit: Audit) -> list[Figure]:
         if leans(measure):
             of, against = measure.pair(audit.groups)
             sides = (against, of)
-        for one in [c for c in audit.comparisons if c.measure == measure][:RUNS]:
+        shown = [c for c in audit.comparisons if c.measure == measure][:RUNS]
+        domain = reach(
+            float(end) for c in shown if len(c.changes) for end in (c.changes.min(), c.changes.max())
+        )
+        for one in shown:
             if not len(one.changes):
                 continue
             frame = waterfall_data(one.query_ids, one.changes, dict(audit.queries))
             rises, falls = int((one.changes > 0).sum()), int((one.changes < 0).sum())
             same = len(one.changes) - rises - falls
-            caption = f"{rises:,} queries rise, {falls:,} fall, {same:,} stay."
+            caption = f"{rises:,} of {len(one.changes):,} queries rise, {falls:,} fall, {same:,} stay."
+            if sides:
+                caption += f" Up is toward {sides[1]}, down toward {sides[0]}."
             if frame["queries"].max() != 1:
                 caption += " Neighbours share a bar."
             found.append(
@@ -122,7 +144,7 @@ def change_figures(audit: Audit) -> list[Figure]:
                     f"{short(measure)}: {one.run} against {one.baseline}",
                     caption,
                     f"Change of {short(measure)} from {one.baseline} to {one.run} by query: {caption}",
-                    waterfall(frame, measure=short(measure), sides=sides),
+                    waterfall(frame, measure=short(measure), sides=sides, domain=domain),
                     frame,
                 )
             )

@@ -100,7 +100,8 @@ def _found(given: JudgmentsAudit | RankingsAudit) -> Psychology:
     else:
         where, found = "judged documents", given.characteristics
     clear = [one for one in found if one.p_holm is not None and one.p_holm < LEVEL]
-    return Psychology(where, given.queries, found, clear)
+    ordered = sorted(found, key=lambda one: -abs(one.welch.effect or 0))
+    return Psychology(where, given.queries, ordered, sorted(clear, key=ordered.index))
 
 
 def association_histogram(frame: pl.DataFrame) -> Any:
@@ -152,6 +153,10 @@ def association_figures(given: Any) -> list[Figure]:
             f" Means: female {given.means['female']:.2f}, male {given.means['male']:.2f}; "
             f"overlap {given.overlap:.0%}."
         )
+    pairs = {gender: int(rows["pairs"].sum()) for (gender,), rows in frame.group_by(["gender"])}
+    if pairs:
+        said = " and ".join(f"{pairs[gender]:,} {gender}" for gender in ("female", "male") if gender in pairs)
+        caption += f" n = {said} pairs."
     chart = association_histogram(frame)
     title = "Association of queries with their documents"
     return [Figure("association", title, caption, caption, chart, frame, True)]

@@ -10,16 +10,20 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.show.charts.theme import finished, named, zero_line
-from evenrank.show.figure import RUNS, Figure, Section, slug
+from evenrank.show.figure import RUNS, Figure, Section, asked, slug
 
 
-def representation_histogram(frame: pl.DataFrame, *, feature: str, at: int) -> Any:
+def representation_histogram(
+    frame: pl.DataFrame, *, feature: str, at: int, highest: int | None = None
+) -> Any:
     """How many queries show a group too seldom (left) or too often (right).
 
     Parameters
     ----------
     frame
         bias, queries: one row for each step of 1/n.
+    highest
+        End of the scale of queries, where several charts share one.
     """
     bars = (
         alt.Chart(frame.with_columns(low=pl.col("bias") - 0.42 / at, high=pl.col("bias") + 0.42 / at))
@@ -28,11 +32,16 @@ def representation_histogram(frame: pl.DataFrame, *, feature: str, at: int) -> A
             x=alt.X(
                 "low:Q",
                 title=f"share of {feature} in the top {at}, minus its target",
-                axis=alt.Axis(format="+.1f", tickCount=10),
+                axis=alt.Axis(format="+.1f", tickCount=5, labelOverlap=True),
                 scale=alt.Scale(nice=False, padding=6),
             ),
             x2="high:Q",
-            y=alt.Y("queries:Q", title="queries", axis=alt.Axis(tickMinStep=1, format="d")),
+            y=alt.Y(
+                "queries:Q",
+                title="queries",
+                axis=alt.Axis(tickMinStep=1, format="d"),
+                scale=alt.Undefined if highest is None else alt.Scale(domain=[0, highest]),
+            ),
             y2=alt.datum(0),
             color=alt.condition(
                 "abs(datum.bias) < 1e-9", alt.value(named("muted")), alt.value(named("run-2"))
@@ -92,6 +101,10 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
         return []
     by_run = given if isinstance(given, Mapping) else {"": given}
     found: list[Figure] = []
+    drawn = [shown for _, shown in list(by_run.items())[:RUNS]]
+    highest = max(
+        (most for one in drawn for f in one.features for most in one.histogram(f).values()), default=1
+    )
     for run, shown in list(by_run.items())[:RUNS]:
         of = named.format(run) if run else ""
         chosen = [feature] if feature is not None and feature in shown.features else list(shown.features)
@@ -110,7 +123,7 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
                     f"{group} in the top {shown.at}{of}",
                     f"Left: shown less than it should be; right: more. {says}",
                     f"Histogram of representation bias toward {group}{of}. {says}",
-                    representation_histogram(counts, feature=group, at=shown.at),
+                    representation_histogram(counts, feature=group, at=shown.at, highest=highest),
                     counts,
                 )
             )
@@ -119,7 +132,8 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
                 Figure(
                     f"grid-{name}",
                     f"{group}: target and shown{of}",
-                    "On the dashed line a query is free of bias; above it the group is shown too often.",
+                    "On the dashed line a query is free of bias; above it the group is shown too often. "
+                    f"{asked([queries])}; points that fall on one another are moved apart.",
                     f"Target share of {group} against the share shown{of}. {says}",
                     target_grid(grid, feature=group, at=shown.at),
                     grid.select("query", "target", "model", "x", "y"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -12,8 +12,8 @@ import polars as pl
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import short
 from evenrank.measures.gsr.results import Reinforcement
-from evenrank.show.charts.theme import finished, named, zero_line
-from evenrank.show.figure import RUNS, Figure, Section, slug
+from evenrank.show.charts.theme import LINES, finished, named, reach, zero_line
+from evenrank.show.figure import RUNS, Figure, Section, first_of, slug
 
 POINTS = 700
 """Most points drawn; those that contribute most, and a seeded sample of the others."""
@@ -29,7 +29,9 @@ def sampled(points: pl.DataFrame, most: int = POINTS, seed: int = 0) -> pl.DataF
     return points[np.sort(np.concatenate([first, drawn]))]
 
 
-def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
+def stereotype_scatter(
+    points: pl.DataFrame, lines: pl.DataFrame, domain: Sequence[float] | None = None
+) -> Any:
     """Each query a point; the run's line, and dashed that of a perfect engine.
 
     Parameters
@@ -38,6 +40,8 @@ def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
         query, x (genderedness of the query, positive is male), y (that of its list), contribution.
     lines
         engine (`this run`, `perfect engine`), x, y: two rows for each line.
+    domain
+        Ends of the scale of results, where several charts share one.
     """
     engines = lines["engine"].unique(maintain_order=True).to_list()
     x = alt.X(
@@ -48,8 +52,8 @@ def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
     )
     y = alt.Y(
         "y:Q",
-        title=f"results: {_ends(points['y'])}",
-        scale=alt.Scale(zero=False, nice=True),
+        title="genderedness of the results",
+        scale=alt.Scale(zero=False, nice=True, domain=alt.Undefined if domain is None else list(domain)),
         axis=alt.Axis(tickCount=6),
     )
     dots = (
@@ -74,13 +78,18 @@ def stereotype_scatter(points: pl.DataFrame, lines: pl.DataFrame) -> Any:
             x=x,
             y=y,
             strokeDash=alt.StrokeDash(
-                "engine:N", title=None, sort=engines, scale=alt.Scale(domain=engines, range=[[1, 0], [6, 4]])
+                "engine:N",
+                title=None,
+                sort=engines,
+                scale=alt.Scale(domain=engines, range=[[1, 0], [6, 4]]),
+                legend=LINES,
             ),
             color=alt.Color(
                 "engine:N",
                 title=None,
                 sort=engines,
                 scale=alt.Scale(domain=engines, range=[named("ink"), named("muted")]),
+                legend=LINES,
             ),
         )
     )
@@ -111,7 +120,7 @@ def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
         "Stereotypes",
         "Do results for a query that sounds female sound female too? GSR is the slope of that line. The "
         "dashed line is that of a perfect engine, which returns all and only the relevant documents: what "
-        "lies above it is the ranker’s own.",
+        "lies above it is the ranker’s own. All charts share one scale." + first_of(audit, RUNS),
         stereotype_figures(audit),
     )
 
@@ -120,10 +129,10 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
     from evenrank.measures.gsr.results import scatter
 
     found: list[Figure] = []
-    for m in audit.measured:
-        if not isinstance(m, Reinforcement) or m.line is None or len(found) >= RUNS:
-            continue
-        drawn = scatter(m)  # where positive is female; a report has one sign: positive is male
+    each = [m for m in audit.measured if isinstance(m, Reinforcement) and m.line is not None][:RUNS]
+    scatters = [scatter(m) for m in each]  # where positive is female; a report has one sign: positive is male
+    domain = reach((-y for drawn in scatters for y in drawn.points["y"].to_list()), zero=False)
+    for m, drawn in zip(each, scatters, strict=True):
         points = drawn.points.with_columns(
             query=drawn.points["query_id"].replace_strict(
                 dict(audit.queries), default=drawn.points["query_id"]
@@ -156,10 +165,10 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             Figure(
                 f"stereotype-{slug(m.run)}-{len(found)}",
                 f"{short(m.measure)} of {m.run}: {m.value:+.3f}, {m.queries:,} queries",
-                f"Each point is a query: purple sounds female, orange male. The steeper the line, the more "
-                f"results follow.{perfect}{few}",
+                f"Each point is a query: purple sounds female, orange male; the higher it stands, the more "
+                f"male its results. The steeper the line, the more results follow.{perfect}{few}",
                 f"Genderedness of results against queries for {m.run}; the slope is {m.value:+.3f}.{perfect}",
-                stereotype_scatter(shown, ends),
+                stereotype_scatter(shown, ends, domain),
                 shown,
             )
         )

@@ -6,7 +6,7 @@ them values; the page gives them CSS variables instead, so that one chart serves
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
@@ -35,6 +35,8 @@ LIGHT = {
 }
 RUNS = tuple(name for name in LIGHT if name.startswith("run-"))
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 4])
+LINES = alt.Legend(symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=600)
+"""A legend of lines, long enough to tell a dashed one."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 
@@ -79,10 +81,22 @@ def configuration(colours: dict[str, str] | None = None) -> dict[str, Any]:
             "offset": 8,
             "symbolSize": 90,
             "symbolStrokeWidth": 2,
+            # What has no colour of its own (a shape that stands for a method) is drawn in that of the text.
+            "symbolBaseFillColor": text,
+            "symbolBaseStrokeColor": text,
             "labelLimit": 220,
             "columns": 4,
         },
-        "title": {"color": found["ink"], "fontSize": 14, "fontWeight": 600, "anchor": "start"},
+        "title": {
+            "color": found["ink"],
+            "fontSize": 14,
+            "fontWeight": 600,
+            "anchor": "start",
+            "subtitleColor": text,
+            "subtitleFontSize": 12,
+            "subtitlePadding": 6,
+            "offset": 12,
+        },
         "text": {"color": found["ink"], "fontSize": 12},
         "rule": {"color": text},
         "line": {"strokeWidth": 2.25},
@@ -95,6 +109,18 @@ def finished(chart: Any, *, height: int | None = 280) -> Any:
     """The chart with the theme, as wide as its place."""
     size: dict[str, Any] = {"width": "container"} | ({} if height is None else {"height": height})
     return chart.properties(config=alt.Config(**configuration()), **size)
+
+
+def reach(values: Iterable[float | None], *, zero: bool = True) -> list[float] | None:
+    """A domain that charts beside one another share, so that a longer bar is a larger number."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return None
+    low, high = min(found), max(found)
+    if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = 0.04 * ((high - low) or 1.0)
+    return [low - room if low < 0 or not zero else 0.0, high + room if high > 0 or not zero else 0.0]
 
 
 def run_colour(runs: list[str], **more: Any) -> alt.Color:

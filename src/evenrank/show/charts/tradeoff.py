@@ -41,6 +41,29 @@ def pareto(frame: pl.DataFrame, *, lower_is_fairer: bool = True) -> pl.DataFrame
     return frame.with_columns(front=~pl.Series(beaten, dtype=pl.Boolean))
 
 
+NEAR = (0.12, 0.07)
+"""Shares of both axes that a label takes; a point nearer to a labelled one stays without."""
+
+
+def apart(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with a column `labelled`: points on the front whose labels do not cover one another.
+
+    The ends of the front come first, then the others by growing bias; `frame` has size, utility and front.
+    """
+    size, utility = frame["size"].to_numpy(), frame["utility"].to_numpy()
+    wide, high = (float(np.ptp(axis)) or 1.0 if len(axis) else 1.0 for axis in (size, utility))
+    front = [int(i) for i in np.argsort(size, kind="stable") if frame["front"][int(i)]]
+    kept: list[int] = []
+    for i in dict.fromkeys([*front[:1], *front[-1:], *front]):
+        clear = (
+            abs(size[i] - size[j]) / wide >= NEAR[0] or abs(utility[i] - utility[j]) / high >= NEAR[1]
+            for j in kept
+        )
+        if all(clear):
+            kept.append(i)
+    return frame.with_columns(labelled=pl.Series([i in kept for i in range(frame.height)], dtype=pl.Boolean))
+
+
 def tradeoff_scatter(
     frame: pl.DataFrame, *, bias: str = "|bias|", utility: str = "utility", lower_is_fairer: bool = True
 ) -> Any:
@@ -55,7 +78,7 @@ def tradeoff_scatter(
         What the axes are called.
     """
     size = pl.col("bias").abs() if lower_is_fairer else pl.col("bias")
-    found = pareto(frame.with_columns(size=size), lower_is_fairer=lower_is_fairer)
+    found = apart(pareto(frame.with_columns(size=size), lower_is_fairer=lower_is_fairer))
     base = alt.Chart(found)
     x = alt.X(
         "size:Q",
@@ -117,7 +140,7 @@ def tradeoff_scatter(
     label = next((name for name in ("name", "strength") if name in found.columns), None)
     if label is not None:
         layers.append(
-            base.transform_filter("datum.front")
+            base.transform_filter("datum.labelled")
             .mark_text(dx=9, dy=9, align="left", fontSize=11, color=named("muted"))
             .encode(x=x, y=y, text=alt.Text(f"{label}:N"))
         )
@@ -154,6 +177,8 @@ def tradeoff_figures(given: Any) -> list[Figure]:
     found = pareto(table, lower_is_fairer=axes.get("lower_is_fairer", True))
     front = int(found["front"].sum())
     caption = f"{front} of {found.height} settings are on the Pareto front: no other is as good in both."
+    if apart(found.with_columns(size=pl.col("bias").abs()))["labelled"].sum() < front:
+        caption += " Where labels would cover one another, only some are written."
     said = f"Bias against utility. {caption}"
     return [
         Figure("tradeoff", "Bias and utility", caption, said, tradeoff_scatter(table, **axes), found, True)

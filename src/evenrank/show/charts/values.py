@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -10,18 +10,37 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.auditing.running import curve_measures
-from evenrank.measures.base import direction, good, leans, short
+from evenrank.measures.base import direction, good, is_bias, leans, short
 from evenrank.measures.results import Measurement
 from evenrank.show.charts.theme import (
+    LINES,
     finished,
     group_colour,
     named,
+    reach,
     run_colour,
     run_dash,
     run_shape,
     zero_line,
 )
-from evenrank.show.figure import RUNS, Figure, Section, drawn_runs, listed, slug
+from evenrank.show.figure import (
+    RUNS,
+    Figure,
+    Section,
+    asked,
+    drawn_runs,
+    first_of,
+    listed,
+    slug,
+    with_short_names,
+)
+
+BANDED = 3
+"""Curves whose intervals are drawn as bands; those of more would only cover one another."""
+NARROW = 4
+"""Runs whose curves find room in a third of the page; more take all of it."""
+WORDS = 14
+"""Words of a chart; the attribution in audit.json has more."""
 
 
 def intervals(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = "value") -> Any:
@@ -85,13 +104,19 @@ def value_figures(audit: Audit) -> list[Figure]:
             "value",
             "Dots are values, lines their intervals. A line that crosses 0 leaves the side open.",
         ),
-        ("share", "Effectiveness and fairness, from 0 to 1", "value", "Further right is better."),
+        (
+            "share",
+            "Effectiveness and fairness, from 0 to 1",
+            "value",
+            "Further right is better. Dots are values, lines their intervals.",
+        ),
     ):
         frame = rows.filter(pl.col("family") == family).drop("family")
         if frame.is_empty():
             continue
         drawn, few = drawn_runs(audit, frame)
-        chart = intervals(drawn, balance=0.0 if family == "lean" else None, title=axis)
+        few += f" {asked(m.queries for m in audit.measured if _family(m) == family)}."
+        chart = intervals(with_short_names(drawn), balance=0.0 if family == "lean" else None, title=axis)
         alt = f"Values with intervals of {listed(frame['measure'])} for {listed(drawn['run'])}."
         found.append(Figure(f"values-{family}", title, caption + few, alt, chart, frame))
     return found
@@ -134,24 +159,23 @@ def bias_by_cutoff(frame: pl.DataFrame, *, balance: float | None = 0.0, title: s
         alt.Tooltip("low:Q", title="from", format="+.4f" if balance == 0 else ".4f"),
         alt.Tooltip("high:Q", title="to", format="+.4f" if balance == 0 else ".4f"),
     ]
-    lines = alt.Legend(symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=260)
     scale = alt.Scale(zero=balance == 0, nice=True)
     band = base.mark_area(opacity=0.13).encode(
         x=x,
         y=alt.Y("low:Q", title=title, scale=scale),
         y2="high:Q",
-        color=run_colour(runs, legend=lines),
+        color=run_colour(runs, legend=LINES),
     )
     line = base.mark_line().encode(
         x=x,
         y=alt.Y("value:Q", title=title, scale=scale),
-        color=run_colour(runs, legend=lines),
+        color=run_colour(runs, legend=LINES),
         strokeDash=run_dash(runs),
     )
     points = base.mark_point(size=34, opacity=1, fill=named("surface"), filled=False, strokeWidth=2).encode(
-        x=x, y=alt.Y("value:Q", scale=scale), color=run_colour(runs, legend=lines), tooltip=tooltip
+        x=x, y=alt.Y("value:Q", scale=scale), color=run_colour(runs, legend=LINES), tooltip=tooltip
     )
-    layers = [band, line, points]
+    layers = [band, line, points] if len(runs) <= BANDED else [line, points]
     if balance is not None:
         layers.insert(0, zero_line("y", balance))
     return finished(alt.layer(*layers), height=250)
@@ -185,26 +209,41 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
             f"to {rows['value'][-1]:+.3f} at {rows['cutoff'][-1]}"
             for (run,), rows in drawn.group_by(["run"], maintain_order=True)
         )
+        banded = drawn["run"].n_unique() <= BANDED and drawn["low"].null_count() < drawn.height
+        bands = "Bands are intervals." if banded else "Intervals stand in the numbers behind the chart."
+        if drawn["low"].null_count() == drawn.height:
+            bands = "No intervals were computed."
         found.append(
             Figure(
                 f"cutoff-{slug(str(name))}",
                 f"{name} by cut-off",
-                f"{says[:1].upper()}{says[1:]}. Bands are intervals.{few}",
+                f"{says[:1].upper()}{says[1:]}. {bands}{few} {_behind(audit, str(name))}",
                 f"{name} against the cut-off: {ends}.",
-                bias_by_cutoff(drawn, balance=balance, title=str(name)),
+                bias_by_cutoff(with_short_names(drawn), balance=balance, title=str(name)),
                 frame,
+                wide=drawn["run"].n_unique() > NARROW,
             )
         )
     return found
 
 
-def word_bars(frame: pl.DataFrame, groups: list[str]) -> Any:
+def _behind(audit: Audit, family: str) -> str:
+    """How many queries a curve rests on: those of the measures that it belongs to."""
+    counts = [
+        m.queries for m in audit.measured if is_bias(m.measure) and family in map(str, m.measure.curves())
+    ]
+    return f"{said}." if (said := asked(counts)) else ""
+
+
+def word_bars(frame: pl.DataFrame, groups: list[str], domain: Sequence[float] | None = None) -> Any:
     """The words that add most, each in the colour of its group.
 
     Parameters
     ----------
     frame
         word, group, contribution; the largest first.
+    domain
+        Ends of the scale, where several charts share one.
     """
     words = frame["word"].to_list()
     bars = (
@@ -212,7 +251,10 @@ def word_bars(frame: pl.DataFrame, groups: list[str]) -> Any:
         .mark_bar()
         .encode(
             x=alt.X(
-                "contribution:Q", title="contribution to the value", axis=alt.Axis(grid=True, tickCount=5)
+                "contribution:Q",
+                title="contribution to the value",
+                axis=alt.Axis(grid=True, tickCount=5),
+                scale=alt.Undefined if domain is None else alt.Scale(domain=list(domain)),
             ),
             y=alt.Y("word:N", sort=words, title=None, axis=alt.Axis(labelLimit=140)),
             color=group_colour([g for g in groups if g in frame["group"].to_list()]),
@@ -231,26 +273,38 @@ def word_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
         "words",
         "What makes up the bias",
         f"{short(audit.headline) if audit.headline else 'It'} is a sum over words, documents and queries. "
-        "These are its largest terms, exact and not estimated.",
+        "These are its largest terms, exact and not estimated. All charts share one scale."
+        + first_of(audit, RUNS),
         word_figures(audit),
     )
 
 
 def word_figures(audit: Audit) -> list[Figure]:
     found: list[Figure] = []
-    for run, attribution in list(audit.attributions.items())[:RUNS]:
+    shown = list(audit.attributions.items())[:RUNS]
+    domain = reach(
+        value for _, one in shown if one.words is not None for value in one.words.head(WORDS)["contribution"]
+    )
+    for run, attribution in shown:
         if attribution.words is None or attribution.words.is_empty():
             continue
-        frame = attribution.words.head(14).select("word", "group", "contribution")
+        frame = attribution.words.head(WORDS).select("word", "group", "contribution")
         top = ", ".join(f"{word} {value:+.3f}" for word, _, value in frame.head(5).iter_rows())
         found.append(
             Figure(
                 f"words-{slug(run)}-{len(found)}",
                 f"{short(audit.headline) if audit.headline else ''} of {run}, by word",
-                f"Over all words contributions add up to {attribution.value:+.3f}.",
+                f"Over all words contributions add up to {attribution.value:+.3f}. {_run_behind(audit, run)}",
                 f"Words that add most: {top}.",
-                word_bars(frame, list(audit.groups)),
+                word_bars(frame, list(audit.groups), domain),
                 frame,
             )
         )
     return found
+
+
+def _run_behind(audit: Audit, run: str) -> str:
+    """How many queries the contributions are the mean of."""
+    if audit.headline is None:
+        return ""
+    return f"{asked([audit.measured[run, audit.headline].queries])}."

@@ -57,22 +57,20 @@
 
   // Charts draw in CSS variables, so that one drawing serves light, dark and print.
   const { config, figures } = JSON.parse(document.getElementById("charts").textContent);
-  const views = new Map();
   const domains = (spec) => Object.entries(spec ?? {}).flatMap(([key, value]) =>
     key === "datasets" || typeof value !== "object" ? [] : key === "domain" && Array.isArray(value) ? [value] : domains(value));
-  const draw = async (place) => {
-    const id = place.dataset.figure;
+  const draw = async (place, id = place.dataset.figure, title = undefined) => {
     const narrow = place.clientWidth < 460;
     const labels = domains(figures[id].spec).flat().filter((x) => typeof x === "string").map((x) => x.length);
     const each = Math.min(narrow ? 130 : 220, 7 * Math.max(4, ...labels)) + 34;
     const legend = { ...config.legend, columns: Math.max(1, Math.floor((place.clientWidth - 40) / each)), labelLimit: narrow ? 130 : 220 };
-    const { view } = await vegaEmbed(place, figures[id].spec, {
+    const { view } = await vegaEmbed(place, title ? { ...figures[id].spec, title } : figures[id].spec, {
       actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip, mode: "vega-lite",
       config: { ...config, legend, axisX: { ...config.axisX, titleLimit: place.clientWidth - 50 }, aria: false },
       loader: { load: () => Promise.reject(new Error("no network")), sanitize: () => Promise.reject(new Error("no links")) },
     });
     place.querySelector("svg")?.setAttribute("aria-hidden", "true"); // the place itself is described
-    views.set(id, view);
+    return view;
   };
   const drawAll = async () => {
     for (const place of document.querySelectorAll("[data-figure]")) {
@@ -81,6 +79,14 @@
     root.dataset.charts = "drawn";
   };
   if (window.vegaEmbed) drawAll(); else root.dataset.charts = "drawn";
+
+  // Paper cannot be unfolded: everything is, while it is printed.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const one of folded) one.open = true;
+  });
+  addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
 
   // Exports: colours are written out, since a file has no variables.
   const save = (name, blob) => {
@@ -92,7 +98,20 @@
   };
   const plainSvg = async (id) => {
     const style = getComputedStyle(root);
-    const svg = (await views.get(id).toSVG()).replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+    // Away from its page a chart needs its title: it is drawn again, out of sight, with one.
+    const shown = document.querySelector(`[data-figure="${id}"]`), away = document.createElement("div");
+    away.style.cssText = `position:absolute;left:-9999px;width:${Math.max(shown.clientWidth, 420)}px`;
+    shown.after(away);
+    const words = figures[id].caption.split(" "), room = Math.max(shown.clientWidth, 420) / 6.6, lines = [""];
+    for (const word of words) {
+      if ((lines.at(-1) + word).length > room) lines.push("");
+      lines[lines.length - 1] += `${word} `;
+    }
+    const view = await draw(away, id, { text: figures[id].title, subtitle: lines.map((line) => line.trim()), frame: "group" });
+    const drawn = await view.toSVG();
+    view.finalize();
+    away.remove();
+    const svg = drawn.replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
     return svg.replace(/fill="transparent"/, `fill="${style.getPropertyValue("--surface").trim()}"`);
   };
   const cell = (value) => {
