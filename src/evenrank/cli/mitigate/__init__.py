@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from evenrank.cli.mitigate import balance, constrain, counterfactual, feedback, judgments, negatives, sweep
+from evenrank.cli.mitigate import (
+    balance,
+    compare_sets,
+    constrain,
+    counterfactual,
+    feedback,
+    judgments,
+    negatives,
+    sweep,
+)
 
 app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=True)
 app.command("feedback")(feedback.feedback_command)
@@ -16,3 +25,4 @@ app.command("swap")(counterfactual.swap_command)
 app.command("counterfactual")(counterfactual.counterfactual_command)
 app.command("balance")(balance.balance_command)
 app.command("judgments")(judgments.judgments_command)
+app.command("compare-sets")(compare_sets.compare_sets_command)

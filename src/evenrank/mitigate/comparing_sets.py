@@ -1,0 +1,413 @@
+"""Does balancing help? Rankers trained on unbalanced and on balanced judgments, side by side.
+
+One plan, one folder, and nothing is done twice: queries are generated, four training sets of equal size are
+made, a ranker is trained on each with each seed, and all lists are measured by the gender of the query.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import evenrank
+from evenrank import stats
+from evenrank.data import tables
+from evenrank.data.files import writing
+from evenrank.data.frames import fingerprint
+from evenrank.errors import InputError, choices
+from evenrank.measures.disparities import percent_of_lower
+from evenrank.mitigate.filling import fill
+from evenrank.mitigate.judgments import even_judgments
+from evenrank.mitigate.matching import association_scores, balance
+from evenrank.mitigate.training_sets import data_set, write_folder
+from evenrank.queries.generation.filtering import filter_generated
+from evenrank.queries.generation.generating import Generated, generate, own_number
+from evenrank.rankers.catalogue import search
+from evenrank.rankers.index import Index
+from evenrank.text.dictionaries import PROCESSES
+
+Say = Callable[[str], None]
+SETS = ("unbalanced", "matching", "generation", "judgments")
+POWER = 2.8
+"""Standard errors that a gap must span to be found in four of five trials, at 5 %, two-sided: 1.96 + 0.84."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is compared.
+
+    Attributes
+    ----------
+    docs, queries, qrels, test_queries, test_qrels
+        The collection; training and test queries with their judgments. Paths, from the folder of the file.
+    genders, test_genders
+        Genders of the queries; predicted by the shipped classifier if not given. Test queries that it was
+        trained on are then left out.
+    writer, per_document, sample
+        What writes queries (the model of :func:`evenrank.generate`), how many for each document, and for how
+        many documents.
+    ratio
+        Queries that the set `judgments` adds, as a share of the real ones.
+    rankers, seeds, depth, settings
+        Rankers of `evenrank train`, seeds of their training, first-stage candidates, and settings of each.
+    neutral
+        Neutral test queries on which ARaB@10 is measured, drawn by the seed.
+    write_genders
+        Leave files that tell genders in the folder.
+    """
+
+    docs: str
+    queries: str
+    qrels: str
+    test_queries: str
+    test_qrels: str
+    genders: str | None = None
+    test_genders: str | None = None
+    writer: str | None = None
+    per_document: int = 1
+    sample: int | None = None
+    answerable: float | None = 0.5
+    ratio: float = 0.25
+    rankers: tuple[str, ...] = ("head",)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    depth: int = 100
+    neutral: int = 200
+    write_genders: bool = False
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Plan:
+        """A plan out of a TOML file."""
+        import tomllib
+
+        from evenrank.data.files import reading
+
+        with reading(path):
+            text = Path(path).read_bytes().decode()
+        try:
+            given = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"not TOML: {error}", path=path) from None
+        known = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InputError(f"there is no setting {name!r}; {choices(name, known)}", path=path)
+        for name in ("docs", "queries", "qrels", "test_queries", "test_qrels"):
+            if not isinstance(given.get(name), str):
+                raise InputError(f"{name} is missing; name a file", path=path)
+        files = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
+        base = Path(path).parent
+        for name in files:
+            if isinstance(given.get(name), str) and not given[name].startswith("irds:"):
+                given[name] = str(base / given[name])
+        for name in ("rankers", "seeds"):
+            if name in given:
+                if not isinstance(given[name], list) or not given[name]:
+                    raise InputError(f"{name} is {given[name]!r}; it must be a list", path=path)
+                given[name] = tuple(given[name])
+        return cls(**given)
+
+
+def compare_sets(
+    plan: Plan, output: str | os.PathLike[str], *, say: Say = lambda text: None
+) -> dict[str, Any]:
+    """Train on the four sets and compare; the folder holds all that was made, and ``result.json``.
+
+    A call that was interrupted is gone on with. Positive gaps favour male queries.
+
+    Returns
+    -------
+    dict
+        For each ranker and set: male and female RR@10 with their gap, its interval, a permutation test and
+        the smallest gap that would have been found; the change from `unbalanced`; how far lists of female
+        and male queries are apart in each psychological process; and ARaB@10 on neutral queries.
+    """
+    work = _Work(plan, Path(output), say)
+    work.begin()
+    result: dict[str, Any] = {"positive": "male", "sets": work.described(), "rankers": {}}
+    for ranker in plan.rankers:
+        values = {name: [work.run(name, ranker, seed) for seed in plan.seeds] for name in SETS}
+        result["rankers"][ranker] = work.measured(values)
+    result["test queries"] = {
+        gender: len(work.test.filter(pl.col("gender") == gender)) for gender in ("female", "male", "neutral")
+    }
+    result["provenance"] = work.facts
+    with writing(work.folder / "result.json") as file:
+        file.write((json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+    return result
+
+
+@dataclass
+class _Work:
+    """The folder, and what is in it or still to be made."""
+
+    plan: Plan
+    folder: Path
+    say: Say
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        settings = asdict(self.plan)
+        inputs = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
+        named = {name: Path(settings[name]).name for name in inputs if settings[name] is not None}
+        prints = {
+            "docs": tables.docs(self.plan.docs).fingerprint(),
+            "training": fingerprint([self.asked, self.judged]),
+            "test": fingerprint([self.test_asked, tables.qrels(self.plan.test_qrels)]),
+        }
+        rest = {name: value for name, value in settings.items() if name not in inputs}
+        found = {"evenrank": evenrank.__version__, **named, **rest, "fingerprints": prints}
+        return dict(json.loads(json.dumps(found)))
+
+    def begin(self) -> None:
+        """Make the folder, or see that it belongs to the same plan."""
+        known = self.folder / "plan.json"
+        if known.is_file() and json.loads(known.read_bytes()) != self.facts:
+            raise InputError("was made with another plan; choose another folder", path=self.folder)
+        write_folder(self.folder, {"plan.json": json.dumps(self.facts, indent=1) + "\n"})
+
+    @cached_property
+    def index(self) -> Index:
+        from evenrank.training.trainer import own_index
+
+        return own_index(tables.docs(self.plan.docs), self.say)
+
+    @cached_property
+    def asked(self) -> pl.DataFrame:
+        return tables.queries(self.plan.queries)
+
+    @cached_property
+    def test_asked(self) -> pl.DataFrame:
+        return tables.queries(self.plan.test_queries)
+
+    @cached_property
+    def judged(self) -> pl.DataFrame:
+        good = tables.qrels(self.plan.qrels).filter(pl.col("relevance") > 0)
+        return good.join(self.asked, on="query_id", how="semi", maintain_order="left")
+
+    @cached_property
+    def genders(self) -> pl.DataFrame:
+        return self._labels(self.asked, self.plan.genders, keep_seen=True)
+
+    @cached_property
+    def test(self) -> pl.DataFrame:
+        """``query_id, text, gender`` of the test queries that are ranked."""
+        labels = self._labels(self.test_asked, self.plan.test_genders, keep_seen=False)
+        good = tables.qrels(self.plan.test_qrels).filter(pl.col("relevance") > 0)
+        table = self.test_asked.join(labels, on="query_id", maintain_order="left")
+        table = table.join(good, on="query_id", how="semi", maintain_order="left")
+        neutral = table.filter(pl.col("gender") == "neutral")["query_id"].to_list()
+        drawn = sorted(neutral, key=lambda query: own_number(0, query))[: self.plan.neutral]
+        return table.filter(pl.col("gender").is_in(["female", "male"]) | pl.col("query_id").is_in(drawn))
+
+    def _labels(self, asked: pl.DataFrame, given: str | None, *, keep_seen: bool) -> pl.DataFrame:
+        if given is not None:
+            return tables.genders(given)
+        from evenrank.queries.classifier import classify
+
+        found = classify(asked)
+        if not keep_seen:
+            found = found.filter(~pl.col("note").str.contains("training query", literal=True))
+        return found.select("query_id", gender="label")
+
+    @cached_property
+    def made(self) -> Generated:
+        """Generated queries; none of them says the same as a test query."""
+        plan = self.plan
+        given: dict[str, Any] = {"queries": self.asked, "qrels": self.judged}
+        if plan.writer == "extractive":
+            given = {}
+        found = generate(
+            plan.docs,
+            plan.per_document,
+            plan.writer,
+            sample=plan.sample,
+            output=self.folder / "made.tsv",
+            say=self.say,
+            **given,
+        )
+        return filter_generated(found, self.index, known=self.test_asked, answerable=plan.answerable)
+
+    @cached_property
+    def sets(self) -> dict[str, tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]]:
+        """Queries, judgments and a report of each set; only of female and male queries, all of one size."""
+        labels = self.genders.filter(pl.col("gender").is_in(["female", "male"]))
+        asked = self.asked.join(labels, on="query_id", how="semi", maintain_order="left")
+        judged = self.judged.join(labels, on="query_id", how="semi", maintain_order="left")
+        scores = association_scores(self.index, asked, judged)
+        made_scores = association_scores(self.index, self.made.texts(), self.made.qrels())
+        even = balance(scores, genders=labels)
+        filled = fill(scores, self.made, genders=labels, generated_scores=made_scores)
+        alike = even_judgments(self.made, self.plan.docs, ratio=self.plan.ratio, size=len(judged))
+        before = {"female and male": even.report()["before"], "queries": even.report()["kept"]}
+        found: dict[str, tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]] = {
+            "unbalanced": (asked, judged, before),
+            "matching": (even.queries(asked), even.qrels(judged), even.report()),
+            "generation": (filled.queries(asked), filled.qrels(judged), filled.report()),
+            "judgments": (alike.queries(asked), alike.qrels(judged), alike.report()),
+        }
+        size = min(len(queries) for queries, _, _ in found.values())
+        return {
+            name: (*_cut(queries, qrels, size), report) for name, (queries, qrels, report) in found.items()
+        }
+
+    def described(self) -> dict[str, Any]:
+        """The sets are written, and told of: how many queries of which gender they hold."""
+        told = {}
+        for name, (queries, qrels, report) in self.sets.items():
+            content = data_set(queries, qrels)
+            content["report.json"] = json.dumps(report, indent=2, allow_nan=False) + "\n"
+            if self.plan.write_genders:
+                known = self.genders.join(queries, on="query_id", how="semi")
+                content["genders.tsv"] = known.write_csv(separator="\t")
+            write_folder(self.folder / "sets" / name, content)
+            real = queries.join(self.genders, on="query_id", how="inner")
+            shares = real["gender"].value_counts()
+            told[name] = {
+                "queries": len(queries),
+                "generated": len(queries) - len(real),
+                **{f"real {gender}": int(count) for gender, count in sorted(shares.iter_rows())},
+                "report": report,
+            }
+        return told
+
+    def run(self, name: str, ranker: str, seed: int) -> pl.DataFrame:
+        """The test queries ranked by what was trained on a set; made once."""
+        label = f"{name}-{ranker}-{seed}"
+        path = self.folder / "runs" / f"{label}.run.gz"
+        if path.exists():
+            return tables.run(path)
+        from evenrank.rankers.neural.reranking import rerank
+        from evenrank.training.trainer import train_ranker
+
+        for part in ("runs", "models"):
+            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        queries, qrels, _ = self.sets[name]
+        self.say(f"training {label} on {len(queries):,} queries")
+        settings = {"depth": self.plan.depth, **self.plan.settings.get(ranker, {})}
+        model = self.folder / "models" / label
+        train_ranker(
+            ranker, self.plan.docs, queries, qrels, model,
+            index=self.index, seed=seed, hybrid=False, **settings,
+        )  # fmt: skip
+        found = rerank(
+            model, self.first, self.index.docs, self.test.select("query_id", "text"), depth=self.plan.depth
+        )
+        tables.write_run(found, path, name=label)
+        return tables.run(path)
+
+    @cached_property
+    def first(self) -> pl.DataFrame:
+        return search(self.index, self.test.select("query_id", "text"), depth=self.plan.depth)
+
+    def measured(self, runs: Mapping[str, list[pl.DataFrame]]) -> dict[str, Any]:
+        """What the lists of each set are like, and how they differ from those of the unbalanced one."""
+        means = {name: self._effectiveness(each) for name, each in {"bm25": [self.first], **runs}.items()}
+        apart = {name: self._apart(each) for name, each in runs.items()}
+        found: dict[str, Any] = {}
+        for name, table in means.items():
+            found[name] = _gap(table)
+            if name not in ("bm25", "unbalanced"):
+                found[name]["change"] = _change(means["unbalanced"], table)
+            if name in apart:
+                found[name]["psychology"] = apart[name]
+            found[name]["ARaB@10, neutral queries"] = self._lean(runs.get(name, [self.first]))
+        return found
+
+    def _effectiveness(self, runs: list[pl.DataFrame]) -> pl.DataFrame:
+        """``query_id, gender, value``: RR@10, the mean over the seeds."""
+        from evenrank.measures.disparities import disparity
+
+        both = self.test.filter(pl.col("gender") != "neutral")
+        qrels = tables.qrels(self.plan.test_qrels).join(both, on="query_id", how="semi")
+        labels = both.select("query_id", "gender")
+        values = [disparity(run, qrels, labels, draws=100)["run"].values for run in runs]
+        return (
+            pl.concat(values).group_by("query_id", "gender", maintain_order=True).agg(pl.col("value").mean())
+        )
+
+    def _apart(self, runs: list[pl.DataFrame]) -> dict[str, float]:
+        """Points of percent between the lists of female and of male queries, by process; mean over seeds."""
+        from evenrank.psychology import audit_rankings
+
+        labels = self.test.filter(pl.col("gender") != "neutral").select("query_id", "gender")
+        found: dict[str, list[float]] = {process: [] for process in PROCESSES}
+        for run in runs:
+            audit = audit_rankings(
+                run, genders=labels, docs=self.index.docs, balance=False, characteristics=PROCESSES
+            )
+            for process in PROCESSES:
+                found[process].append(abs(audit["run", process].difference or 0.0))
+        return {process: float(np.mean(each)) for process, each in found.items()}
+
+    def _lean(self, runs: list[pl.DataFrame]) -> float | None:
+        """ARaB@10 on the neutral queries, the mean over seeds: above 0 toward male words."""
+        from evenrank.measures.evaluate import measure
+
+        neutral = self.test.filter(pl.col("gender") == "neutral")["query_id"].to_list()
+        if not neutral:
+            return None
+        lists = [run.filter(pl.col("query_id").is_in(neutral)) for run in runs]
+        found = [
+            measure(each, "ARaB@10", docs=self.index.docs, confidence=None)["ARaB@10"].value for each in lists
+        ]
+        return float(np.mean([value for value in found if value is not None]))
+
+
+def _cut(queries: pl.DataFrame, qrels: pl.DataFrame, size: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """So many queries, chosen by their ids alone, and their judgments."""
+    ids = sorted(queries["query_id"].to_list(), key=lambda query: own_number(0, query))[:size]
+    kept = pl.col("query_id").is_in(ids)
+    return queries.filter(kept), qrels.filter(kept)
+
+
+def _sides(table: pl.DataFrame) -> list[Any]:
+    return [table.filter(pl.col("gender") == gender)["value"].to_numpy() for gender in ("male", "female")]
+
+
+def _smallest(sides: list[Any]) -> float | None:
+    """The smallest difference of the two means that would have been found in four of five trials."""
+    if min(map(len, sides)) < 2:
+        return None
+    return float(POWER * np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides)))
+
+
+def _gap(table: pl.DataFrame) -> dict[str, Any]:
+    sides = _sides(table)
+    for gender, side in zip(("male", "female"), sides, strict=True):
+        if not len(side):
+            raise InputError(f"no test query is {gender}; there is no gap to measure")
+    means = [float(side.mean()) for side in sides]
+    test = stats.permutation(*sides)
+    return {
+        "male": means[0],
+        "female": means[1],
+        "queries": {"male": len(sides[0]), "female": len(sides[1])},
+        "gap": means[0] - means[1],
+        "percent": percent_of_lower(*means),
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "smallest gap that would be found": _smallest(sides),
+    }
+
+
+def _change(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, Any]:
+    joined = before.join(after.drop("gender"), on="query_id", suffix="_after", maintain_order="left")
+    sides = _sides(joined.select("gender", value=pl.col("value_after") - pl.col("value")))
+    test = stats.permutation(*sides)
+    return {
+        "gap": test.difference,
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "smallest change that would be found": _smallest(sides),
+    }
