@@ -5,19 +5,73 @@ A. Bigdeli, thesis, Section 3.2.2.2 and Tables 3.8, 4.1 and 4.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import polars as pl
 from ir_measures.measures import ParamInfo
 
+from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Good, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.lists import Floats
 from evenrank.measures.rank_bias import rab_weights
-from evenrank.measures.views import Dictionary
+from evenrank.measures.views import View
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
+    from evenrank.text.matcher import Matcher
+
+
+class Dictionary(View):
+    """Documents as a dictionary sees them: how many female and male words of it they hold."""
+
+    NEEDED = "the text of the documents; give docs"
+
+    @cached_property
+    def tally(self) -> Any:
+        docs = self.inputs.docs
+        if docs is None:
+            raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
+        tops = [*self.wanted_texts(explain=True)]
+        if not tops:
+            return self._counted(docs)
+        texts = docs.texts(dict.fromkeys(pl.concat(tops).to_list()))
+        columns = {"doc_id": list(texts), "text": list(texts.values())}
+        return self._counted(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)))
+
+    def _counted(self, docs: Any) -> Any:
+        from evenrank.text.tally import tally  # loads numba
+
+        return tally(docs, self.words, tokenizer=self.tokenizer)
+
+    @property
+    def tokenizer(self) -> str:
+        return self.inputs.given.get("tokenizer") or "words"
+
+    @cached_property
+    def words(self) -> Any:
+        from evenrank.text.dictionaries import female_and_male
+
+        return female_and_male(self.inputs.given.get("dictionary"))
+
+    @cached_property
+    def matcher(self) -> Matcher | None:
+        from evenrank.text.matcher import Matcher
+
+        return Matcher(self.words, self.tokenizer)
+
+    @property
+    def name(self) -> str:
+        return self._looked_at(self.inputs.queries)
+
+    def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
+        return self._top(self.depth)
+
+    def provenance(self) -> dict[str, Any]:
+        return {"dictionary": self.tally.provenance}
 
 
 class DictionaryBias(LinearMeasure):

@@ -13,11 +13,12 @@ import numpy as np
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, LinearMeasure, Param, good
+from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.rank_bias import RaB, rab_weights
-from evenrank.measures.views import Groups, views_of
+from evenrank.measures.views import views_of
 from evenrank.text.tally import MAGNITUDES
 
 KINDS = (*MAGNITUDES, "liwc", "label")

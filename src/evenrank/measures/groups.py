@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery
+from evenrank.measures.document_groups import group_targets, targets_fingerprint
 from evenrank.measures.lists import WHOLE, Floats, Ints
-from evenrank.measures.views import Groups
+from evenrank.measures.parts import Seen
+from evenrank.measures.results import Measurement, Options
+from evenrank.measures.views import View, counted
 
 Shares = list[Fraction | None]
 """A share for each group, None where it is not known."""
@@ -32,6 +38,77 @@ TARGET = Param(
     desc="wished-for shares: list, collection, equal or {group: share}; the table of targets, else list",
 )
 GROUP = Param(dtype=str, default=None, desc="the group that is compared with the rest")
+
+
+_TARGETS = {
+    "list": "the query's whole list",
+    "collection": "the shares in the collection",
+    "equal": "equal shares",
+    "given": "the given shares of each query",
+}
+
+
+class Groups(View):
+    """Documents as the groups they show: given by labels, or inferred from the tally."""
+
+    NEEDED = "labels, or a tally to infer groups from"
+    PARTS = True
+
+    @cached_property
+    def tally(self) -> Any:
+        return self.inputs.groups
+
+    @property
+    def missing(self) -> str:
+        # A document without a given label shows no group; one that a tally lacks may be a mistake.
+        return self.inputs.missing if self.tally.inferred else "unlabelled"
+
+    @cached_property
+    def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
+        given = self.inputs.given.get("targets")
+        return None if given is None else group_targets(given, self.tally.groups)
+
+    @property
+    def name(self) -> str:
+        wished = "" if self.targets is None else targets_fingerprint(self.targets)[:8]
+        return self._looked_at(self.inputs.queries) + wished
+
+    def provenance(self) -> dict[str, Any]:
+        return {
+            **({"tally": self.inputs.tally.provenance} if self.tally.inferred else {}),
+            "groups": self.tally.provenance,
+            **({} if self.targets is None else {"targets": targets_fingerprint(self.targets)}),
+        }
+
+    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
+        labelled = self.tally.frame.filter(pl.Series(self.tally.known))["doc_id"]
+        held = int(run["doc_id"].is_in(labelled.implode()).sum())
+        return replace(super().seen(name, run, options), held=held)
+
+    def counts(self, measure: BiasMeasure, context: Context) -> dict[str, Ints]:
+        """And how many stand above the cut-off, and how many of these show no group."""
+        lists, cutoff = context.lists, measure.params.get("cutoff")
+        known = np.append(self.tally.known, False)  # the last for rows that are −1
+        above, unknown = counted(lists, WHOLE if cutoff is None else cutoff, ~known[lists.rows])
+        return {**super().counts(measure, context), "above": above, "unknown": unknown}
+
+    def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
+        if not seen.held:
+            raise InputError(
+                f"{name}: none of its documents has a group; check that labels and run belong together"
+            )
+        return super().told(name, seen, options)
+
+    def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
+        """Says where groups and target come from, too."""
+        notes = [f"group labels: {self.tally.how}", *super().notes(measure, seen, defined, options)]
+        if "target" in measure.SUPPORTED_PARAMS:
+            target = measure["target"] or ("list" if self.targets is None else "given")
+            notes.append(f"target: {_TARGETS[target] if isinstance(target, str) else target}")
+        looked, unknown = (int(seen.counts[measure][what][defined].sum()) for what in ("above", "unknown"))
+        if unknown:
+            notes.append(f"{unknown / looked:.1%} of the documents looked at show no group")
+        return tuple(notes)
 
 
 class GroupMeasure(BiasMeasure):

@@ -1,4 +1,4 @@
-"""How measures see the inputs: documents as counts of words, as groups, as words of a dictionary.
+"""How measures see the inputs: documents as counts of words here, others beside the measures that need them.
 
 A measure names its view in `VIEW`. A view is opened once for all runs, and `context(run)` makes of a run what
 the measure's `per_query` gets: the same for `measure`, `bind`, `constrain`, the audit and the server.
@@ -7,7 +7,7 @@ the measure's `per_query` gets: the same for `measure`, `bind`, `constrain`, the
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -17,10 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.data.frames import described, fingerprint
-from evenrank.errors import InputError
-from evenrank.measures.document_groups import group_targets, targets_fingerprint
 from evenrank.measures.explain import attribution_of
-from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, in_top, ranked_lists, refuse_strangers
+from evenrank.measures.lists import Floats, Ints, RankedLists, in_top, ranked_lists, refuse_strangers
 from evenrank.measures.parts import PerQuery, Seen
 from evenrank.measures.results import NOT_ASKED, Measurement, Options, labels_of, left_out
 
@@ -31,12 +29,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NOT_LINEAR = "not linear in the documents: tied ones stand in trec_eval's order"
-_TARGETS = {
-    "list": "the query's whole list",
-    "collection": "the shares in the collection",
-    "equal": "equal shares",
-    "given": "the given shares of each query",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +230,7 @@ class View:
         """How many documents of each list a measure looks at, and how many of them the collection lacks."""
         if self.missing != "zero":
             return {}
-        looked, absent = _counted(context.lists, measure.depth(), context.lists.rows < 0)
+        looked, absent = counted(context.lists, measure.depth(), context.lists.rows < 0)
         return {"looked": looked, "absent": absent}
 
     def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
@@ -376,118 +368,6 @@ class Words(View):
         return measure.backgrounds(self.inputs.offered, query_ids, values)
 
 
-class Groups(View):
-    """Documents as the groups they show: given by labels, or inferred from the tally."""
-
-    NEEDED = "labels, or a tally to infer groups from"
-    PARTS = True
-
-    @cached_property
-    def tally(self) -> Any:
-        return self.inputs.groups
-
-    @property
-    def missing(self) -> str:
-        # A document without a given label shows no group; one that a tally lacks may be a mistake.
-        return self.inputs.missing if self.tally.inferred else "unlabelled"
-
-    @cached_property
-    def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
-        given = self.inputs.given.get("targets")
-        return None if given is None else group_targets(given, self.tally.groups)
-
-    @property
-    def name(self) -> str:
-        wished = "" if self.targets is None else targets_fingerprint(self.targets)[:8]
-        return self._looked_at(self.inputs.queries) + wished
-
-    def provenance(self) -> dict[str, Any]:
-        return {
-            **({"tally": self.inputs.tally.provenance} if self.tally.inferred else {}),
-            "groups": self.tally.provenance,
-            **({} if self.targets is None else {"targets": targets_fingerprint(self.targets)}),
-        }
-
-    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
-        labelled = self.tally.frame.filter(pl.Series(self.tally.known))["doc_id"]
-        held = int(run["doc_id"].is_in(labelled.implode()).sum())
-        return replace(super().seen(name, run, options), held=held)
-
-    def counts(self, measure: BiasMeasure, context: Context) -> dict[str, Ints]:
-        """And how many stand above the cut-off, and how many of these show no group."""
-        lists, cutoff = context.lists, measure.params.get("cutoff")
-        known = np.append(self.tally.known, False)  # the last for rows that are −1
-        above, unknown = _counted(lists, WHOLE if cutoff is None else cutoff, ~known[lists.rows])
-        return {**super().counts(measure, context), "above": above, "unknown": unknown}
-
-    def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
-        if not seen.held:
-            raise InputError(
-                f"{name}: none of its documents has a group; check that labels and run belong together"
-            )
-        return super().told(name, seen, options)
-
-    def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
-        """Says where groups and target come from, too."""
-        notes = [f"group labels: {self.tally.how}", *super().notes(measure, seen, defined, options)]
-        if "target" in measure.SUPPORTED_PARAMS:
-            target = measure["target"] or ("list" if self.targets is None else "given")
-            notes.append(f"target: {_TARGETS[target] if isinstance(target, str) else target}")
-        looked, unknown = (int(seen.counts[measure][what][defined].sum()) for what in ("above", "unknown"))
-        if unknown:
-            notes.append(f"{unknown / looked:.1%} of the documents looked at show no group")
-        return tuple(notes)
-
-
-class Dictionary(View):
-    """Documents as a dictionary sees them: how many female and male words of it they hold."""
-
-    NEEDED = "the text of the documents; give docs"
-
-    @cached_property
-    def tally(self) -> Any:
-        docs = self.inputs.docs
-        if docs is None:
-            raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
-        tops = [*self.wanted_texts(explain=True)]
-        if not tops:
-            return self._counted(docs)
-        texts = docs.texts(dict.fromkeys(pl.concat(tops).to_list()))
-        columns = {"doc_id": list(texts), "text": list(texts.values())}
-        return self._counted(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)))
-
-    def _counted(self, docs: Any) -> Any:
-        from evenrank.text.tally import tally  # loads numba
-
-        return tally(docs, self.words, tokenizer=self.tokenizer)
-
-    @property
-    def tokenizer(self) -> str:
-        return self.inputs.given.get("tokenizer") or "words"
-
-    @cached_property
-    def words(self) -> Any:
-        from evenrank.text.dictionaries import female_and_male
-
-        return female_and_male(self.inputs.given.get("dictionary"))
-
-    @cached_property
-    def matcher(self) -> Matcher | None:
-        from evenrank.text.matcher import Matcher
-
-        return Matcher(self.words, self.tokenizer)
-
-    @property
-    def name(self) -> str:
-        return self._looked_at(self.inputs.queries)
-
-    def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
-        return self._top(self.depth)
-
-    def provenance(self) -> dict[str, Any]:
-        return {"dictionary": self.tally.provenance}
-
-
 def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[type[View], View]:
     """Each view that the measures need, for those that share it.
 
@@ -513,7 +393,7 @@ def _tied(measure: BiasMeasure, context: Context) -> NDArray[np.bool_]:
     return lists.tied_within(cutoff) if measure.ORDERED else lists.tied_across(cutoff)
 
 
-def _counted(lists: RankedLists, depth: int, marked: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def counted(lists: RankedLists, depth: int, marked: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """How many documents each list has down to a depth, and how many of them are marked."""
     entries, looked = lists.top(depth)
     if not len(looked):

@@ -22,10 +22,11 @@ from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, direction, is_bias, meaning
 from evenrank.measures.document_groups import normal_groups, ordered_groups, read_targets
+from evenrank.measures.groups import Groups
 from evenrank.measures.lists import RankedLists, single_list
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
-from evenrank.measures.views import Groups, Words
+from evenrank.measures.views import Words
 from evenrank.mitigate.constrain.limits import rerank
 from evenrank.show.numbers import toward
 from evenrank.text.matcher import Counts, Matcher

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -37,10 +38,10 @@ def session(master: str | None = None) -> Any:
     except ImportError as error:
         raise InputError(f"the engine spark {_INSTALL}") from error
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     made = SparkSession.builder.appName("evenrank").config("spark.ui.showConsoleProgress", "false")
-    made = made.config("spark.ui.enabled", "false").config(
-        "spark.sql.execution.arrow.maxRecordsPerBatch", "8192"
-    )
+    made = made.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    made = made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "8192")
     try:
         found = (made.master(master) if master else made).getOrCreate()
     except Exception as error:  # py4j's own, Java's by way of it, and what Spark says about a master

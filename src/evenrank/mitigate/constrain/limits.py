@@ -20,9 +20,10 @@ import polars as pl
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import Context, limited
 from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
+from evenrank.measures.groups import Groups
 from evenrank.measures.lists import ROUNDING, Alternatives, Floats, RankedLists, Row, sides, single_list
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.views import Groups, View, Words
+from evenrank.measures.views import View, Words
 from evenrank.mitigate.constrain.solving import gains, solve
 
 __all__ = ["ROUNDING", "Alternatives", "Limit", "Row", "apply_limits", "parse_limits", "reordered", "rows_of"]
