@@ -13,7 +13,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import LinearMeasure, good
+from evenrank.measures.base import good
 from evenrank.measures.document_bias import document_bias
 from evenrank.measures.evaluate import measure as measured
 from evenrank.measures.lists import Floats, ranked_lists
@@ -207,7 +207,7 @@ class Penalty:
         """The run, each score lowered by the document's bias as the measure sees it."""
         if strength == 0:
             return self.run
-        bias = self.measure if isinstance(self.measure, LinearMeasure) else "tf"
+        bias = self.measure if getattr(self.measure, "LINEAR", False) else "tf"
         return penalise(self.run, self.tally, strength, bias=bias)
 
 
