@@ -28,6 +28,7 @@ from evenrank.process import refuse_after_fork
 from evenrank.queries.rewriting import triples as read_triples
 from evenrank.queries.rewriting import variants
 from evenrank.show import numbers
+from evenrank.show.displayed import Drawn
 from evenrank.show.grid import Grid
 
 FEWEST = 5
@@ -93,8 +94,8 @@ class VariantLean:
         return f"leans {SIDES[self.value > 0]}"
 
 
-@dataclass(frozen=True, eq=False)
-class VariantAudit:
+@dataclass(frozen=True, eq=False, repr=False)
+class VariantAudit(Drawn):
     """What the neutral queries' results resemble, for each engine.
 
     Attributes

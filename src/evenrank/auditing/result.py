@@ -19,8 +19,10 @@ from evenrank.auditing.comparing import Compared, Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
 from evenrank.measures.explain import Attribution
+from evenrank.measures.pairs import letters
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
+from evenrank.show.displayed import Drawn
 from evenrank.show.grid import Grid, Small, plain_markdown
 from evenrank.show.numbers import form_of, interval, number
 
@@ -42,8 +44,8 @@ FORMAT, VERSION = "evenrank-audit", 1
 """Name and version of the JSON; a change that readers would notice raises the version."""
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Drawn):
     """Runs, measured, compared and explained. `print` it, or see :meth:`verdict` and :meth:`report`.
 
     Attributes
@@ -136,6 +138,10 @@ class Audit:
         """The table and the verdict; in `width` characters, runs that do not fit stand below the others."""
         return f"{_table(self, width)}\n\n{verdict.headline(self)}"
 
+    def remarks(self) -> list[str]:
+        """What the marks in the table mean."""
+        return _remarks(self)
+
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure: value, interval, parts, comparison with the baseline."""
         rows = []
@@ -178,7 +184,9 @@ class Audit:
         return gate.junit(self.checks)
 
     def mark(self, m: Measurement) -> str:
-        """A dagger where the run differs from the baseline."""
+        """A dagger where the run differs from the baseline; letters where all pairs were compared."""
+        if self.measured.pairs:
+            return self.measured.marks(m)
         one = between(self.comparisons, m.run, m.measure)
         return MARK if one is not None and one.significant else ""
 
@@ -204,6 +212,7 @@ class Audit:
             "groups": list(self.groups),
             "runs": measured["runs"],
             "comparisons": [one.to_dict() for one in self.comparisons],
+            **({"pairs": measured["pairs"]} if self.measured.pairs else {}),
             "offered": {run: found.to_dict() for run, found in self.offered.items()},
             "curves": self.curves.to_dicts(),
             "attribution": {run: found.to_dict() for run, found in self.attributions.items()},
@@ -293,16 +302,18 @@ def _grids(audit: Audit) -> list[Grid]:
 
 
 def _remarks(audit: Audit) -> list[str]:
-    if not any(one.significant for one in audit.comparisons):
-        return []
+    if audit.measured.pairs or not any(one.significant for one in audit.comparisons):
+        return audit.measured.remarks()
     return [f"{MARK} differs from {audit.baseline}: paired test, p < 0.05 after Holm's correction."]
 
 
 def latex_values(measured: Measurements, mark: Callable[[Measurement], str] = lambda _: "") -> str:
     """A table for a paper (package booktabs): runs down, measures across, intervals beneath."""
     rows: list[list[str]] = []
+    called = letters(measured.runs) if measured.pairs else {}
     for run, found in measured.runs.items():
-        rows.append([run, *(printed_value(m) + mark(m) for m in found)])
+        name = f"({called[run]}) {run}" if called else run
+        rows.append([name, *(printed_value(m) + mark(m) for m in found)])
         if any(m.low is not None for m in found):
             rows.append(["", *(Small(printed_bounds(m)) for m in found)])
     names = dict.fromkeys(str(m.measure) for m in measured)

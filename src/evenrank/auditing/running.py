@@ -19,7 +19,7 @@ from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure
 from evenrank.data import tables
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
 from evenrank.measures.base import BiasMeasure, is_bias, leans
 from evenrank.measures.dictionary_bias import LIWC
@@ -28,6 +28,7 @@ from evenrank.measures.exposure import AWRF
 from evenrank.measures.gsr.measure import GSR, Genderedness
 from evenrank.measures.inputs import Given, Inputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
+from evenrank.measures.pairs import with_pairs
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.rank_bias import ARaB, RaB
 from evenrank.measures.ranked_parity import rKL
@@ -52,6 +53,7 @@ def audit(
     measures: str | Measure | Iterable[str | Measure] | None = None,
     *,
     baseline: str | None = None,
+    compare: Literal["baseline", "pairs"] = "baseline",
     only: str | None = None,
     fail_if: str | Condition | Iterable[str | Condition] = (),
     judging: Literal["point", "interval"] | None = None,
@@ -75,6 +77,9 @@ def audit(
     baseline
         The run that the others are compared with, query by query: paired tests, effect sizes, p corrected
         (Holm) over all runs and measures. The first unless given.
+    compare
+        ``"pairs"``: also every run against every other, p corrected over all of these; raised letters in the
+        table mark what differs, instead of daggers.
     background
         Run whose documents NFaiRR compares with; the baseline unless given.
     fail_if
@@ -112,6 +117,7 @@ def audit(
         raise InputError("selection rates need the groups of documents; give labels")
     if selected is not None and selected < 1:
         raise InputError(f"selected is {selected}; it must be at least 1")
+    check_choice("compare", compare, ("baseline", "pairs"))
     inputs = Inputs.open(_named(runs), **given)
     frames = inputs.runs
     baseline = _baseline(baseline, frames)
@@ -140,6 +146,8 @@ def audit(
     _expect_texts(inputs, wanted, compared)
     options = Options(only, False, Bootstrap(confidence, resamples, seed))
     found_all, dropped = _measured(inputs, wanted, options, keep=measures is not None)
+    if compare == "pairs":
+        found_all = with_pairs(found_all, confidence=confidence or 0.95, seed=seed)
     kept = [m.measure for m in found_all.runs[baseline]]
     headline = headline_measure(kept)
     found = Audit(

@@ -34,6 +34,13 @@ def audit_command(
     ranker: options.Rankers = None,
     depth: options.RankedDepth = 100,
     baseline: options.Baseline = None,
+    compare: Annotated[
+        options.Compare,
+        typer.Option(
+            help="Mark what differs from the baseline, or test every pair of runs and mark with letters.",
+            rich_help_panel=options.CHANCE,
+        ),
+    ] = options.Compare.baseline,
     fail_if: options.FailIf = None,
     judging: options.Gate = None,
     only: options.OnlyQueries = None,
@@ -128,6 +135,7 @@ def audit_command(
         measures=tuple(measures),
         given=given,
         baseline=baseline,
+        compare=compare.value,
         fail_if=tuple(fail_if or ()),
         judging=None if judging is None else judging.value,
         only=None if only is None else only.value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,6 +10,10 @@ import typer
 from evenrank.cli import options
 from evenrank.cli.common import Format, deliver, note, progress_bar, split_runs
 from evenrank.errors import InputError
+
+
+class Pairs(StrEnum):
+    pairs = "pairs"
 
 
 @options.takes_inputs
@@ -43,6 +48,13 @@ def measure_command(
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
+    compare: Annotated[
+        Pairs | None,
+        typer.Option(
+            help="Test every run against every other; raised letters mark what differs (Holm).",
+            rich_help_panel=options.CHANCE,
+        ),
+    ] = None,
     fail_if: options.FailIfValue = None,
     judging: Annotated[
         options.Judging,
@@ -98,6 +110,7 @@ def measure_command(
             resamples=resamples or 1,
             seed=seed,
             explain=explain,
+            compare="pairs" if compare else None,
             **keywords,
         )
     failures = gate.failures(gate.check(measured, conditions, judging=judging.value))

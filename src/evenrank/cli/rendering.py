@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 from rich.console import Console, Group, RenderableType, RenderHook
@@ -99,7 +99,7 @@ def render(
     if form is Format.csv:
         return (measured.per_query() if per_query else _summaries(measured)).write_csv()
     if form is Format.latex:
-        return latex_values(measured)
+        return latex_values(measured, measured.marks)
     console = canvas(output)
     console.print(table(measured, width=console.width, confidence=confidence))
     for m in measured:
@@ -134,6 +134,8 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
     """
     rows = sorted(measured, key=lambda m: _place(measured, m))
     columns = [_Column("value", lambda m, s: number(s.value, form_of(m.measure)))]
+    if measured.pairs:
+        columns.append(_Column("", partial(_marks, measured)))
     if any(s.low is not None for m in rows for s in _shown(m)):
         columns.append(_Column(f"{level(confidence)} interval", _bounds))
     for group in dict.fromkeys(name for m in rows for s in _shown(m) for name in s.parts):
@@ -157,8 +159,9 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
             grid.add_column("measure", no_wrap=True)
         grid.add_column("run", overflow="fold", min_width=max(longest, 3) if apart else None)
         for column, needed in zip(columns, widths, strict=True):
+            side: Literal["left", "right"] = "right" if column.name else "left"
             grid.add_column(
-                Text(column.name), justify="right", style=column.style, no_wrap=True, min_width=needed
+                Text(column.name), justify=side, style=column.style, no_wrap=True, min_width=needed
             )
         return grid
 
@@ -187,7 +190,7 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
             add("", "", m, subset, "dim")
         before = name
     add_yardsticks()
-    remarks = [*([] if wide else _narrow_remarks(rows)), *_remarks(rows)]
+    remarks = [*measured.remarks(), *([] if wide else _narrow_remarks(rows)), *_remarks(rows)]
     if dropped:
         remarks.append(f"no room for {', '.join(reversed(dropped))}; --format json has everything")
     return Group(*shown, *(Text(text, style="dim") for text in remarks))
@@ -212,6 +215,11 @@ def _counted(m: Measurement, summary: Summary) -> str:
         return f"{m.queries:,}" + ("" if m.only is None else f" {m.only}")
     label = next((f" {label}" for label, one in m.subsets.items() if one is summary), "")
     return f"{summary.queries:,}{label}"
+
+
+def _marks(measured: Measurements, m: Measurement, summary: Summary) -> str:
+    """The letters of the runs that a run differs from."""
+    return measured.marks(m) if summary is m.summary else ""
 
 
 def _bounds(m: Measurement, summary: Summary) -> str:

@@ -19,13 +19,14 @@ from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
+from evenrank.show.displayed import Drawn
 from evenrank.stats import Comparison
 
 BINS = 9  # as in the released code
 
 
-@dataclass(frozen=True, eq=False)
-class Association:
+@dataclass(frozen=True, eq=False, repr=False)
+class Association(Drawn):
     """Two distributions of scores and how far they are apart.
 
     Attributes

@@ -22,6 +22,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import effectiveness, listed_measures
 from evenrank.measures.inputs import named_runs
+from evenrank.show.displayed import Displayed
 from evenrank.stats import Comparison
 
 _GENDERS = ("female", "male", "neutral", "other")
@@ -142,8 +143,8 @@ def refuse_few(queries: Mapping[str, int]) -> None:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Disparities:
+@dataclass(frozen=True, eq=False, repr=False)
+class Disparities(Displayed):
     """Disparity of runs, in the order asked for, and how each run differs from the baseline."""
 
     found: tuple[Disparity, ...]

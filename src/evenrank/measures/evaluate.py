@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import ir_measures
 import numpy as np
@@ -17,7 +17,7 @@ import evenrank
 from evenrank.arithmetic import settled
 from evenrank.data.frames import fingerprint, is_spark, spark
 from evenrank.data.large_runs import is_large
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute, core
 from evenrank.measures.base import is_bias
 from evenrank.measures.inputs import Given, Inputs, named_runs
@@ -48,6 +48,7 @@ def measure(
     resamples: int = 2000,
     seed: int = 0,
     explain: bool = False,
+    compare: Literal["pairs"] | None = None,
     **given: Unpack[Given],
 ) -> Measurements:
     """Bias and effectiveness of one or several runs, with intervals, in the order asked for.
@@ -100,6 +101,9 @@ def measure(
     explain
         Add which words (if docs are given), documents and queries make up each measure that is a sum over
         documents (RaB, ARaB, …), and GSR.
+    compare
+        ``"pairs"``: every run against every other, p corrected (Holm) over all pairs and measures; raised
+        letters mark what differs.
     progress
         Passed on to the tally, if one is made.
 
@@ -118,15 +122,22 @@ def measure(
         there: Measurements = spark().measure_frames(runs, wanted, **how, **given)
         return there
     options = Options(only, explain, Bootstrap(confidence, resamples, seed))
+    if compare is not None:
+        check_choice("compare", compare, ("pairs",))
     if _in_parts(runs, wanted, options):
         from evenrank.measures.large import measured_in_parts
 
-        return measured_in_parts(named_runs(runs), wanted, options, given)
-    inputs = Inputs.open(runs, **given)
-    found = measured(inputs, wanted, options)
-    if inputs.docs is not None:
-        inputs.docs.forget()
-    return found
+        found = measured_in_parts(named_runs(runs), wanted, options, given)
+    else:
+        inputs = Inputs.open(runs, **given)
+        found = measured(inputs, wanted, options)
+        if inputs.docs is not None:
+            inputs.docs.forget()
+    if compare is None:
+        return found
+    from evenrank.measures.pairs import with_pairs
+
+    return with_pairs(found, confidence=confidence or 0.95, seed=seed)
 
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:

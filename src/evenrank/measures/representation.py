@@ -19,6 +19,7 @@ import polars as pl
 from evenrank.measures.base import Context, register
 from evenrank.measures.groups import AgainstRest, Shares
 from evenrank.measures.lists import Alternatives, Ints, between, holds
+from evenrank.show.displayed import Drawn
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
@@ -76,8 +77,8 @@ class Row:
         }
 
 
-@dataclass(frozen=True)
-class Representation:
+@dataclass(frozen=True, repr=False)
+class Representation(Drawn):
     """Representation bias of result lists, by query and over queries.
 
     Attributes

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,13 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError, choices
 from evenrank.measures.lists import Floats
+from evenrank.show.displayed import Drawn
+
+if TYPE_CHECKING:
+    from evenrank.measures.pairs import Pair
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurement:
     """One measure of one run.
 
@@ -91,6 +95,12 @@ class Measurement:
     def parts(self) -> dict[str, float]:
         return self.summary.parts
 
+    def __str__(self) -> str:
+        return f"{self.run}  {self.measure}  {_interval(self)}  {self.queries:,} queries"
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def per_query(self) -> dict[str, float]:
         """Value of each measured query."""
         return dict(zip(self.query_ids.to_list(), self.values.tolist(), strict=True))
@@ -140,17 +150,18 @@ class Measurement:
         return row
 
 
-@dataclass(frozen=True, eq=False)
-class Measurements:
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurements(Drawn):
     """Measures of runs, in the order they were asked for.
 
     `measurements["bm25", "ARaB@10"]` is one of them (`measurements["ARaB@10"]` where there is one run),
-    iteration goes over all.
+    iteration goes over all. `pairs` compares every run with every other, if that was asked for.
     """
 
     runs: Mapping[str, tuple[Measurement, ...]]
     cautions: tuple[str, ...] = ()
     describe: Callable[[], dict[str, Any]] = dict
+    pairs: tuple[Pair, ...] = ()
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -186,9 +197,26 @@ class Measurements:
                 {"run": run, "measures": [m.to_dict(per_query) for m in measurements]}
                 for run, measurements in self.runs.items()
             ],
+            **({"pairs": [pair.to_dict() for pair in self.pairs]} if self.pairs else {}),
             "cautions": list(self.cautions),
             "provenance": self.provenance,
         }
+
+    def marks(self, m: Measurement) -> str:
+        """Raised letters of the runs that a run differs from, where pairs were compared."""
+        if not self.pairs:
+            return ""
+        from evenrank.measures.pairs import marks
+
+        return marks(self.pairs, self.runs, m.run, m.measure)
+
+    def remarks(self) -> list[str]:
+        """What the marks mean."""
+        if not self.pairs:
+            return []
+        from evenrank.measures.pairs import legend
+
+        return [legend(self.pairs, self.runs)]
 
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure: value, interval, queries, and a column for each group's part."""
@@ -245,8 +273,8 @@ class Measurements:
         return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
     def __str__(self) -> str:
-        rows = [f"{m.run}  {m.measure}  {_interval(m)}" for m in self]
-        return "\n".join([*rows, *self.cautions])
+        rows = [f"{m.run}  {m.measure}  {_interval(m)} {self.marks(m)}".rstrip() for m in self]
+        return "\n".join([*rows, *self.remarks(), *self.cautions])
 
 
 def _interval(m: Measurement) -> str:

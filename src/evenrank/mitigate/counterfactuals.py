@@ -29,6 +29,7 @@ from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index
+from evenrank.show.displayed import Drawn
 from evenrank.stats import Interval
 from evenrank.text.matcher import Source
 
@@ -296,8 +297,8 @@ class Shift:
     p_holm: float | None
 
 
-@dataclass(frozen=True, eq=False)
-class Counterfactual:
+@dataclass(frozen=True, eq=False, repr=False)
+class Counterfactual(Drawn):
     """How far gender alone moves documents, for each ranker.
 
     Attributes

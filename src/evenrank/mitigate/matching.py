@@ -28,10 +28,11 @@ from evenrank.measures.associating import BINS, Association, association
 from evenrank.mitigate.training_sets import data_set, read_triples, write_folder
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
+from evenrank.show.displayed import Displayed
 
 
-@dataclass(frozen=True, eq=False)
-class Balanced:
+@dataclass(frozen=True, eq=False, repr=False)
+class Balanced(Displayed):
     """Judgments in which both genders stand equally close to their documents.
 
     Attributes

@@ -19,6 +19,7 @@ from evenrank.measures.evaluate import measure
 from evenrank.measures.inputs import colour
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
+from evenrank.show.displayed import Drawn
 
 if TYPE_CHECKING:
     from evenrank.mitigate.trained import Training
@@ -46,8 +47,8 @@ class Point:
     front: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class TradeOff:
+@dataclass(frozen=True, eq=False, repr=False)
+class TradeOff(Drawn):
     """A mitigation at several strengths, from none to the strongest; iteration goes over the points.
 
     Attributes

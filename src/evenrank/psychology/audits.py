@@ -31,12 +31,13 @@ from evenrank.psychology.comparing import (
     scores_of,
     sizes,
 )
+from evenrank.show.displayed import Drawn
 from evenrank.stats import Comparison
 from evenrank.text.dictionaries import dictionary as as_dictionary
 
 
-@dataclass(frozen=True, eq=False)
-class JudgmentsAudit:
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgmentsAudit(Drawn):
     """What the judged documents say, by the gender of their queries.
 
     `audit["anger"]` is one characteristic. Positive differences: more of it for female queries.
@@ -242,8 +243,8 @@ class Reduction:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class RankingsAudit:
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingsAudit(Drawn):
     """What rankers return for female and for male queries; `audit["bm25", "anger"]` is one of them."""
 
     runs: dict[str, tuple[Characteristic, ...]]

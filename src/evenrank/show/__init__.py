@@ -7,6 +7,8 @@ charts/       one file for each question: the chart, its figures, its section; o
 figure.py     a chart with its words and numbers; a section of the report
 tables.py     sections without charts: the cards of the verdict, tables, text
 report.py     the sections in their order, and `render`: an audit to one HTML file
+displayed.py  what results have in common: printing, pandas, notebooks
+notebook.py   results as pieces of HTML for a notebook's cell
 exporting.py  charts as SVG, PNG, PDF, and their numbers as CSV
 templates/    the page, its style and its script
 ============= =======================================================================

@@ -52,19 +52,23 @@ def write_sheet(figures: Sequence[Figure], path: str | PathLike[str]) -> Path:
         raise InputError(f"a chart ends in .{', .'.join(FORMATS)}, not {target.name!r}")
     if not figures:
         raise InputError("there is nothing to draw: no group, or no query that was compared", path=target)
+    return _write(target, converted(sheet(figures).to_dict(), form))
+
+
+def sheet(figures: Sequence[Figure], *, width: int = WIDTH) -> Any:
+    """Charts beneath one another, as one."""
     import altair as alt
 
     titled = []
     for figure in figures:
         # The look belongs to the whole sheet: a part of one may not bring its own.
-        part = figure.chart.properties(title=alt.TitleParams(figure.title, frame="group"), width=WIDTH)
+        part = figure.chart.properties(title=alt.TitleParams(figure.title, frame="group"), width=width)
         part.config = alt.Undefined
         titled.append(part)
     # One legend to a chart: groups keep their colours, but not every chart has every group.
-    sheet = alt.vconcat(*titled, spacing=28, config=alt.Config(**configuration())).resolve_scale(
+    return alt.vconcat(*titled, spacing=28, config=alt.Config(**configuration())).resolve_scale(
         color="independent", shape="independent"
     )
-    return _write(target, converted(sheet.to_dict(), form))
 
 
 def write_chart(chart: Any, path: str | PathLike[str]) -> Path:

@@ -27,7 +27,12 @@ _SPECIAL = {
     "λ": r"$\lambda$",
     "†": r"$^{\dagger}$",
 }
-_MATHS = re.compile(r"[<>=]? ?\[?[+−-]?\d[\d.,e%+−\[\] -]*[†*]*")
+_RAISED = dict(zip("ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", "abcdefghijklmnoprstuvwxyz", strict=True)) | {
+    "†": r"\dagger",
+    "*": "*",
+}
+_MARKS = f"[{''.join(_RAISED)}]"
+_MATHS = re.compile(rf"[<>=]? ?\[?[+−-]?\d[\d.,e%+−\[\] -]*{_MARKS}*")
 
 
 class Small(str):
@@ -153,7 +158,8 @@ def _latex_number(cell: str) -> str:
     if not _MATHS.fullmatch(cell):
         return escaped(cell)
     marked = re.sub(r"(?<=\d),(?=\d)", "{,}", cell).replace("%", r"\%").replace("−", "-")
-    marked = re.sub(r"[†*]+$", lambda marks: "^{" + marks[0].replace("†", r"\dagger") + "}", marked)
+    raised = re.compile(rf"{_MARKS}+$")
+    marked = raised.sub(lambda marks: "^{" + "".join(_RAISED[mark] for mark in marks[0]) + "}", marked)
     return rf"{{\scriptsize ${marked}$}}" if isinstance(cell, Small) else f"${marked}$"
 
 

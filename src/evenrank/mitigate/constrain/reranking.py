@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -244,6 +245,14 @@ class Constrained(pl.DataFrame):
         made = cls(run)
         made.report, made.certificate = report, certificate
         return made
+
+    def _repr_html_(self, *, _from_series: bool = False) -> str:
+        page: str = import_module("evenrank.show.notebook").page(self)
+        return page
+
+    def chart(self) -> Any:
+        """Each limited measure before and after, a tick for each query: an Altair object."""
+        return import_module("evenrank.show.notebook").chart(self)
 
     def to_report(self) -> dict[str, Any]:
         """The certificate and the report as JSON knows them, without times: equal input, equal bytes."""

@@ -35,6 +35,7 @@ from evenrank.mitigate.feedback.expanded_queries import (
     side_by_side,
     term_groups,
 )
+from evenrank.show.displayed import Drawn
 
 if TYPE_CHECKING:
     from evenrank.rankers.base import Progress
@@ -251,8 +252,8 @@ class Step:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class FeedbackSweep:
+@dataclass(frozen=True, eq=False, repr=False)
+class FeedbackSweep(Drawn):
     """Bias-aware feedback at several strengths.
 
     Attributes
