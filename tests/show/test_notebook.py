@@ -33,7 +33,7 @@ def results() -> dict[str, Any]:
     )
     lists = {"q1": {"a": 3.0, "b": 2.0}, "q2": {"b": 2.0, "c": 1.0}}
     groups = {"a": "male", "b": "female", "c": "male"}
-    halves = dict.fromkeys(lists, {"female": 0.5, "male": 0.5})
+    halves = {query: {"female": 0.5, "male": 0.5} for query in lists}
     shown = er.represent(lists, halves, labels=groups, at=2)
     served = er.disparity(RUNS, GIVEN["qrels"], GIVEN["genders"])
     return {
