@@ -34,7 +34,7 @@ from evenrank.show.charts.theme import LIGHT, configuration, finished, named
 from evenrank.show.charts.tradeoff import strength_chart, tradeoff_figures
 from evenrank.show.charts.values import value_figures
 from evenrank.show.charts.variants import variant_figures
-from evenrank.show.displayed import Displayed, frame_grid
+from evenrank.show.displayed import frame_grid
 from evenrank.show.exporting import converted, sheet
 from evenrank.show.figure import Figure
 from evenrank.show.grid import Grid, Small
@@ -101,7 +101,7 @@ def chart(result: Any) -> Any:
 
 
 @singledispatch
-def told(result: Displayed) -> Told:
+def told(result: Any) -> Told:
     """What a result says: by default, its numbers."""
     return Told(type(result).__name__, frame_grid(result.frame()))
 
@@ -208,7 +208,7 @@ def _(found: Constrained) -> Told:
 
 @figures.register
 def _(found: Constrained) -> list[Figure]:
-    drawn = []
+    drawn: list[Figure] = []
     for name in _limited(found):
         frame = pl.concat(
             found.report.select("query_id", when=pl.lit(when), value=pl.col(column))
