@@ -14,13 +14,23 @@ the two ARaB@4 is the ranker's preference (above 0: male first), half the differ
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import evenrank as er
-from benchmarks.neural_units import DEPTH, INTERACTION, READ_TOGETHER, Unit, data, trained, untrained_weight
+from benchmarks.neural_units import (
+    DEPTH,
+    INTERACTION,
+    READ_TOGETHER,
+    Unit,
+    data,
+    home,
+    trained,
+    untrained_weight,
+)
 from evenrank.data import tables
 
 READINGS = ("search", "own passages")
@@ -37,17 +47,38 @@ SYSTEMS = (
 )
 
 
+SIDES = ("as they are", "swapped")
+
+
 def mirrored(system: str) -> dict[str, Any]:
     """Preference and content, in both readings."""
-    loaded = er.load(data() / "genderbias-qa")
-    values: dict[str, dict[str, dict[str, float]]] = {reading: {} for reading in READINGS}
-    for side, docs in (("as they are", loaded.docs), ("swapped", er.swap(loaded.docs))):
-        texts = tables.docs(docs.frame())
-        tally = er.tally(texts)
-        for reading, run in _runs(system, texts, loaded).items():
-            found = er.measure(run, [er.ARaB @ 4], tally=tally, confidence=None)
-            values[reading][side] = found[er.ARaB @ 4].per_query()
-    return {reading: _halves(each["as they are"], each["swapped"]) for reading, each in values.items()}
+    found = {}
+    for reading in READINGS:
+        values = {}
+        for side in SIDES:
+            measured = er.measure(ranked(system, reading, side), [er.ARaB @ 4], tally=_texts(side)[1])
+            values[side] = measured[er.ARaB @ 4].per_query()
+        found[reading] = _halves(*(values[side] for side in SIDES))
+    return found
+
+
+@lru_cache(maxsize=2)
+def _texts(side: str) -> tuple[Any, Any]:
+    """The passages on one side of the mirror, and their tally."""
+    loaded = er.load(data() / "genderbias-qa").docs
+    texts = tables.docs((loaded if side == SIDES[0] else er.swap(loaded)).frame())
+    return texts, er.tally(texts)
+
+
+def ranked(system: str, reading: str, side: str) -> pl.DataFrame:
+    """The run of a ranker; it is kept, and not made twice."""
+    name = f"{system}--{reading}--{side}".replace(", ", "-").replace(" ", "-")
+    path = home() / "runs" / f"genderbias-qa--{name}.run.gz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        run = _run(system, reading, _texts(side)[0], er.load(data() / "genderbias-qa"))
+        tables.write_run(run, path, name="ranked")
+    return tables.run(path)
 
 
 def _halves(plain: dict[str, float], swapped: dict[str, float]) -> dict[str, Any]:
@@ -68,28 +99,23 @@ def _halves(plain: dict[str, float], swapped: dict[str, float]) -> dict[str, Any
     return found
 
 
-def _runs(system: str, docs: Any, loaded: Any) -> dict[str, pl.DataFrame]:
-    """The run of a ranker in each reading."""
+def _run(system: str, reading: str, docs: Any, loaded: Any) -> pl.DataFrame:
     from evenrank.training.trainer import own_index
 
     index = own_index(docs)
     kind = system.partition(",")[0]
     lexical = kind if kind in ("bm25", "qld") else "bm25"
     found = er.search(index, loaded.queries, ranker=lexical, depth=index.documents)
-    own = _with_zeros(loaded.qrels.select("query_id", "doc_id"), found)
-    if kind == lexical:
-        return {"search": found, "own passages": own}
-    model, settings = _model(system)
     depth = {"cross-encoder": READ_TOGETHER, "language model": 10}.get(kind, DEPTH)
-    if "bi-encoder" in kind:  # searches by itself
-        found = _with_zeros(
-            loaded.queries.select("query_id").join(docs.frame().select("doc_id"), how="cross"), found
-        )
-        depth = index.documents
-    made = {}
-    for reading, run, deep in (("search", found, depth), ("own passages", own, 4)):
-        made[reading] = er.rerank(model, run, docs, loaded.queries, depth=deep, **settings)
-    return made
+    if reading == "own passages":
+        found, depth = _with_zeros(loaded.qrels.select("query_id", "doc_id"), found), 4
+    elif "bi-encoder" in kind:  # searches by itself
+        every = loaded.queries.select("query_id").join(docs.frame().select("doc_id"), how="cross")
+        found, depth = _with_zeros(every, found), index.documents
+    if kind == lexical:
+        return found
+    model, settings = _model(system)
+    return er.rerank(model, found, docs, loaded.queries, depth=depth, **settings)
 
 
 def _with_zeros(pairs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
