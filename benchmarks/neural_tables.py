@@ -140,6 +140,7 @@ def _claims(found: dict[str, Any]) -> dict[str, Any]:
         return {
             "comparisons": [list(pair) for pair in pairs],
             "cells": len(pairs) * len(_cells()),
+            "queries": len(differences),
             "more male": above,
             "mean difference": test.difference,
             "low": test.low,
@@ -310,21 +311,25 @@ def _leaning(systems: dict[str, Any]) -> list[str]:
 
 
 def _answers(claims: dict[str, Any]) -> list[str]:
+    """The two questions: how many cells are more male, and one test over all of them."""
     lines = []
     words = {
-        "neural against bm25": "Neural rankers (word-interaction models alone with given vectors, and the "
-        "others above) against BM25",
-        "given vectors against random ones": "Given vectors against random ones",
+        "neural against bm25": ("Do neural rankers lean more toward male words than BM25?", 96, "92"),
+        "given vectors against random ones": ("Do given word vectors, against random ones?", 64, "53"),
     }
-    for key, said in words.items():
+    for key, (question, cells, published) in words.items():
         claim = claims.get(key)
         if claim is None:
             continue
+        clear = claim["p"] is not None and claim["p"] < 0.05
+        answer = "No clear difference" if not clear else "Yes" if claim["mean difference"] > 0 else "No, less"
+        part = "" if claim["cells"] == cells else f" (not all {cells}: some rankers have not been run)"
+        names = ", ".join(mine.replace(", glove, alone", "") for mine, _ in claim["comparisons"])
         lines.append(
-            f"- {said}: more male in {claim['more male']} of {claim['cells']} cells "
-            f"({len(claim['comparisons'])} comparisons × 16 measures). Mean difference over all cells "
-            f"{claim['mean difference']:+.4f} ({claim['low']:+.4f} to {claim['high']:+.4f}), "
-            f"p {_p(claim['p'])}."
+            f"- {question} **{answer}.** More male in {claim['more male']} of {claim['cells']} cells{part}: "
+            f"{names}. Mean difference over all cells {claim['mean difference']:+.4f} "
+            f"({claim['low']:+.4f} to {claim['high']:+.4f}), p {_p(claim['p'])}, "
+            f"{claim['queries']:,} queries. The paper, on MS MARCO: {published} of {cells} cells."
         )
     return [*lines, ""] if lines else []
 
@@ -351,7 +356,7 @@ def _preferences(systems: dict[str, Any]) -> list[str]:
     for system, readings in systems.items():
         cells = [system]
         found = readings["search"]
-        cells += [f"**{found['preference']['value']:+.2f}**", _range(found["preference"])]
+        cells += [f"**{found['preference']['value']:+.3f}**", _range(found["preference"])]
         cells += [f"{found[key]['value']:+.2f}" for key in ("raw", "raw, swapped", "content")]
         found = readings["own passages"]
         cells += [f"{found['preference']['value']:+.2f}", _range(found["preference"])]
