@@ -105,8 +105,11 @@ def test_an_uploaded_run_becomes_a_report(client: TestClient, run: bytes) -> Non
         run=(f"mine{EVIL}.run.gz", gzip.compress(run)),
         qrels=("qrels.txt", (here / "qrels.txt").read_bytes()),
         baseline=("", b""),
+        genders=("genders.tsv", (here / "genders.tsv").read_bytes()),
     )
     assert answer.status_code == 200, answer.text
+    assert re.search(r"\d+ neutral quer(y|ies)", answer.text)  # the labels were heeded
+    assert '<a class="back" href="/audit">' in answer.text
     assert answer.url.path.startswith("/audits/")
     assert "nDCG@10" in answer.text and "ARaB@10" in answer.text
     assert "<img src=x" not in answer.text and "<svg onload" not in answer.text
@@ -149,4 +152,15 @@ def test_the_reference_describes_every_operation_without_the_network(client: Tes
     page = client.get("/docs").text
     for path in client.get("/openapi.json").json()["paths"]:
         assert path in page
-    assert "http" not in re.sub(r"http://127\.0\.0\.1:8000", "", page)
+    assert "http" not in page.replace(str(client.base_url), "")
+    assert "curl -s http://localhost:4711/" in client.get("/docs", headers={"host": "localhost:4711"}).text
+
+
+def test_long_examples_are_cut_and_nothing_found_is_said_once(service: Service, client: TestClient) -> None:
+    long = "how does a very long question about a job look " * 3
+    app = make_app(Service(service.index, examples=[long, "nurse"]))
+    with TestClient(app, base_url=str(client.base_url)) as other:
+        page = other.get("/").text
+    assert f'title="{long}"' in page and 'title="nurse"' not in page
+    nothing = client.get("/?q=zzzzqqqq").text
+    assert nothing.count("Nothing was found") == nothing.count('class="list"') == 2

@@ -116,6 +116,26 @@ def test_axe_finds_nothing_serious(browser: Any, address: str, trend: str, axe: 
             assert hindrances(page, axe) == [], path
 
 
+def test_a_phone_shows_both_leans_one_list_and_the_newest_observation(
+    browser: Any, address: str, trend: str
+) -> None:
+    with watched(browser, address, viewport={"width": 390, "height": 800}) as (page, trouble):
+        page.goto(f"{address}/?q=nurse")
+        left, right = page.locator(".list[data-side=left]"), page.locator(".list[data-side=right]")
+        assert page.locator(".tabs button").count() == 2 and page.locator(".tabs").is_visible()
+        assert left.is_visible() and not right.is_visible()
+        page.click(".tabs [data-show=right]")
+        assert right.is_visible() and not left.is_visible()
+        page.goto(trend)
+        drawn = "document.querySelector('.draw').getBoundingClientRect().right"
+        newest = "document.querySelector('.draw svg').getBoundingClientRect().right"
+        assert abs(page.evaluate(drawn) - page.evaluate(newest)) < 2
+        assert trouble == []
+    with watched(browser, address) as (page, _):
+        page.goto(f"{address}/?q=nurse")
+        assert not page.locator(".tabs").is_visible()
+
+
 def test_the_trend_draws_in_the_colours_of_the_page(browser: Any, address: str, trend: str) -> None:
     with watched(browser, address, color_scheme="dark") as (page, trouble):
         page.goto(trend)

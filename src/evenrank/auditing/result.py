@@ -255,7 +255,8 @@ class Audit(Drawn):
             these, or a frame with bias, utility and perhaps name, strength, low, high. `rank_shift`: what
             `Counterfactual.rank_shift` gives, a frame with query_id, doc_id, before, after and perhaps group.
             `association`: what :func:`evenrank.association` gives. `psychology`, `representation` and
-            `variants`: instead of the audit's own. `title`: what the page is called.
+            `variants`: instead of the audit's own. `title`: what the page is called. `back`: address and
+            words of a link to where the reader came from.
         """
         with writing(path) as file:
             file.write(self.page(**more).encode())

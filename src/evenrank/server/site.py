@@ -153,8 +153,9 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
         baseline: Annotated[UploadFile | None, File()] = None,
         qrels: Annotated[UploadFile | None, File()] = None,
         queries: Annotated[UploadFile | None, File()] = None,
+        genders: Annotated[UploadFile | None, File()] = None,
     ) -> Response:
-        given = {"run": run, "baseline": baseline, "qrels": qrels, "queries": queries}
+        given = {"run": run, "baseline": baseline, "qrels": qrels, "queries": queries, "genders": genders}
         try:
             token = await auditor.audit({name: file for name, file in given.items() if file is not None})
         except InputError as problem:
@@ -175,7 +176,8 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
 
     @router.get("/docs")
     async def reference(request: Request) -> Response:
-        return page("reference.html", here="/docs", api=described(request.app.openapi()))
+        base = str(request.base_url).rstrip("/")  # as the reader came here, port and all
+        return page("reference.html", here="/docs", base=base, api=described(request.app.openapi()))
 
     @router.get("/static/{name}")
     async def asset(name: str) -> Response:

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 KEPT = 20
 """Reports that are kept; then the oldest goes."""
 _BLOCK = 1 << 20
-_NAMES = {"run": "run", "baseline": "baseline", "qrels": "qrels", "queries": "queries.tsv"}
+_NAMES = {
+    "run": "run",
+    "baseline": "baseline",
+    "qrels": "qrels",
+    "queries": "queries.tsv",
+    "genders": "genders.tsv",
+}
 
 
 class Auditor:
@@ -162,9 +168,10 @@ def work(asked: dict[str, Any]) -> None:
         lexicon=asked["lexicon"],
         qrels=asked.get("qrels"),
         queries=asked.get("queries"),
+        genders=asked.get("genders"),
         missing="zero",
     )
-    found.report(asked["report"], title=f"Audit of {names['run']}")
+    found.report(asked["report"], title=f"Audit of {names['run']}", back=("/audit", "Audit another run"))
 
 
 def main() -> int:

@@ -36,6 +36,7 @@ MORE = (
     "variants",
     "statement",
     "title",
+    "back",
 )
 
 SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
@@ -110,6 +111,7 @@ def render(audit: Audit, **more: Any) -> str:
         "audit": audit,
         "title": more.get("title") or "Search bias audit",
         "headline": verdict.headline(audit),
+        "back": more.get("back"),
         "sections": shown,
         "style": Markup(_template("style.css")),  # our own file
         "script": Markup(script),

@@ -15,6 +15,18 @@
     const said = () => [...results.querySelectorAll(".list")]
       .map((list) => `${list.querySelector("h2").textContent}: ${list.querySelector(".chip.side")?.textContent ?? "nothing found"}`)
       .join(". ");
+    // On a phone one list is shown, and both leans stand in the tabs; without script the lists stand below one another.
+    let chosen = "left";
+    const choose = (side) => {
+      chosen = side;
+      results.querySelector(".pair")?.setAttribute("data-shown", side);
+      for (const tab of results.querySelectorAll("[data-show]")) tab.setAttribute("aria-pressed", String(tab.dataset.show === side));
+    };
+    document.documentElement.classList.add("tabbed");
+    results.addEventListener("click", (event) => {
+      const tab = event.target.closest("[data-show]");
+      if (tab) choose(tab.dataset.show);
+    });
     const load = async (remember) => {
       if (!form.q.value.trim()) return;
       asking?.abort();
@@ -25,6 +37,7 @@
         const text = await answer.text();
         if (answer.ok) {
           results.innerHTML = text; // the server's own markup, in which everything is escaped
+          choose(chosen);
           status.textContent = said();
         } else {
           let detail = `The server answers ${answer.status}.`;

@@ -24,6 +24,8 @@
     show();
   });
 
+  if (location.protocol === "file:") document.querySelector(".back")?.remove(); // saved: there is no way back
+
   // The contents show where the reader is.
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
   const seen = new IntersectionObserver((entries) => {
