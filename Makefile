@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs bench evidence evidence-neural evidence-training clean
+.PHONY: demo test lint docs dist bench evidence evidence-neural evidence-training clean
 
 demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
@@ -24,6 +24,20 @@ lint: .venv/dev
 docs: .venv/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "the site is in site/: open site/index.html"
+
+# What would be published: built, checked, installed where nothing else is, and tried.
+dist: .venv/dev
+	rm -rf dist build/wheel build/wheel-demo
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd build && env -u PYTHONPATH wheel/bin/evenrank demo --no-open -o wheel-demo
+	env -u PYTHONPATH EVENRANK_PYTHON=$(CURDIR)/build/wheel/bin/python \
+		$(BIN)/python -m pytest tests/test_docs.py -k "README and shows"
+	env -u PYTHONPATH $(BIN)/mypy --strict --config-file= --cache-dir build/mypy --follow-imports silent \
+		--python-executable build/wheel/bin/python tests/typing/consumer.py
+	@echo "dist/ holds what can be published"
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks

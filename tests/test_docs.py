@@ -19,6 +19,7 @@ import pytest
 from evenrank import demo
 
 ROOT = Path(__file__).parent.parent
+PYTHON = os.environ.get("EVENRANK_PYTHON", sys.executable)  # another one: what `make dist` has installed
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -73,7 +74,7 @@ def matches(shown: str, real: str) -> bool:
 
 
 def ran(command: list[str]) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "COLUMNS": "80", "PATH": path}
     return subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, check=False
@@ -100,7 +101,7 @@ def test_a_page_shows_what_its_examples_print(
                 (tmp_path / named[1]).write_text(content)
             mark = "-- this block --"
             (tmp_path / "_page.py").write_text("\n".join([*before, f"print({mark!r})", content]) + "\n")
-            done = ran([sys.executable, "_page.py"])
+            done = ran([PYTHON, "_page.py"])
             real = done.stdout.partition(f"{mark}\n")[2]
             assert done.returncode == 0, done.stdout
             if place + 1 < len(found) and found[place + 1][0] == "text":

@@ -120,53 +120,83 @@ _EFFECTIVENESS = (
 
 __all__ = ["__version__", *_HOME, *_EFFECTIVENESS]
 
-if TYPE_CHECKING:
-    from ir_measures import AP, ERR, RR, Bpref, Judged, P, R, Rprec, Success, infAP, nDCG
+if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for public
+    from ir_measures import AP as AP
+    from ir_measures import ERR as ERR
+    from ir_measures import RR as RR
+    from ir_measures import Bpref as Bpref
+    from ir_measures import Judged as Judged
+    from ir_measures import P as P
+    from ir_measures import R as R
+    from ir_measures import Rprec as Rprec
+    from ir_measures import Success as Success
+    from ir_measures import infAP as infAP
+    from ir_measures import nDCG as nDCG
 
-    from evenrank.auditing import Audit, audit
-    from evenrank.auditing.black_box import compare_variants
-    from evenrank.data.tables import load
-    from evenrank.errors import InputError
-    from evenrank.measures.associating import association
-    from evenrank.measures.binding import bind
-    from evenrank.measures.dictionary_bias import LIWC
-    from evenrank.measures.disparities import disparity
-    from evenrank.measures.evaluate import measure
-    from evenrank.measures.exposure import AWRF, DemographicParity, DisparateTreatment, Exposure
-    from evenrank.measures.gsr.measure import GSR
-    from evenrank.measures.labelled_lists import represent
-    from evenrank.measures.neutrality import FaiRR, NFaiRR
-    from evenrank.measures.parse import parse
-    from evenrank.measures.query_variants import VarARaB, VarNDRaB, VarRaB
-    from evenrank.measures.rank_bias import ARaB, RaB
-    from evenrank.measures.ranked_parity import FAIR, rKL, rND, rRD
-    from evenrank.measures.representation import MB
-    from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
-    from evenrank.mitigate.constrain.reranking import constrain
-    from evenrank.mitigate.counterfactuals import counterfactual
-    from evenrank.mitigate.feedback.expanded_queries import gendered_terms
-    from evenrank.mitigate.feedback.sweeping import feedback
-    from evenrank.mitigate.filling import fill
-    from evenrank.mitigate.judgments import even_judgments
-    from evenrank.mitigate.matching import balance
-    from evenrank.mitigate.mitigations import interpolate, penalise
-    from evenrank.mitigate.negatives import negatives
-    from evenrank.mitigate.swap import swap
-    from evenrank.mitigate.tradeoff import sweep
-    from evenrank.psychology.audits import audit_judgments, audit_rankings
-    from evenrank.queries.classifier import classify
-    from evenrank.queries.generation.closeness import closeness
-    from evenrank.queries.generation.filtering import filter_generated
-    from evenrank.queries.generation.generating import generate
-    from evenrank.queries.pooling import pool, vote
-    from evenrank.queries.rewriting import variants
-    from evenrank.rankers.catalogue import search
-    from evenrank.rankers.index import Index
-    from evenrank.rankers.index.building import index
-    from evenrank.rankers.neural.reranking import rerank
-    from evenrank.spark import tally_batches, tally_schema
-    from evenrank.text.lexicon import Lexicon, lexicon
-    from evenrank.text.tally import Tally, tally
+    from evenrank.auditing import Audit as Audit
+    from evenrank.auditing import audit as audit
+    from evenrank.auditing.black_box import compare_variants as compare_variants
+    from evenrank.data.tables import load as load
+    from evenrank.errors import InputError as InputError
+    from evenrank.measures.associating import association as association
+    from evenrank.measures.binding import bind as bind
+    from evenrank.measures.dictionary_bias import LIWC as LIWC
+    from evenrank.measures.disparities import disparity as disparity
+    from evenrank.measures.evaluate import measure as measure
+    from evenrank.measures.exposure import AWRF as AWRF
+    from evenrank.measures.exposure import DemographicParity as DemographicParity
+    from evenrank.measures.exposure import DisparateTreatment as DisparateTreatment
+    from evenrank.measures.exposure import Exposure as Exposure
+    from evenrank.measures.gsr.measure import GSR as GSR
+    from evenrank.measures.labelled_lists import represent as represent
+    from evenrank.measures.neutrality import FaiRR as FaiRR
+    from evenrank.measures.neutrality import NFaiRR as NFaiRR
+    from evenrank.measures.parse import parse as parse
+    from evenrank.measures.query_variants import VarARaB as VarARaB
+    from evenrank.measures.query_variants import VarNDRaB as VarNDRaB
+    from evenrank.measures.query_variants import VarRaB as VarRaB
+    from evenrank.measures.rank_bias import ARaB as ARaB
+    from evenrank.measures.rank_bias import RaB as RaB
+    from evenrank.measures.ranked_parity import FAIR as FAIR
+    from evenrank.measures.ranked_parity import rKL as rKL
+    from evenrank.measures.ranked_parity import rND as rND
+    from evenrank.measures.ranked_parity import rRD as rRD
+    from evenrank.measures.representation import MB as MB
+    from evenrank.measures.skew import NDKL as NDKL
+    from evenrank.measures.skew import MaxSkew as MaxSkew
+    from evenrank.measures.skew import MinSkew as MinSkew
+    from evenrank.measures.skew import Skew as Skew
+    from evenrank.mitigate.constrain.reranking import constrain as constrain
+    from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
+    from evenrank.mitigate.feedback.expanded_queries import gendered_terms as gendered_terms
+    from evenrank.mitigate.feedback.sweeping import feedback as feedback
+    from evenrank.mitigate.filling import fill as fill
+    from evenrank.mitigate.judgments import even_judgments as even_judgments
+    from evenrank.mitigate.matching import balance as balance
+    from evenrank.mitigate.mitigations import interpolate as interpolate
+    from evenrank.mitigate.mitigations import penalise as penalise
+    from evenrank.mitigate.negatives import negatives as negatives
+    from evenrank.mitigate.swap import swap as swap
+    from evenrank.mitigate.tradeoff import sweep as sweep
+    from evenrank.psychology.audits import audit_judgments as audit_judgments
+    from evenrank.psychology.audits import audit_rankings as audit_rankings
+    from evenrank.queries.classifier import classify as classify
+    from evenrank.queries.generation.closeness import closeness as closeness
+    from evenrank.queries.generation.filtering import filter_generated as filter_generated
+    from evenrank.queries.generation.generating import generate as generate
+    from evenrank.queries.pooling import pool as pool
+    from evenrank.queries.pooling import vote as vote
+    from evenrank.queries.rewriting import variants as variants
+    from evenrank.rankers.catalogue import search as search
+    from evenrank.rankers.index import Index as Index
+    from evenrank.rankers.index.building import index as index
+    from evenrank.rankers.neural.reranking import rerank as rerank
+    from evenrank.spark import tally_batches as tally_batches
+    from evenrank.spark import tally_schema as tally_schema
+    from evenrank.text.lexicon import Lexicon as Lexicon
+    from evenrank.text.lexicon import lexicon as lexicon
+    from evenrank.text.tally import Tally as Tally
+    from evenrank.text.tally import tally as tally
 
 
 def __getattr__(name: str) -> Any:

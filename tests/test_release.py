@@ -1,0 +1,72 @@
+"""What goes out: names that type checkers know, licences of all that is shipped, notebooks that run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import evenrank
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_every_public_name_is_known_to_strict_type_checkers() -> None:
+    """Only `import x as x` re-exports a name for them; `__all__` is put together at run time."""
+    tree = ast.parse((ROOT / "src" / "evenrank" / "__init__.py").read_text())
+    (block,) = (
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    named = {
+        alias.name for node in ast.walk(block) if isinstance(node, ast.ImportFrom) for alias in node.names
+        if alias.asname == alias.name
+    }  # fmt: skip
+    assert named == {*evenrank.__all__} - {"__version__"}
+    assert (resources.files("evenrank") / "py.typed").is_file()
+
+
+def test_a_program_of_a_user_passes_the_strictest_checks() -> None:
+    """With the options of the package itself, so that what `make lint` has found is used again."""
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "tests/typing/consumer.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    (strict,) = (each for each in options if each["module"] == ["consumer"])
+    assert strict["disallow_any_generics"] and strict["warn_return_any"]
+
+
+def test_every_list_and_model_that_is_shipped_has_its_licence_stated() -> None:
+    page = (ROOT / "docs" / "licences.md").read_text()
+    package = ROOT / "src" / "evenrank"
+    shipped = [
+        path for path in package.rglob("data/**/*") if path.is_file() and path.suffix not in (".py", ".pyc")
+    ]
+    assert len(shipped) > 15
+    assert [str(path.relative_to(package)) for path in shipped if path.name not in page] == []
+    named = re.findall(r"`([\w/-]+\.(?:toml|dic|gz|txt|parquet|npz|json|md|tsv|run))`", page)
+    there = {path.name for path in shipped}
+    assert [name for name in named if Path(name).name not in there] == []
+
+
+def test_dist_builds_checks_installs_and_tries_what_it_built() -> None:
+    steps = (ROOT / "Makefile").read_text().partition("dist: .venv/dev")[2].partition("\n\n")[0]
+    wanted = ("-m build", "twine check", "-m venv", "evenrank demo", "README", "mypy --strict")
+    places = [steps.index(step) for step in wanted]
+    assert places == sorted(places)
+
+
+def test_the_change_log_speaks_of_what_users_see() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert version == evenrank.__version__ and version in text
+    headings = re.findall(r"^### (.+)$", text, re.M)
+    assert len(headings) > 3, "so many changes want headings"
+    entries = re.findall(r"^- (.+)$", text, re.M)
+    assert all(len(entry) < 700 for entry in entries)
