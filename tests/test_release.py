@@ -46,7 +46,9 @@ def test_every_list_and_model_that_is_shipped_has_its_licence_stated() -> None:
     page = (ROOT / "docs" / "licences.md").read_text()
     package = ROOT / "src" / "evenrank"
     shipped = [
-        path for path in package.rglob("data/**/*") if path.is_file() and path.suffix not in (".py", ".pyc")
+        path
+        for path in package.glob("*/data/**/*")
+        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
     ]
     assert len(shipped) > 15
     assert [str(path.relative_to(package)) for path in shipped if path.name not in page] == []
