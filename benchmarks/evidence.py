@@ -193,6 +193,13 @@ def matching(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def certainty(data: Path) -> dict[str, Any]:
+    """Equivalence and power in simulation, and the intervals behind them: seeds are in it."""
+    from benchmarks.certainty_evidence import certainty as found
+
+    return found(data)
+
+
 def query_variants(data: Path) -> dict[str, Any]:
     """Audits without documents: two engines, rankers on 280 triples, how the lexicon of patterns writes."""
     from benchmarks.variants_evidence import variants
@@ -235,6 +242,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "matching": matching,
     "constrain": constrain,
     "query-variants": query_variants,
+    "certainty": certainty,
     "server-load": server_load,
     "reliability": reliability,
     "query-gender-transformer": query_gender_transformer,

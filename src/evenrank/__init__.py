@@ -54,7 +54,9 @@ _HOME = {
     "audit_rankings": "psychology.audits",
     **dict.fromkeys(("rND", "rKL", "rRD"), "measures.ranked_parity"),
     **dict.fromkeys(("Skew", "MinSkew", "MaxSkew", "NDKL"), "measures.skew"),
-    **dict.fromkeys(("Exposure", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"),
+    **dict.fromkeys(
+        ("Exposure", "ExposureGap", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"
+    ),
     "FAIR": "measures.ranked_parity",
     "MB": "measures.representation",
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.query_variants"),
@@ -74,6 +76,9 @@ _HOME = {
     "generate": "queries.generation.generating",
     "filter_generated": "queries.generation.filtering",
     "closeness": "queries.generation.closeness",
+    "plan": "auditing.certainty",
+    "trace": "auditing.stages",
+    "preference": "mitigate.preferences",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
     "feedback": "mitigate.feedback",
@@ -136,6 +141,8 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.auditing import Audit as Audit
     from evenrank.auditing import audit as audit
     from evenrank.auditing.black_box import compare_variants as compare_variants
+    from evenrank.auditing.certainty import plan as plan
+    from evenrank.auditing.stages import trace as trace
     from evenrank.data.tables import load as load
     from evenrank.errors import InputError as InputError
     from evenrank.measures.associating import association as association
@@ -147,6 +154,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.exposure import DemographicParity as DemographicParity
     from evenrank.measures.exposure import DisparateTreatment as DisparateTreatment
     from evenrank.measures.exposure import Exposure as Exposure
+    from evenrank.measures.exposure import ExposureGap as ExposureGap
     from evenrank.measures.gsr.measure import GSR as GSR
     from evenrank.measures.labelled_lists import represent as represent
     from evenrank.measures.neutrality import FaiRR as FaiRR
@@ -176,6 +184,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.mitigations import interpolate as interpolate
     from evenrank.mitigate.mitigations import penalise as penalise
     from evenrank.mitigate.negatives import negatives as negatives
+    from evenrank.mitigate.preferences import preference as preference
     from evenrank.mitigate.swap import swap as swap
     from evenrank.mitigate.tradeoff import sweep as sweep
     from evenrank.psychology.audits import audit_judgments as audit_judgments

@@ -5,6 +5,7 @@ running.py    `audit`: inputs in, an `Audit` out; which measures the inputs allo
 comparing.py  each run against the baseline: paired tests, effect sizes, Holm's correction
 passages.py   the queries and passages that contribute most, gendered words marked
 verdict.py    the findings in plain words
+certainty.py  is a lean small enough, and which lean could have been found; `plan`
 black_box.py  `compare_variants`: engines audited without documents, by variants of queries
 gate.py       bounds that must not be exceeded, for continuous integration
 selection.py  how often documents of each group reach the top ranks; impact ratios

@@ -141,8 +141,8 @@ def limits(audit: Audit) -> str:
         f"- Only {groups} are told apart. People who are neither are not counted.",
         "- Intervals tell what other queries of the same kind could have given, and nothing of other "
         "collections.",
-        "- No clear lean is no proof of balance: opposite queries cancel in a mean, and few queries give "
-        "wide intervals.",
+        "- Where one cannot tell, that is no proof of balance: opposite queries cancel in a mean, and few "
+        "queries give wide intervals.",
         "- A lean is no proof of unfairness: a query may ask for one side, a collection may hold only one.",
         "- The inputs are taken as they were given. Hashes show that they are the same files, not that they "
         "are what a user was shown.",
@@ -163,7 +163,7 @@ def remaining(audit: Audit) -> Grid:
             to, why, size = side(m, audit.groups), unjudged(m), size_of(audit, run)
             cells[1:3] = [printed_value(m), printed_bounds(m) or DASH]
             if leans(m.measure):
-                clear = f"leans {toward(to)}" if to else "no clear lean"
+                clear = f"leans {toward(to)}" if to else "cannot tell"
                 cells[3] = f"not judged ({why})" if why else clear
             cells[4] = DASH if size is None else printed_value(size)
             one = between(audit.comparisons, run, audit.headline)

@@ -15,6 +15,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank.auditing import gate, verdict
+from evenrank.auditing.certainty import Certainty
 from evenrank.auditing.comparing import Compared, Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
@@ -29,9 +30,11 @@ from evenrank.show.numbers import form_of, interval, number
 if TYPE_CHECKING:
     from evenrank.auditing.black_box import VariantAudit
     from evenrank.auditing.selection import Selection
+    from evenrank.auditing.stages import Trace
     from evenrank.measures.disparities import Disparities
     from evenrank.measures.gsr.results import GenderedQuery
     from evenrank.measures.representation import Representation
+    from evenrank.mitigate.preferences import MirrorTest
     from evenrank.psychology import JudgmentsAudit, RankingsAudit
 
 MARK = "†"
@@ -69,9 +72,15 @@ class Audit(Drawn):
         What the results of neutral queries resemble, where lists of variants were given.
     selection
         Where documents have labels: how often those of each group reach the top ranks, and impact ratios.
+    stages, preference
+        What each stage of a ranking adds, where stages were given; what rankers prefer by themselves, where
+        rankers were named.
     offered
         By run: the lean of what the same queries were offered, their relevant documents or all candidates,
         and how far the run is from it.
+    certainty, deltas
+        Whether means and differences are small enough (`deltas`: by measure, what that is), and which could
+        have been found: of the headline, what the verdict tells, and every measure with a δ.
     checks
         Each bound of `fail_if` and each run but the baseline: what was found, and whether it passed.
     """
@@ -89,9 +98,13 @@ class Audit(Drawn):
     disparity: Disparities | None = None
     representation: Mapping[str, Representation] = field(default_factory=dict)
     variants: VariantAudit | None = None
+    stages: Trace | None = None
+    preference: MirrorTest | None = None
     selection: Selection | None = None
     conditions: tuple[Condition, ...] = ()
     checks: tuple[gate.Check, ...] = ()
+    certainty: tuple[Certainty, ...] = ()
+    deltas: Mapping[Measure, float] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
     confidence: float | None = 0.95
     queries: Mapping[str, str] = field(default_factory=dict)
@@ -136,7 +149,9 @@ class Audit(Drawn):
 
     def text(self, width: int | None = None) -> str:
         """The table and the verdict; in `width` characters, runs that do not fit stand below the others."""
-        return f"{_table(self, width)}\n\n{verdict.headline(self)}"
+        power = verdict.powers(self)
+        said = [verdict.headline(self), *([] if power is None else [power])]
+        return "\n".join([f"{_table(self, width)}\n", *said])
 
     def remarks(self) -> list[str]:
         """What the marks in the table mean."""
@@ -213,6 +228,7 @@ class Audit(Drawn):
             "runs": measured["runs"],
             "comparisons": [one.to_dict() for one in self.comparisons],
             **({"pairs": measured["pairs"]} if self.measured.pairs else {}),
+            "certainty": [one.to_dict() for one in self.certainty],
             "offered": {run: found.to_dict() for run, found in self.offered.items()},
             "curves": self.curves.to_dicts(),
             "attribution": {run: found.to_dict() for run, found in self.attributions.items()},
@@ -230,6 +246,10 @@ class Audit(Drawn):
             content["disparity"] = self.disparity.to_dict()
         if self.variants is not None:
             content["variants"] = self.variants.to_dict()
+        if self.stages is not None:
+            content["stages"] = self.stages.to_dict()
+        if self.preference is not None:
+            content["preference"] = self.preference.to_dict()
         if self.representation:
             content["representation"] = {run: r.to_dict() for run, r in self.representation.items()}
         if self.selection is not None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import polars as pl
 from ir_measures import AP, RR, nDCG
@@ -14,17 +14,18 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.auditing import gate
+from evenrank.auditing.certainty import certainties, parse_deltas
 from evenrank.auditing.comparing import Offered, compare_runs
 from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
-from evenrank.auditing.verdict import headline_measure
+from evenrank.auditing.verdict import headline_measure, told_changes
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import BiasMeasure, is_bias, leans
+from evenrank.measures.base import BiasMeasure, LinearMeasure, is_bias, leans
 from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
-from evenrank.measures.exposure import AWRF
+from evenrank.measures.exposure import AWRF, ExposureGap
 from evenrank.measures.gsr.measure import GSR, Genderedness
 from evenrank.measures.inputs import Given, Inputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
@@ -35,6 +36,10 @@ from evenrank.measures.ranked_parity import rKL
 from evenrank.measures.representation import MB
 from evenrank.measures.results import Bootstrap, Measurements, Options
 from evenrank.measures.skew import NDKL
+
+if TYPE_CHECKING:
+    from evenrank.auditing.stages import Trace
+    from evenrank.mitigate.preferences import MirrorTest
 
 DEPTH = 10
 CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
@@ -60,7 +65,10 @@ def audit(
     confidence: float | None = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    delta: Any = None,
     variants: Any = None,
+    stages: Any = None,
+    rankers: Any = None,
     selected: int | None = None,
     **given: Unpack[Given],
 ) -> Audit:
@@ -90,11 +98,20 @@ def audit(
         (`interval`). Unless given, changes from the baseline by the interval, values by the point.
     only, confidence, resamples, seed
         As for :func:`evenrank.measure`.
+    delta
+        What is small enough, ``{"ARaB@10": 0.05}`` or ``"ARaB@10=0.05"``: a lean is also judged for being
+        less than that, and the difference of any measure from the baseline. Without it nothing is called
+        small; the verdict says from which δ on it would be.
     variants
         Results for variants of queries, as :func:`evenrank.compare_variants` reads them.
     selected
         Ranks that count as selected, for selection rates and impact ratios between the groups that documents
         are labelled with; 10 unless given.
+    stages
+        Runs by name in the order of a pipeline, see :func:`evenrank.trace`: what each of them adds.
+    rankers
+        Rankers for the mirror test, see :func:`evenrank.preference`: is it they, or the texts? Needs docs and
+        queries; measured with the headline measure.
     docs, tally, lexicon, tokenizer, queries, qrels, vectors, pairs, genders, labels, targets, dictionary
         As for :func:`evenrank.measure`; the documents are read twice at most.
     missing, ties, order, progress
@@ -139,7 +156,8 @@ def audit(
             targets=given.get("targets") is not None,
         )
     )
-    wanted = list(dict.fromkeys([*asked, *(condition.subject for condition in conditions)]))
+    deltas = parse_deltas(delta)
+    wanted = list(dict.fromkeys([*asked, *(condition.subject for condition in conditions), *deltas]))
     if not wanted:
         raise InputError("nothing to measure: give docs or a tally for bias, qrels for effectiveness")
     compared = _compared_genders(inputs)
@@ -167,6 +185,19 @@ def audit(
         confidence=confidence,
         queries={} if inputs.queries is None else dict(inputs.queries.iter_rows()),
     )
+    told = [one.measure for one in told_changes(found)]
+    found = replace(
+        found,
+        deltas=deltas,
+        certainty=certainties(
+            found_all,
+            found.comparisons,
+            deltas,
+            [m for m in (headline, *told) if m is not None],
+            confidence=confidence,
+            seed=seed,
+        ),
+    )
     if inputs.countable and leans(headline) and headline.LINEAR:
         quick = replace(options, bootstrap=Bootstrap(None, seed=seed))
         explained = measured(inputs, [headline], replace(quick, explain=True))
@@ -184,6 +215,11 @@ def audit(
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
         found = replace(found, gendered=most_gendered(inputs.queries, count=8, **named))
     found = _by_gender(found, inputs, compared, seed=seed, selected=selected or DEPTH)
+    if stages is not None:
+        asked_for = kept if measures is not None else _traced(kept, headline, groups)
+        found = replace(found, stages=_stages(inputs, stages, asked_for, only, confidence or 0.95, seed))
+    if rankers is not None:
+        found = replace(found, preference=_preference(inputs, rankers, headline, confidence or 0.95, seed))
     if variants is not None:
         from evenrank.auditing.black_box import compare_variants
 
@@ -192,6 +228,44 @@ def audit(
     if inputs.docs is not None:
         inputs.docs.forget()
     return found
+
+
+def _traced(kept: list[Measure], headline: Measure | None, groups: tuple[str, ...]) -> list[Measure]:
+    """What stages are traced by, where nobody named measures: lean, neutrality, exposure."""
+    found = [m for m in (headline, NFaiRR @ DEPTH) if m is not None and m in kept]
+    return [*found, ExposureGap @ DEPTH] if len(groups) == 2 else found
+
+
+def _stages(
+    inputs: Inputs, stages: Any, measures: list[Measure], only: str | None, confidence: float, seed: int
+) -> Trace:
+    """What each stage adds, with the tally and labels of the audit."""
+    from evenrank.auditing.stages import trace
+
+    wanted = [m for m in measures if isinstance(m, LinearMeasure)]
+    if not wanted:
+        raise InputError("stages are traced by measures that are sums over documents, as ARaB@10; name one")
+    kept = ("labels", "targets", "dictionary", "genders", "missing", "ties", "order")
+    shared: Any = {name: value for name, value in inputs.given.items() if name in kept} | {
+        "docs": inputs.docs
+    }
+    if inputs.countable:
+        shared["tally"] = inputs.tally
+    return trace(stages, wanted, only=only, confidence=confidence, seed=seed, **shared)
+
+
+def _preference(
+    inputs: Inputs, rankers: Any, headline: Measure | None, confidence: float, seed: int
+) -> MirrorTest:
+    """The mirror test of rankers on the audited collection and queries."""
+    from evenrank.mitigate.preferences import preference
+
+    if inputs.docs is None or inputs.queries is None:
+        raise InputError("the mirror test ranks the collection anew; give docs and queries")
+    lexicon = inputs.given.get("lexicon") or "rekabsaz2020"
+    asked = headline if leans(headline) and headline.LINEAR else ARaB @ DEPTH
+    more = {"confidence": confidence, "seed": seed, "lexicon": lexicon}
+    return preference(inputs.docs, inputs.queries, rankers=rankers, measure=asked, **more)
 
 
 def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str, bool]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ir_measures.measures import Measure
 
+from evenrank.auditing.certainty import Certainty, Word
 from evenrank.auditing.comparing import Compared, between
 from evenrank.measures.base import good, is_bias, leans
 from evenrank.measures.gsr.results import Reinforcement
@@ -18,8 +19,10 @@ from evenrank.show.numbers import toward
 if TYPE_CHECKING:
     from evenrank.auditing.result import Audit
 
-Kind = Literal["lean", "ties", "offered", "collection", "spread", "change", "stereotype", "gate"]
+Kind = Literal["lean", "certainty", "ties", "offered", "collection", "spread", "change", "stereotype", "gate"]
 
+_WORDS: tuple[Word, ...] = get_args(Word)
+_SHOWN = ("leans, but less than δ", "no lean beyond δ")
 TIED = 0.1
 """Share of queries with ties from which on a verdict says so."""
 
@@ -77,35 +80,82 @@ def headline(audit: Audit) -> str:
         values = ", ".join(f"{m.run} {number(m)}" for m in rows)
         return f"{measure}: {values}."
     where = f"top {measure['cutoff']} results"
+    said = {m.run: _judged(m, audit) for m in rows}
     open_ = {m.run: why for m in rows if (why := unjudged(m)) is not None}
     reasons = " or ".join(dict.fromkeys(open_.values()))
+    of, against = measure.pair(audit.groups)
+    delta = audit.deltas.get(measure)
+    who = rows[0].run if len(rows) == 1 else "any run"
     if len(open_) == len(rows):
-        who = rows[0].run if len(rows) == 1 else "any run"
         return f"Not judged: whether the {where} of {who} lean ({reasons})."
-    sides = {m.run: side(m, audit.groups) for m in rows if m.run not in open_}
-    leaning = [one for one in sides.values() if one is not None]
-    if not leaning and not open_:
-        of, against = measure.pair(audit.groups)
-        who = "this run" if len(rows) == 1 else "any run"
-        return f"No clear lean toward {against} or {of} words in the {where} of {who}."
-    if len(rows) == 1:
-        return f"The {where} of {rows[0].run} lean {toward(leaning[0])}."
-    if len(leaning) == len(rows) and len(set(leaning)) == 1:
+    if {word for word, _ in said.values()} == {"cannot tell"}:
+        beyond = "" if delta is None else f" by {delta:g} or more"
+        return f"Cannot tell whether the {where} of {who} lean {toward(against)} or {toward(of)}{beyond}."
+    if len(rows) == 1 or len({*said.values()}) == 1:
+        word, group = next(iter(said.values()))
         every = "Both" if len(rows) == 2 else f"All {len(rows)}"
-        return f"{every} runs lean {toward(leaning[0])} in their {where}."
+        if word == "no lean beyond δ":
+            who = f"of {who}" if len(rows) == 1 else f"of {every.lower()} runs"
+            return f"No lean beyond {delta:g} in the {where} {who}."
+        less = f", but less than {delta:g}" if word == "leans, but less than δ" else ""
+        if len(rows) == 1:
+            return f"The {where} of {who} lean {toward(group or '')}{less}."
+        return f"{every} runs lean {toward(group or '')} in their {where}{less}."
     parts: list[str] = []
-    for group in dict.fromkeys(leaning):
-        names = [run for run, one in sides.items() if one == group]
-        one = len(names) == 1
+    for word, group in sorted(dict.fromkeys(said.values()), key=lambda each: _WORDS.index(each[0])):
+        names = [run for run, one in said.items() if one == (word, group)]
+        listed, one = _counted(names, len(rows)), len(names) == 1
         place = f" in {'its' if one else 'their'} {where}" if not parts else ""
-        parts.append(f"{_counted(names, len(rows))} {'leans' if one else 'lean'} {toward(group)}{place}")
-    rest = [run for run, one in sides.items() if one is None]
-    if rest:
-        parts.append(f"{_counted(rest, len(rows))} {'shows' if len(rest) == 1 else 'show'} no clear lean")
-    if open_:
-        verb = "is" if len(open_) == 1 else "are"
-        parts.append(f"{_counted(list(open_), len(rows))} {verb} not judged ({reasons})")
-    return f"{'; '.join(parts)}."
+        lean = f"{listed} {'leans' if one else 'lean'} {toward(group or '')}{place}"
+        parts.append(
+            {
+                "leans": lean,
+                "leans, but less than δ": f"{lean}, but less than {delta or 0:g}",
+                "no lean beyond δ": f"{listed} {'has' if one else 'have'} no lean beyond {delta or 0:g}",
+                "cannot tell": f"cannot tell whether {listed} {'leans' if one else 'lean'}{place}",
+                "not judged": f"{listed} {'is' if one else 'are'} not judged ({reasons})",
+            }[word]
+        )
+    text = f"{'; '.join(parts)}."
+    return numbers.upper_first(text) if text.startswith("cannot tell") else text
+
+
+def _judged(m: Measurement, audit: Audit) -> tuple[str, str | None]:
+    """The word for a run, and the group it leans to."""
+    known = certainty_of(audit, m.run, m.measure)
+    group = side(m, audit.groups)
+    if known is not None:
+        return known.word, group
+    if unjudged(m) is not None:
+        return "not judged", None
+    return ("leans" if group else "cannot tell"), group
+
+
+def said_of(m: Measurement, audit: Audit) -> str:
+    """The word for a run, as it stands on a label."""
+    word, group = _judged(m, audit)
+    if group is not None:
+        word = word.replace("leans", f"leans {toward(group)}", 1)
+    return word.replace("δ", f"{audit.deltas.get(m.measure, 0):g}")
+
+
+def certainty_of(audit: Audit, run: str, measure: Measure, baseline: str | None = None) -> Certainty | None:
+    """How sure the audit is of a mean, or of a difference from the baseline, where that was asked."""
+    wanted = (run, measure, baseline)
+    return next((one for one in audit.certainty if (one.run, one.measure, one.baseline) == wanted), None)
+
+
+def powers(audit: Audit) -> str | None:
+    """The smallest lean that each run could have shown, in one sentence; None where that is not known."""
+    measure = audit.headline
+    if measure is None or not leans(measure):
+        return None
+    found = [one for run in audit.runs if (one := certainty_of(audit, run, measure)) is not None]
+    told = [f"{one.run} {one.detectable:.3f}" for one in found if one.detectable is not None]
+    if not told:
+        return None
+    level = f"α = {found[0].alpha:.2g}, {numbers.counted(len(audit.runs), 'run')}"
+    return f"Smallest {measure} found with 80% power: {numbers.few(told, 6)} ({level})."
 
 
 def findings(audit: Audit) -> tuple[Finding, ...]:
@@ -115,7 +165,9 @@ def findings(audit: Audit) -> tuple[Finding, ...]:
     if measure is not None:
         for run in audit.runs:
             found += _of_run(audit.measured[run, measure], audit)
-    for compared in _told(audit):
+            others = [m for m in audit.deltas if m != measure and certainty_of(audit, run, m) is not None]
+            found += [one for m in others for one in _lean(audit.measured[run, m], audit)]
+    for compared in told_changes(audit):
         found.append(_change(compared, audit))
     found += _stereotypes(audit)
     found += [Finding("gate", "", f"Bound exceeded: {line}.") for line in audit.failures]
@@ -131,17 +183,7 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is undefined.", established=False)]
     if not leans(m.measure):
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}.")]
-    to, why = side(m, audit.groups), unjudged(m)
-    says = (
-        f"leans {toward(to)}"
-        if to
-        else "shows no clear lean; the interval includes 0, which does not prove balance"
-    )
-    if why is not None:
-        says = f"is not judged ({why})"
-    found = [
-        Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
-    ]
+    found = _lean(m, audit)
     found += _offered(m, audit)
     beyond = m.beyond(0.1)
     if beyond and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
@@ -158,6 +200,26 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
             "ties='expected' gives the mean over all orders."
         )
         found.append(Finding("ties", m.run, text))
+    return found
+
+
+def _lean(m: Measurement, audit: Audit) -> list[Finding]:
+    """Whether a run leans, in the words of `certainty.py`, and how sure that is."""
+    word, to = _judged(m, audit)
+    delta = audit.deltas.get(m.measure)
+    says = {
+        "leans": f"leans {toward(to or '')}",
+        "leans, but less than δ": f"leans {toward(to or '')}, but less than {delta or 0:g}",
+        "no lean beyond δ": f"has no lean beyond {delta or 0:g}",
+        "cannot tell": "may or may not lean; the interval includes 0, which does not prove balance",
+        "not judged": f"is not judged ({unjudged(m)})",
+    }[word]
+    found = [
+        Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
+    ]
+    known = certainty_of(audit, m.run, m.measure)
+    if known is not None and (text := known.said()):
+        found.append(Finding("certainty", m.run, text, established=word in _SHOWN))
     return found
 
 
@@ -225,13 +287,15 @@ def correction(audit: Audit) -> str | None:
     )
 
 
-def _told(audit: Audit) -> list[Compared]:
+def told_changes(audit: Audit) -> list[Compared]:
     """What a verdict tells: the headline, the first where higher is fairer, one of effectiveness."""
     measures = audit.measures
     useful = next((m for m in measures if not is_bias(m)), None)
     fair = next((m for m in measures if is_bias(m) and good(m) == "high" and not m.YARDSTICK), None)
     sizes = [m.measure for run in audit.runs[:1] if (m := size_of(audit, run)) is not None]
-    wanted = [m for m in dict.fromkeys((audit.headline, *sizes, fair, useful)) if m is not None]
+    wanted = [
+        m for m in dict.fromkeys((audit.headline, *sizes, fair, useful, *audit.deltas)) if m is not None
+    ]
     pairs = ((run, m) for run in audit.runs if run != audit.baseline for m in wanted)
     found = (between(audit.comparisons, run, m) for run, m in pairs)
     return [one for one in found if one is not None and one.comparison.difference is not None]
@@ -246,6 +310,11 @@ def _change(compared: Compared, audit: Audit) -> Finding:
         text = f"{compared.run} and {compared.baseline} do not differ clearly: {change}."
         if compared.comparison.p is None:
             text = f"Whether {compared.run} and {compared.baseline} differ is not judged: {change}."
+    known = certainty_of(audit, compared.run, measure, compared.baseline)
+    if known is not None and (known.delta is not None or not compared.significant):
+        less, none = f" That is less than {known.delta}.", f" There is no difference beyond {known.delta}."
+        small = {"leans, but less than δ": less, "no lean beyond δ": none}.get(known.word, "")
+        text = f"{text}{small} {known.said()}".rstrip()
     return Finding("change", compared.run, text, established=compared.significant)
 
 

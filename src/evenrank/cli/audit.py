@@ -11,7 +11,7 @@ import typer
 from evenrank.cli import options
 from evenrank.cli.bundling import Asked, Sealing, seal
 from evenrank.cli.collection import ranked_runs
-from evenrank.cli.common import Format, coloured, deliver, note, progress_bar, split_runs
+from evenrank.cli.common import Format, coloured, deliver, note, parse_runs, progress_bar, split_runs
 from evenrank.cli.streams import screen_width, visible
 from evenrank.errors import InputError
 
@@ -43,6 +43,14 @@ def audit_command(
     ] = options.Compare.baseline,
     fail_if: options.FailIf = None,
     judging: options.Gate = None,
+    delta: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MEASURE=VALUE",
+            help="What is small enough: leans and changes are also judged for being less. Repeatable.",
+            show_default="the verdict says from which δ on it would be",
+        ),
+    ] = None,
     only: options.OnlyQueries = None,
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
@@ -52,6 +60,20 @@ def audit_command(
         typer.Option(
             metavar="FILE",
             help="Results for variants of queries, see compare-variants: a section of their own.",
+        ),
+    ] = None,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]PATH",
+            help="A stage of a ranking, the candidates first: what each adds. Repeat it in their order.",
+        ),
+    ] = None,
+    mirror: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RANKER",
+            help="Rank the collection and its mirror image: is it the ranker, or the texts? Repeatable.",
         ),
     ] = None,
     selected: options.Selected = None,
@@ -138,12 +160,15 @@ def audit_command(
         compare=compare.value,
         fail_if=tuple(fail_if or ()),
         judging=None if judging is None else judging.value,
+        delta=tuple(delta or ()),
         only=None if only is None else only.value,
         confidence=confidence,
         resamples=resamples,
         seed=seed,
         selected=selected,
         variants=variants,
+        stages=parse_runs(stage) if stage else {},
+        rankers=tuple(mirror or ()),
         title=title,
         per_query=per_query,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,12 +141,15 @@ class Asked:
     compare: str = "baseline"
     fail_if: tuple[str, ...] = ()
     judging: str | None = None
+    delta: tuple[str, ...] = ()
     only: str | None = None
     confidence: float = 0.95
     resamples: int = 2000
     seed: int = 0
     selected: int | None = None
     variants: str | None = None
+    stages: Mapping[str, str] = field(default_factory=dict)
+    rankers: tuple[str, ...] = ()
     title: str | None = None
     per_query: bool = False
 
@@ -166,8 +169,11 @@ class Asked:
                 confidence=self.confidence if self.resamples else None,
                 resamples=self.resamples or 1,
                 seed=self.seed,
+                delta=self.delta,
                 selected=self.selected,
                 variants=self.variants,
+                stages=dict(self.stages) or None,
+                rankers=list(self.rankers) or None,
                 progress=progress,
                 **self.given.keywords(dict(self.runs)),
             )
@@ -191,6 +197,7 @@ class Asked:
         given = {f"run {name}": path for name, path in self.runs.items()}
         given |= {name: value for name in _FILES if (value := getattr(self.given, name)) is not None}
         given |= {} if self.variants is None else {"variants": self.variants}
+        given |= {f"stage {name}": path for name, path in self.stages.items()}
         for role, value in given.items():
             path = Path(value)
             if (role == "background" and value in self.runs) or value in found:
@@ -217,6 +224,7 @@ class Asked:
         }
         if self.variants is not None:
             options["variants"] = kept(self.variants)
+        options["stages"] = {name: kept(path) for name, path in self.stages.items()}
         given = {
             one.name: kept(value) if one.name in _FILES and value is not None else value
             for one in fields(self.given)
@@ -239,8 +247,11 @@ class Asked:
             name: _CHOICES[name](value) if name in _CHOICES and value is not None else found(value)
             for name, value in asked["given"].items()
         }
-        options = {name: found(value) for name, value in asked["options"].items()}
-        options["fail_if"] = tuple(options["fail_if"])
+        kept = asked["options"]
+        options = {name: found(value) for name, value in kept.items() if name != "stages"}
+        options["stages"] = {name: found(value) for name, value in kept.get("stages", {}).items()}
+        for name in ("fail_if", "delta", "rankers"):
+            options[name] = tuple(options.get(name, ()))
         runs = {name: found(value) for name, value in asked["runs"].items()}
         return cls(runs, tuple(asked["measures"]), GivenInputs(**given), **options)
 

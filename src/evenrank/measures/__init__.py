@@ -17,7 +17,7 @@ dictionary_bias.py LIWC: the gender words of a psychological dictionary in the t
 groups.py          what measures of groups share; document_groups.py: labels, wished-for shares
 ranked_parity.py   rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
-exposure.py        Exposure, DemographicParity, DisparateTreatment, AWRF: who gets the attention
+exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention
 representation.py  MB and representation bias; labelled_lists.py: `represent`, of labelled lists
 query_variants.py  VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparities.py     `disparity`: are queries of one gender served better
@@ -30,7 +30,7 @@ from evenrank.measures.binding import bind
 from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import measure
 from evenrank.measures.explain import Attribution
-from evenrank.measures.exposure import AWRF, DemographicParity, DisparateTreatment, Exposure
+from evenrank.measures.exposure import AWRF, DemographicParity, DisparateTreatment, Exposure, ExposureGap
 from evenrank.measures.gsr.measure import GSR
 from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
 from evenrank.measures.labelled_lists import represent
@@ -56,6 +56,7 @@ __all__ = [
     "DemographicParity",
     "DisparateTreatment",
     "Exposure",
+    "ExposureGap",
     "FaiRR",
     "MaxSkew",
     "Measurement",

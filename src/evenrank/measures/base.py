@@ -209,6 +209,16 @@ class LinearMeasure(BiasMeasure):
             return sums
         return np.divide(sums, scale, out=np.full(len(sums), np.nan), where=scale > 0)
 
+    def expected(self, context: Context) -> Floats:
+        """The sum of each list in expectation over all orders of its documents: (Σ weights / n) · Σ values.
+
+        The lists have to be whole. `scaled` makes values of it.
+        """
+        lists, cutoff = context.lists, int(self["cutoff"])
+        lengths, which = np.unique(lists.lengths, return_inverse=True)
+        means = np.array([self.weights(n, min(n, cutoff)).sum() / n for n in lengths.tolist()])
+        return np.add.reduceat(self.each_value(context), lists.starts) * means[which]
+
     def contributions(self, context: Context) -> Floats:
         """What each document of the lists adds to the value of its list."""
         lists, weighing = context.lists, self.weighing(context)

@@ -7,21 +7,39 @@ Fair Ranking tracks of 2021 and 2022.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.arithmetic import dot, log, log2
 from evenrank.errors import InputError, choices
-from evenrank.measures.base import Context, Param, PerQuery, register
-from evenrank.measures.groups import CUTOFF, GROUP, WHOLE, GroupMeasure, Shares, each_list, one_group
+from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.groups import (
+    CUTOFF,
+    GROUP,
+    WHOLE,
+    GroupMeasure,
+    Groups,
+    Shares,
+    each_list,
+    one_group,
+)
 from evenrank.measures.lists import Floats, Ints
+from evenrank.measures.rank_bias import RankBias
 
 
 def position_exposure(n: int, k: int | None = None) -> Floats:
     """Exposure of the ranks 1..n: 1/log2(1 + rank), 0 below rank k."""
     ranks = np.arange(1, n + 1)
     return np.where(ranks <= (n if k is None else k), 1 / log2(1 + ranks), 0.0)
+
+
+def attention_weights(n: int, t: int) -> Floats:
+    """Weights of n ranked documents: 1/log2(i + 1) for i ≤ m = min(n, t), divided by their sum."""
+    weights = position_exposure(n, min(n, t))
+    return weights / weights.sum() if n else weights
 
 
 def group_exposure(shown: Ints, k: int | None = None) -> Floats:
@@ -86,6 +104,55 @@ class _Exposure(GroupMeasure):
         column = one_group(self, context.groups)
         values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(context)]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
+
+
+class _ExposureGap(RankBias):
+    """The share of the readers' attention that one group's documents get, minus the other's.
+
+    ExposureGap_t = Σ_{i≤m} w_i [d_i shows `of`] − Σ_{i≤m} w_i [d_i shows `against`], with the attention
+    w_i = 1/log2(i + 1) of Singh and Joachims, normalised over m = min(t, n). From −1 to 1; positive: `of`
+    (with two groups the second, male) gets more. Unlike `Exposure` it does not depend on the length of the
+    list, and it is linear in the documents, so that stages of a ranking can be compared.
+
+    Singh and Joachims, KDD 2018, Section 4.
+    """
+
+    __name__ = NAME = "ExposureGap"
+    PRETTY_NAME = "Gap of exposure"
+    SHORT_DESC = "Share of attention for one group's documents, minus the other's."
+    MEANING = "Of the attention that the top {k} get, the share of one group's documents minus the other's."
+    READING = "above 0 the second group gets more attention, below 0 the first"
+    VIEW = Groups
+    NEEDS = GroupMeasure.NEEDS
+    LEANS = False  # groups may be labels, which are not those of the words that a verdict speaks about
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"
+    }
+    weights = staticmethod(attention_weights)
+
+    def values(self, context: Context) -> Floats:
+        of, against = self.pair(context.groups)
+        found: Floats = context.lists.column(of) - 1.0 * context.lists.column(against)
+        return found
+
+    def words(self, groups: tuple[str, ...]) -> None:  # type: ignore[override]
+        return None
+
+    def per_query(self, context: Context) -> PerQuery:
+        of, against = self.pair(context.groups)
+        weighing = self.weighing(context)
+        parts = {
+            group: weighing.total(1.0 * context.lists.column(group))
+            for group in context.groups
+            if group in (of, against)
+        }
+        return PerQuery(parts[of] - parts[against], parts)
+
+    def curves(self) -> tuple[BiasMeasure, ...]:
+        return ()
+
+    def backgrounds(self, offered: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
+        return {}
 
 
 class _DemographicParity(GroupMeasure):
@@ -218,8 +285,9 @@ class _AWRF(GroupMeasure):
 
 
 Exposure = _Exposure()
+ExposureGap = _ExposureGap()
 DemographicParity = _DemographicParity()
 DisparateTreatment = _DisparateTreatment()
 AWRF = _AWRF()
-for _measure in (Exposure, DemographicParity, DisparateTreatment, AWRF):
+for _measure in (Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF):
     register(_measure)

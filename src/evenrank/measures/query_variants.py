@@ -23,8 +23,8 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
-from evenrank.measures.exposure import position_exposure
-from evenrank.measures.lists import Floats, RankedLists, Weights
+from evenrank.measures.exposure import attention_weights
+from evenrank.measures.lists import RankedLists, Weights
 from evenrank.measures.parts import Seen
 from evenrank.measures.rank_bias import arab_weights, rab_weights
 from evenrank.measures.results import Options, labels_of
@@ -111,12 +111,6 @@ class Variants(View):
         return Context(lists, None, self.inputs.docs, self.inputs.queries, qrels)
 
 
-def ndrab_weights(n: int, t: int) -> Floats:
-    """Weights of n ranked documents in NDRaB_t: 1/log2(i + 1) for i ≤ m = min(n, t), over their sum."""
-    weights = position_exposure(n, min(n, t))
-    return weights / weights.sum() if n else weights
-
-
 class VariantBias(BiasMeasure):
     """What the three share: which documents of the neutral list stand in the top t of each variant's."""
 
@@ -185,7 +179,7 @@ class _VarNDRaB(VariantBias):
     __name__ = NAME = "VarNDRaB"
     PRETTY_NAME = "Discounted rank bias by query variants"
     SHORT_DESC = "VarRaB with weights 1/log2(rank + 1), normalised by their sum."
-    weights = staticmethod(ndrab_weights)
+    weights = staticmethod(attention_weights)
 
 
 VarRaB = _VarRaB()

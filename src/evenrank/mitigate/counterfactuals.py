@@ -87,12 +87,12 @@ def counterfactual(
     mirror = swapper(lexicon, names=names)
     left_out: dict[str, int] = {}
     if not gendered_queries:
-        neutral = asked.filter(swap(asked["text"], names=names, lexicon=lexicon) == asked["text"])
+        neutral = neutral_queries(asked, names=names, lexicon=lexicon)
         left_out["gendered queries"] = len(asked) - len(neutral)
         asked = neutral
     if asked.is_empty():
         raise InputError("all queries are about a gender; to keep them give gendered_queries=True")
-    chosen = _chosen(rankers, settings)
+    chosen = chosen_rankers(rankers, settings)
     judged = None if qrels is None else tables.qrels(qrels).select("query_id", "doc_id")
     with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         if variants is None:
@@ -132,7 +132,12 @@ def counterfactual(
     )
 
 
-def _chosen(
+def neutral_queries(queries: pl.DataFrame, *, names: bool, lexicon: Source | None) -> pl.DataFrame:
+    """The queries that name no gender: a mirror leaves them as they are."""
+    return queries.filter(swap(queries["text"], names=names, lexicon=lexicon) == queries["text"])
+
+
+def chosen_rankers(
     rankers: Sequence[str] | Mapping[str, str], settings: Mapping[str, Any]
 ) -> dict[str, tuple[str, dict[str, Any]]]:
     """Label → name and settings; a common setting goes to the rankers that have it."""

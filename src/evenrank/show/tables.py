@@ -12,7 +12,16 @@ from evenrank.auditing.comparing import Compared, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.selection import Impact
-from evenrank.auditing.verdict import Finding, correction, headline, side, size_of, standing, unjudged
+from evenrank.auditing.verdict import (
+    Finding,
+    correction,
+    headline,
+    said_of,
+    side,
+    size_of,
+    standing,
+    unjudged,
+)
 from evenrank.measures.base import is_bias, leans, short
 from evenrank.measures.disparities import Disparity
 from evenrank.measures.results import Measurement
@@ -47,6 +56,7 @@ class Card:
     run: str
     baseline: bool
     side: str | None
+    says: str
     value: float | None
     measurement: Measurement
     gauge: Gauge | None
@@ -87,7 +97,7 @@ def lines(audit: Audit) -> list[Line]:
         to, why = side(m, audit.groups), unjudged(m)
         judged = ""
         if leans(measure):
-            judged = f"leans {toward(to)}" if to else f"not judged ({why})" if why else "no clear lean"
+            judged = f"leans {toward(to)}" if to else f"not judged ({why})" if why else "cannot tell"
         found.append(
             Line(
                 run,
@@ -141,6 +151,7 @@ def cards(audit: Audit) -> list[Card]:
             side=side(m, audit.groups),
             value=m.value,
             measurement=m,
+            says=said_of(m, audit) if leans(measure) else "",
             unjudged=unjudged(m),
             size=size_of(audit, m.run),
             gauge=_gauge(m, bound, _offered(audit, m.run))

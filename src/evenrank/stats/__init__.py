@@ -8,19 +8,33 @@ The order of the values never changes a result, and neither does the side one lo
 comparing b with a gives the same p as a with b, and everything signed turns its sign.
 """
 
+from evenrank.stats.equivalence import (
+    Equivalence,
+    detectable,
+    equivalence,
+    power_of,
+    queries_for,
+    queries_for_equivalence,
+)
 from evenrank.stats.intervals import Interval, bootstrap, mean_interval, quantiles
 from evenrank.stats.tests import Comparison, benjamini_hochberg, holm, paired, permutation, rank_sum, welch
 
 __all__ = [
     "Comparison",
+    "Equivalence",
     "Interval",
     "benjamini_hochberg",
     "bootstrap",
+    "detectable",
+    "equivalence",
     "holm",
     "mean_interval",
     "paired",
     "permutation",
+    "power_of",
     "quantiles",
+    "queries_for",
+    "queries_for_equivalence",
     "rank_sum",
     "welch",
 ]

@@ -7,6 +7,7 @@ stereotype.py      queries' gender against their results', with the perfect engi
 tradeoff.py        bias against utility, with the Pareto front; sweeps over feedback
 psychology.py      characteristics by the gender of the query; how close it stands to its documents
 representation.py  histogram of representation bias, and target against shown
+stages.py          what each stage of a ranking adds; preference and content
 variants.py        what neutral queries resemble: their female or their male variants
 theme.py           colours and type
 ================== =====================================================================

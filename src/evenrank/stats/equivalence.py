@@ -1,0 +1,203 @@
+"""Is it small, and could it have been found? Equivalence, power and the number of queries.
+
+An interval that contains 0 proves nothing: with few queries it contains everything. That a mean is *small*
+has to be shown: by rejecting that it is δ or more, and that it is −δ or less. D. J. Schuirmann, A comparison
+of the two one-sided tests procedure and the power approach for assessing the equivalence of average
+bioavailability, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987; R. L. Berger and J. C. Hsu,
+Bioequivalence trials, intersection-union tests and equivalence confidence sets, Statistical Science 11, 1996.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenrank.arithmetic import settled
+from evenrank.errors import InputError
+from evenrank.stats.intervals import constant, finite, mean_interval, quantile_of_t
+
+ALPHA = 0.05
+POWER = 0.8
+MOST = 10**9
+"""Queries beyond which nobody plans."""
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether a mean lies within ±δ.
+
+    Attributes
+    ----------
+    low, high
+        Bootstrap interval of the mean at the level 1 − 2α (90 % for α = 0.05).
+    t_low, t_high
+        Student's, at the same level. It lies within ±δ exactly where both one-sided t-tests reject.
+    p
+        The larger p of the two one-sided t-tests against −δ and δ; None without δ.
+    smallest
+        The smallest δ that would pass: the larger bound of both intervals, whatever its sign.
+    passed
+        Both intervals lie within ±δ; None where that cannot be known: no δ, fewer than two queries, or no
+        spread at all, from which nobody can tell how far other queries would lie.
+    """
+
+    delta: float | None
+    n: int
+    low: float | None
+    high: float | None
+    t_low: float | None
+    t_high: float | None
+    p: float | None
+    smallest: float | None
+    passed: bool | None
+
+
+def equivalence(
+    values: ArrayLike,
+    delta: float | None = None,
+    *,
+    alpha: float = ALPHA,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Equivalence:
+    """Does the mean of the values lie within ±δ?
+
+    The null hypothesis is that it does not; so few queries leave it open, and never prove it by silence. The
+    bootstrap makes no assumption on the shape, t holds its level better with few queries; both have to agree.
+
+    Parameters
+    ----------
+    values
+        One finite number per query; for two runs, their differences.
+    delta
+        What is small enough, above 0. Without it only `smallest` is of use.
+    """
+    x = finite(values, "values")
+    if delta is not None:
+        check_delta(delta)
+    if not 0 < alpha < 0.5:
+        raise InputError(f"alpha must lie between 0 and 0.5, found {alpha}; 0.05 is usual")
+    if len(x) < 2 or constant(x):
+        return Equivalence(delta, len(x), None, None, None, None, None, None, None)
+    level = 1 - 2 * alpha
+    boot = mean_interval(x, confidence=level, resamples=resamples, seed=seed)
+    t = mean_interval(x, confidence=level, method="t")
+    bounds = [bound for bound in (boot.low, boot.high, t.low, t.high) if bound is not None]
+    smallest = max(abs(bound) for bound in bounds)
+    passed = None if delta is None else smallest < delta
+    p = None
+    if delta is not None:
+        from scipy.special import stdtr
+
+        error = float(np.std(x, ddof=1)) / math.sqrt(len(x))
+        nearest = min(delta - t.value, t.value + delta)  # type: ignore[operator]
+        p = settled(float(stdtr(len(x) - 1, -nearest / error)))
+    return Equivalence(delta, len(x), boot.low, boot.high, t.low, t.high, p, smallest, passed)
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a bound that is no number above 0."""
+    if not (math.isfinite(delta) and delta > 0):
+        raise InputError(f"delta is {delta}; it must be a number above 0")
+
+
+def power_of(effect: float, sd: float, n: int, *, alpha: float = ALPHA) -> float:
+    """The chance that a two-sided t-test at level α finds a mean of this size (noncentral t).
+
+    Parameters
+    ----------
+    effect, sd
+        The true mean, and the standard deviation of single queries.
+    """
+    _check_chances(alpha, POWER)
+    if n < 2:
+        return 0.0
+    if sd == 0:
+        return 1.0 if effect else 0.0
+    return settled(_power(abs(effect) * math.sqrt(n) / sd, n, alpha))
+
+
+def _power(noncentrality: float, n: int, alpha: float) -> float:
+    from scipy.special import nctdtr, ndtr
+
+    critical = quantile_of_t(n, 1 - alpha)
+    if n > 1000:  # the noncentral t of scipy grows slow and loses digits; it is normal by then
+        return float(ndtr(noncentrality - critical) + ndtr(-noncentrality - critical))
+    below = nctdtr(n - 1, noncentrality, critical)
+    far = nctdtr(n - 1, noncentrality, -critical)
+    return float(1 - below + (far if math.isfinite(far) else 0.0))
+
+
+def detectable(sd: float, n: int, *, alpha: float = ALPHA, power: float = POWER) -> float | None:
+    """The smallest mean that n queries would have shown with this power; None for fewer than two.
+
+    Computed from the spread that was found, not from the mean that was found: power "after the fact" at the
+    observed mean would only say p again (Hoenig & Heisey, The American Statistician 55, 2001).
+    """
+    _check_chances(alpha, power)
+    if n < 2:
+        return None
+    low, high = 0.0, 8.0
+    while _power(high, n, alpha) < power:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _power(middle, n, alpha) < power else (low, middle)
+    return settled(high * sd / math.sqrt(n))
+
+
+def queries_for(effect: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
+    """How many queries it takes to find a mean of this size with this power."""
+    _check_plan(effect, sd)
+    _check_chances(alpha, power)
+    return _fewest(lambda n: (detectable(sd, n, alpha=alpha, power=power) or math.inf) <= effect)
+
+
+def queries_for_equivalence(delta: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
+    """How many queries it takes to show with this power that a mean lies within ±δ, if it is 0.
+
+    The chance that both one-sided tests reject at a true mean of 0 is 2·P(T ≤ δ√n/sd − t) − 1.
+    """
+    from scipy.special import stdtr
+
+    _check_plan(delta, sd)
+    _check_chances(alpha, power)
+
+    def enough(n: int) -> bool:
+        reach = delta * math.sqrt(n) / sd if sd else math.inf
+        return 2 * float(stdtr(n - 1, reach - quantile_of_t(n, 1 - 2 * alpha))) - 1 >= power
+
+    return _fewest(enough)
+
+
+def _fewest(enough: Callable[[int], bool]) -> int:
+    """The first n from 2 on that is enough; enough stays enough."""
+
+    high = 2
+    while not enough(high):
+        high *= 2
+        if high > MOST:
+            raise InputError(f"that takes more than {MOST:,} queries; a larger effect needs fewer")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return max(high, 2)
+
+
+def _check_plan(effect: float, sd: float) -> None:
+    if not (math.isfinite(effect) and effect > 0):
+        raise InputError(f"the effect is {effect}; it must be a number above 0")
+    if not (math.isfinite(sd) and sd >= 0):
+        raise InputError(f"the standard deviation is {sd}; it must be 0 or more")
+
+
+def _check_chances(alpha: float, power: float) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, found {alpha}; 0.05 is usual")
+    if not alpha < power < 1:
+        raise InputError(f"the power must lie between alpha and 1, found {power}; 0.8 is usual")

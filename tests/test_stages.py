@@ -1,0 +1,171 @@
+"""Where bias enters: what stages add, telescoping; and the mirror test: the ranker, or the texts?"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenrank as er
+from evenrank import demo
+from evenrank.errors import InputError
+
+DOCS = {"m": "he he he", "f": "she she", "x": "his", "y": "her own", "n": "nothing at all"}
+TEXTS = ["he is here", "she is here", "here", "his his", "her own"]
+MEASURES = ["ARaB@2", "RaB@3", "NFaiRR(threshold=0)@2", "ExposureGap@3"]
+SETS = st.lists(st.sampled_from(sorted(DOCS)), min_size=2, max_size=4, unique=True)
+
+
+def run(*order: str, queries: int = 3) -> dict[str, dict[str, float]]:
+    return {f"q{i}": {doc: 9.0 - rank for rank, doc in enumerate(order)} for i in range(queries)}
+
+
+@settings(deadline=None, max_examples=8)
+@given(SETS)
+def test_a_set_counts_with_its_exact_mean_over_all_orders(docs: list[str]) -> None:
+    found = er.trace({"c": run(*docs)}, MEASURES, docs=DOCS, background=run(*DOCS))
+    for measure in MEASURES:
+        orders = [
+            er.measure(run(*order), measure, docs=DOCS, background=run(*DOCS), confidence=None)[measure].value
+            for order in permutations(docs)
+        ]
+        stages = {stage.name: stage.value for stage in found.of(measure)}
+        assert stages["c, as a set"] == pytest.approx(np.mean(orders), abs=1e-12)  # type: ignore[arg-type]
+
+
+@settings(deadline=None, max_examples=8)
+@given(SETS, SETS, SETS)
+def test_what_stages_add_is_the_last_value_minus_the_first(a: list[str], b: list[str], c: list[str]) -> None:
+    found = er.trace({"a": run(*a), "b": run(*b), "c": run(*c)}, MEASURES, docs=DOCS, background=run(*DOCS))
+    for measure in MEASURES:
+        stages = found.of(measure)
+        assert [stage.name for stage in stages] == ["collection", "a, as a set", "a, in order", "b", "c"]
+        assert stages[0].added is None
+        added = sum(stage.added for stage in stages[1:] if stage.added is not None)
+        assert added == pytest.approx(stages[-1].value - stages[0].value, abs=1e-12)
+
+
+def test_the_collection_is_the_mean_of_its_documents() -> None:
+    found = er.trace({"c": run("m", "f")}, ["RaB(magnitude='count')@2"], docs=DOCS)
+    first = found.stages[0]
+    assert first.value == pytest.approx((3 - 2 + 1 - 1 + 0) / 5) and first.low is None
+    assert (
+        er.trace({"c": run("m", "f")}, ["RaB@2"], docs=DOCS, collection=False).stages[0].name == "c, as a set"
+    )
+
+
+def test_all_stages_are_over_the_same_queries() -> None:
+    stages = {"c": run("m", "f", queries=4), "r": run("f", "m", queries=3)}
+    found = er.trace(stages, ["RaB@1"], docs=DOCS)
+    assert {stage.queries for stage in found.stages} == {3} and found.left_out == {"RaB@1": 1}
+    assert "1 query left out" in str(found)
+
+
+def test_what_is_no_sum_over_documents_is_refused() -> None:
+    with pytest.raises(InputError, match="no sum over documents"):
+        er.trace({"c": run("m", "f")}, ["AWRF@2"], docs=DOCS)
+    with pytest.raises(InputError, match="another name"):
+        er.trace({"collection": run("m", "f")}, ["RaB@2"], docs=DOCS)
+
+
+def test_the_gap_of_exposure_is_between_groups() -> None:
+    labels = {"m": "a", "f": "b", "x": "a", "y": "b", "n": "b"}
+    found = er.measure(run("f", "m"), "ExposureGap@2", labels=labels)["ExposureGap@2"]
+    assert found.value == pytest.approx((1 - 1 / np.log2(3)) / (1 + 1 / np.log2(3)))
+    assert found.parts["a"] + found.parts["b"] == pytest.approx(1)
+
+
+# The mirror test
+
+
+def test_a_ranker_that_looks_at_no_gendered_word_has_no_preference() -> None:
+    docs, queries, _ = er.load(demo.folder())
+    found = er.preference(docs, queries, rankers=["bm25"])
+    one = found["bm25"]
+    assert one.preference.value == pytest.approx(0, abs=1e-12) and one.verdict == "no preference"
+    assert one.content.value == pytest.approx(one.raw.value) and one.raw.value == -one.mirrored.value  # type: ignore[operator]
+    assert sum(found.left_out.values()) == len(queries) - one.queries
+
+
+def male_first(docs: Any, queries: pl.DataFrame) -> dict[str, dict[str, float]]:
+    texts = dict(docs.frame().select("doc_id", "text").iter_rows())
+    counts = {doc: len([w for w in text.split() if w in ("he", "his")]) for doc, text in texts.items()}
+    return {query: {doc: float(n) for doc, n in counts.items()} for query in queries["query_id"]}
+
+
+def test_a_ranker_that_wants_men_is_found_out_whatever_the_texts_are() -> None:
+    docs = {"a": "he he he here", "b": "she is here", "c": "here"}
+    queries = {f"q{i}": "who is here" for i in range(3)}
+    found = er.preference(docs, queries, rankers={"men": male_first}, measure="RaB@1")["men"]
+    assert found.raw.value is not None and found.mirrored.value is not None
+    assert found.raw.value > 0 and found.mirrored.value > 0
+    assert found.preference.value == pytest.approx((found.raw.value + found.mirrored.value) / 2)
+    assert found.content.value == pytest.approx((found.raw.value - found.mirrored.value) / 2)
+
+
+@settings(deadline=None, max_examples=8)
+@given(
+    st.lists(
+        st.sampled_from(["he is here", "she is here", "here", "his his", "her own"]), min_size=2, max_size=6
+    )
+)
+def test_preference_and_content_are_the_raw_lean_and_the_mirror_turns_one_of_them(texts: list[str]) -> None:
+    docs = {f"d{i}": text for i, text in enumerate(texts)}
+    queries = {"q1": "here", "q2": "own"}
+    there = er.preference(docs, queries, rankers={"r": male_first}, measure="RaB@2")["r"]
+    back = er.preference(er.swap(docs), queries, rankers={"r": male_first}, measure="RaB@2")["r"]
+    assert there.preference.value + there.content.value == pytest.approx(there.raw.value)  # type: ignore[operator]
+    assert back.raw.value == pytest.approx(there.mirrored.value)
+
+
+def test_queries_that_name_a_gender_are_left_out_or_mirrored_and_counted() -> None:
+    docs = {"a": "he plays chess", "b": "she plays chess", "c": "chess"}
+    queries = {"q1": "chess", "q2": "she plays", "q3": "plays chess"}
+    left = er.preference(docs, queries)
+    assert left.left_out == {"left out, they name a gender": 1} and left.rows[0].queries == 2
+    both = er.preference(docs, queries, gendered_queries="mirror")
+    assert both.left_out == {"name a gender and were mirrored": 1} and both.rows[0].queries == 3
+    assert both.rows[0].preference.value == pytest.approx(0, abs=1e-12)  # asked and answered in the mirror
+    with pytest.raises(InputError, match="all queries name a gender"):
+        er.preference(docs, {"q": "she"})
+    with pytest.raises(InputError, match="names no group"):
+        er.preference(docs, queries, measure="NFaiRR@2")
+
+
+def test_only_candidates_are_ranked_and_those_not_found_come_last() -> None:
+    docs = {"a": "he plays chess", "b": "she swims", "c": "chess"}
+    own = {"q1": {"a": 1, "b": 1}}
+    found = er.preference(docs, {"q1": "chess"}, candidates=own, measure="RaB(magnitude='boolean')@1")
+    assert found.rows[0].raw.value == 1.0 and found.rows[0].mirrored.value == -1.0
+
+
+def test_the_audit_tells_both() -> None:
+    docs, queries, _ = er.load(demo.folder())
+    runs = {name: demo.folder() / f"{name}.run" for name in ("bm25", "dense")}
+    found = er.audit(runs, docs=docs, queries=queries, stages=runs, rankers=["bm25"], resamples=50)
+    content = found.to_dict()
+    assert [stage["name"] for stage in content["stages"]["stages"]][:4] == [
+        "collection", "bm25, as a set", "bm25, in order", "dense",
+    ]  # fmt: skip
+    assert content["preference"]["rankers"][0]["verdict"] == "no preference"
+    from evenrank.show.report import sections
+
+    made = {section.id: section for section in sections(found)}
+    assert len(made["stages"].figures) == 3 and len(made["preference"].figures) == 1
+    assert all(figure.chart.to_dict() for figure in (*made["stages"].figures, *made["preference"].figures))
+
+
+def test_the_commands_print_what_they_find(capsys: pytest.CaptureFixture[str]) -> None:
+    from evenrank.cli import main
+
+    here = demo.folder()
+    shared = ["--docs", str(here / "docs.tsv")]
+    assert main(["trace", str(here / "bm25.run"), "ARaB@10", *shared]) == 0
+    assert "bm25, as a set" in capsys.readouterr().out
+    assert main(["preference", *shared, "--queries", str(here / "queries.tsv"), "--format", "json"]) == 0
+    assert '"verdict": "no preference"' in capsys.readouterr().out
