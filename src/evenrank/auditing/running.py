@@ -223,8 +223,8 @@ def audit(
     if variants is not None:
         from evenrank.auditing.black_box import compare_variants
 
-        told = compare_variants(variants, confidence=confidence or 0.95, resamples=resamples, seed=seed)
-        found = replace(found, variants=told)
+        lists = compare_variants(variants, confidence=confidence or 0.95, resamples=resamples, seed=seed)
+        found = replace(found, variants=lists)
     if inputs.docs is not None:
         inputs.docs.forget()
     return found
@@ -264,7 +264,7 @@ def _preference(
         raise InputError("the mirror test ranks the collection anew; give docs and queries")
     lexicon = inputs.given.get("lexicon") or "rekabsaz2020"
     asked = headline if leans(headline) and headline.LINEAR else ARaB @ DEPTH
-    more = {"confidence": confidence, "seed": seed, "lexicon": lexicon}
+    more: Any = {"confidence": confidence, "seed": seed, "lexicon": lexicon}
     return preference(inputs.docs, inputs.queries, rankers=rankers, measure=asked, **more)
 
 

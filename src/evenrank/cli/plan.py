@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,9 @@ def plan_command(
     run = None if source is None else {source: source}
     inputs = {} if run is None else given.keywords(run)
     with progress_bar("counting", unit="bytes") as progress:
-        more = {} if run is None else {"progress": progress, "only": None if only is None else only.value}
+        more: dict[str, Any] = (
+            {} if run is None else {"progress": progress, "only": None if only is None else only.value}
+        )
         found = plan(
             effect,
             sd=sd,

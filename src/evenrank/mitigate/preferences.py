@@ -299,4 +299,5 @@ def _row(label: str, measure: str, table: pl.DataFrame, confidence: float, seed:
     kept = {name: table[name].to_numpy() for name in ("raw", "mirrored", "preference", "content")}
     each = {name: stats.mean_interval(x, confidence=confidence, seed=seed) for name, x in kept.items()}
     test = stats.paired(kept["preference"], np.zeros(len(table)))
-    return Preference(label, measure, len(table), **each, p=test.p)
+    parts = (each["raw"], each["mirrored"], each["preference"], each["content"])
+    return Preference(label, measure, len(table), *parts, p=test.p)

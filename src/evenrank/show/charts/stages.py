@@ -110,7 +110,7 @@ def preference_figures(found: MirrorTest) -> list[Figure]:
             "preference",
             f"Preference and content, {measure}",
             "Preference: half the sum of the leans on the texts and on their mirror image. Content: half the "
-            f"difference. Over {frame['queries'].min():,} queries or more; above 0 male.",
+            f"difference. Over {min(row.queries for row in found.rows):,} queries or more; above 0 male.",
             f"Preference of each ranker in {measure}: {told}.",
             intervals(frame, title=f"{measure}: ← female   male →"),
             frame,
