@@ -114,7 +114,8 @@ class TradeOff(Drawn):
         lines = [f"{self.method}: {self.bias} against {self.utility}, {len(self.queries):,} queries"]
         for p in self.points:
             marks = ("front " if p.front else "") + ("chosen" if p is self.chosen else "")
-            lines.append(f"{p.strength:<8.4g} {p.bias.value:.4f}  {p.utility.value:.4f}  {marks}".rstrip())
+            strength = "none" if p is self.points[0] else f"{p.strength:.4g}"
+            lines.append(f"{strength:<8} {p.bias.value:.4f}  {p.utility.value:.4f}  {marks}".rstrip())
         return "\n".join(lines)
 
 
