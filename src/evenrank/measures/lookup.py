@@ -44,6 +44,6 @@ def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
 @cache
 def _kernel() -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.int64]]:
     """The compiled look-up. Imported on first use: numba takes as long to load as a small run to measure."""
-    from evenrank.measures.kernels import find_hashes
+    from evenrank.text.hashing import find_hashes
 
     return find_hashes

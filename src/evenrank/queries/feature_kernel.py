@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from evenrank.text.codepoints import BASIS, PRIME, fnv1a
+from evenrank.text.hashing import BASIS, PRIME, fnv1a, slot_of
 
 BUCKETS = 1 << 18
 """Hashed features; some 80,000 occur in 3,000 queries, so few share a bucket by chance."""
@@ -48,30 +48,8 @@ def _mixed(a: Any, b: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def find(keys: Any, slots: Any, h: Any) -> int:
-    """The row of a word in the table, −1 if it is not there: open addressing, linear probing."""
-    mask = np.uint64(len(slots) - 1)
-    at = np.int64(_mixed(h, np.uint64(0)) & mask)
-    while slots[at] >= 0:
-        if keys[slots[at]] == h:
-            return slots[at]
-        at = (at + 1) & np.int64(mask)
-    return -1
-
-
-@njit(nogil=True, cache=True)
-def slots_of(keys: Any) -> Any:
-    """The hash table over the keys."""
-    size = 16
-    while size < 2 * len(keys):
-        size *= 2
-    slots = np.full(size, -1, np.int32)
-    mask = np.uint64(size - 1)
-    for row in range(len(keys)):
-        at = np.int64(_mixed(keys[row], np.uint64(0)) & mask)
-        while slots[at] >= 0:
-            at = (at + 1) & np.int64(mask)
-        slots[at] = row
-    return slots
+    """The row of a word in the table, −1 if it is not there."""
+    return slots[slot_of(slots, keys, h)]
 
 
 @njit(nogil=True, cache=True)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from evenrank.queries import feature_kernel as kernel
 from evenrank.queries.words import census_names, gendered_words, place_words, plain_queries, term_groups
+from evenrank.text.hashing import slots_for
 from evenrank.vectors.gendered import genderedness
 from evenrank.vectors.texts import COMMON_WORDS, stop_words
 
@@ -77,7 +78,7 @@ class WordTable:
 
     @cached_property
     def slots(self) -> Array:
-        return np.asarray(kernel.slots_of(self.keys))
+        return np.asarray(slots_for(self.keys))
 
     @cached_property
     def facts(self) -> tuple[Array, ...]:

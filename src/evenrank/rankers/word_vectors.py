@@ -25,11 +25,13 @@ from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Stored, nearest, stored
+from evenrank.text.hashing import BASIS, PRIME
 from evenrank.text.layout import strings
 from evenrank.text.matcher import cores, in_order
 from evenrank.text.tokens import tokens
 from evenrank.vectors.debias import debiased
 from evenrank.vectors.files import load
+from evenrank.vectors.lookup import place, slots
 from evenrank.vectors.space import Vectors
 from evenrank.vectors.texts import GENDERED, packed
 from evenrank.vectors.texts import stop_words as glasgow
@@ -243,8 +245,6 @@ class Surface:
     """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        from evenrank.vectors.lookup import slots
-
         self._slots = slots(list(vocabulary))
         self._places = {word: place for place, word in enumerate(vocabulary)}
 
@@ -254,7 +254,7 @@ class Surface:
         room = int(ends[-1] - ends[0]) // 2 + len(array) + 1  # a word has a letter, and a space behind it
         keys = np.empty(room, np.int64)
         counts, total = np.zeros(len(array), np.int64), np.zeros(len(array), np.int64)
-        last = collect(*self._slots, data, ends, keys, counts, total)
+        last = collect(self._slots, data, ends, keys, counts, total)
         foreign = np.flatnonzero(total < 0)
         if len(foreign):
             parts = np.split(keys[:last], np.cumsum(counts)[:-1])
@@ -273,9 +273,6 @@ class Surface:
         return np.array(sorted(place << 32 | times for place, times in count.items()), np.int64), len(found)
 
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)  # as in evenrank.vectors.lookup, whose table is searched
-_SHIFT = np.uint64(32)
-
 _SEPARATOR, _APOSTROPHE, _FOREIGN = 0, 1, 2
 _KINDS = np.zeros(256, np.uint8)  # a letter or digit is itself, in lower case
 _KINDS[ord("'")] = _APOSTROPHE
@@ -285,31 +282,13 @@ for _character in "abcdefghijklmnopqrstuvwxyz0123456789":
 
 
 @njit(nogil=True, cache=True)
-def _place(hashes, places, pool, starts, data, begin, size, key):  # type: ignore[no-untyped-def]
-    """The place of a word in the vocabulary, or −1."""
-    last = np.uint64(len(hashes) - 1)
-    slot = (key >> _SHIFT) & last
-    while hashes[slot]:
-        if hashes[slot] == key:
-            word = places[slot]
-            at = starts[word]
-            same = starts[word + 1] - at == size
-            if same:
-                for i in range(size):
-                    same &= pool[at + i] == _KINDS[data[begin + i]]
-            if same:
-                return word
-        slot = (slot + np.uint64(1)) & last
-    return -1
-
-
-@njit(nogil=True, cache=True)
-def collect(hashes, places, pool, starts, data, offsets, keys, counts, total):  # type: ignore[no-untyped-def]
+def collect(table, data, offsets, keys, counts, total):  # type: ignore[no-untyped-def]
     """The distinct words of each ASCII text in order, as word << 32 | times; returns how many in all.
 
     `counts` will say how many distinct words each text has, `total` how many tokens: −1 where the text is
     not plain ASCII and was left alone. A single letter beside an apostrophe is no token.
     """
+    word = np.empty(table.longest + 1, np.uint8)
     found = 0
     for row in range(len(counts)):
         first, end = found, np.int64(offsets[row + 1])
@@ -324,18 +303,20 @@ def collect(hashes, places, pool, starts, data, offsets, keys, counts, total):  
                 before = kind
                 position += 1
                 continue
-            begin, key = position, _PRIME
+            size, key = 0, BASIS
             while kind > _FOREIGN:
-                key = (key ^ np.uint64(kind)) * _PRIME
+                if size <= table.longest:
+                    word[size] = kind
+                    key = (key ^ np.uint64(kind)) * PRIME
+                size += 1
                 position += 1
                 kind = _KINDS[data[position]] if position < end else np.uint8(_SEPARATOR)
-            size = position - begin
             if size == 1 and (before == _APOSTROPHE or kind == _APOSTROPHE):
                 continue
             number += 1
-            word = _place(hashes, places, pool, starts, data, begin, size, key | np.uint64(1))
-            if word >= 0:
-                keys[found] = word
+            known = np.int64(place(table, key, word, size)) if size <= table.longest else -1
+            if known >= 0:
+                keys[found] = known
                 found += 1
         total[row] = number
         keys[first:found].sort()

@@ -1,5 +1,4 @@
-"""What the kernels do to bytes: loads and masks as LLVM IR, and the tokenizers one code point at a time;
-and the one hash of bytes in compiled code.
+"""What the kernels do to bytes: loads and masks as LLVM IR, and the tokenizers one code point at a time.
 
 The masks look at 64 bytes at once and answer with a 64-bit integer, bit *i* for byte *i*. The vectors are
 LLVM's own, so the same lines become AVX on a server and NEON on a laptop. Addresses, not arrays, because
@@ -216,18 +215,3 @@ def next_piece(fold, position, stop, token):
         size = _encode(_folded(fold, code), token, size)
         position += width
     return first, position, size
-
-
-BASIS, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-
-
-@compiled
-def fnv1a(data: Any, first: Any, last: Any) -> Any:
-    """FNV-1a of data[first:last], 64 bits: quick for a few bytes, and the same on every machine.
-
-    Its lower bits are weak where the last byte decides; who takes a place in a table from them mixes first.
-    """
-    state = BASIS
-    for at in range(first, last):
-        state = (state ^ np.uint64(data[at])) * PRIME
-    return state

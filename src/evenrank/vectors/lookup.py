@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
+from evenrank.text.hashing import BASIS, FREE, PRIME, fnv1a, put_words, word_slot
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 
 _SEPARATOR, _DIGIT, _FOREIGN = 0, 1, 2
@@ -19,54 +21,42 @@ for _letter in range(26):
 
 
 class Slots(NamedTuple):
-    """An open-addressing table: hash and place of each word, and the words' bytes to compare with."""
+    """A hash table of words, as :mod:`evenrank.text.hashing` has it, and room for the longest of them."""
 
-    hashes: np.ndarray  # uint64; 0 is free
-    places: np.ndarray  # int32
-    pool: np.ndarray  # uint8
+    slots: np.ndarray  # int32
+    hashes: np.ndarray  # uint64
     offsets: np.ndarray  # int64
+    pool: np.ndarray  # uint8
+    longest: int
 
 
 def slots(vocabulary: list[str]) -> Slots:
-    """The table of those words that are plain ASCII."""
+    """The table of those words that are plain ASCII; the others are in it as empty words, never asked for."""
     encoded = [word.encode() if word.isascii() else b"" for word in vocabulary]
-    size = 1 << max(4, (4 * len(encoded)).bit_length())
     offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
     pool = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    made = Slots(np.zeros(size, np.uint64), np.zeros(size, np.int32), pool, offsets)
-    _fill(made.hashes, made.places, made.pool, made.offsets)
-    return made
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _mixed(key, byte):  # type: ignore[no-untyped-def]
-    return (key ^ np.uint64(byte)) * _PRIME
+    hashes = _hashed(pool, offsets)
+    made = np.full(1 << max(4, (4 * len(encoded)).bit_length()), FREE, np.int32)
+    put_words(made, hashes, np.flatnonzero(np.diff(offsets)))
+    return Slots(made, hashes, offsets, pool, max(map(len, encoded), default=0))
 
 
 @njit(nogil=True, cache=True)
-def _fill(hashes, places, pool, offsets):  # type: ignore[no-untyped-def]
-    last = np.uint64(len(hashes) - 1)
-    for word in range(len(offsets) - 1):
-        if offsets[word] == offsets[word + 1]:
-            continue
-        key = _PRIME
-        for i in range(offsets[word], offsets[word + 1]):
-            key = _mixed(key, pool[i])
-        key |= np.uint64(1)
-        slot = (key >> _SHIFT) & last
-        while hashes[slot]:
-            slot = (slot + np.uint64(1)) & last
-        hashes[slot], places[slot] = key, word
+def _hashed(pool, offsets):  # type: ignore[no-untyped-def]
+    found = np.empty(len(offsets) - 1, np.uint64)
+    for word in range(len(found)):
+        found[word] = fnv1a(pool, offsets[word], offsets[word + 1])
+    return found
 
 
 @njit(nogil=True, cache=True)
-def collect_ascii(kinds, hashes, places, pool, starts, data, offsets, plain, seen, counts, words, times):  # type: ignore[no-untyped-def]
+def collect_ascii(kinds, table, data, offsets, plain, seen, counts, words, times):  # type: ignore[no-untyped-def]
     """Words of the plain texts and how often each occurs, one text after the other; returns how many.
 
     `seen` are zeros, one for each word of the vocabulary; `plain` will say which texts are ASCII, and
     `counts` how many distinct words each of them has.
     """
-    last = np.uint64(len(hashes) - 1)
+    word = np.empty(table.longest + 1, np.uint8)
     found = 0
     for row in range(len(plain)):
         first, end = found, offsets[row + 1]
@@ -77,39 +67,30 @@ def collect_ascii(kinds, hashes, places, pool, starts, data, offsets, plain, see
             if kind == _SEPARATOR:
                 position += 1
                 continue
-            begin, key, digit = position, _PRIME, False
+            size, key, digit = 0, BASIS, False
             while kind != _SEPARATOR:
                 digit |= kind <= _FOREIGN
                 if kind == _FOREIGN:
                     plain[row] = False
                     break
-                key = _mixed(key, kind)
+                if size <= table.longest:
+                    word[size] = kind
+                    key = (key ^ np.uint64(kind)) * PRIME
+                size += 1
                 position += 1
                 if position == end:
                     break
                 kind = kinds[data[position]]
             if not plain[row]:
                 break
-            size = position - begin
-            if digit or size < 2:
+            if digit or size < 2 or size > table.longest:
                 continue
-            key |= np.uint64(1)
-            slot = (key >> _SHIFT) & last
-            while hashes[slot]:
-                if hashes[slot] == key:
-                    word = places[slot]
-                    at = starts[word]
-                    same = starts[word + 1] - at == size
-                    if same:
-                        for i in range(size):
-                            same &= pool[at + i] == kinds[data[begin + i]]
-                    if same:
-                        if seen[word] == 0:
-                            words[found] = word
-                            found += 1
-                        seen[word] += 1
-                        break
-                slot = (slot + np.uint64(1)) & last
+            number = place(table, key, word, size)
+            if number >= 0:
+                if seen[number] == 0:
+                    words[found] = number
+                    found += 1
+                seen[number] += 1
         for i in range(first, found):
             times[i] = seen[words[i]]
             seen[words[i]] = 0
@@ -119,12 +100,23 @@ def collect_ascii(kinds, hashes, places, pool, starts, data, offsets, plain, see
     return found
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _mixed(key, byte):  # type: ignore[no-untyped-def]
+    return (key ^ np.uint64(byte)) * _MIX
+
+
+@njit(nogil=True, cache=True)
+def place(table, key, word, size):  # type: ignore[no-untyped-def]
+    """The place of word[:size], whose FNV-1a is `key`, in the vocabulary, or −1."""
+    return table.slots[word_slot(table.slots, table.hashes, table.offsets, table.pool, key, word, 0, size)]
+
+
 @njit(nogil=True, cache=True)
 def hashes_of(data, offsets, seed):  # type: ignore[no-untyped-def]
     """A number for each text that looks random and depends on nothing but the text and the seed."""
     found = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(found)):
-        key = _mixed(_PRIME, seed)
+        key = _mixed(_MIX, seed)
         for i in range(offsets[row], offsets[row + 1]):
             key = _mixed(key ^ (key >> _SHIFT), data[i])
         key = _mixed(key ^ (key >> _SHIFT), offsets[row + 1] - offsets[row])

@@ -137,7 +137,7 @@ class GenderedTexts:
         words, times = np.empty(room, np.int32), np.empty(room, np.int32)
         seen = np.zeros(len(self.vocabulary), np.int32)
         table = self._ascii
-        last = lookup.collect_ascii(lookup.KINDS, *table, data, ends, plain, seen, counts, words, times)
+        last = lookup.collect_ascii(lookup.KINDS, table, data, ends, plain, seen, counts, words, times)
         quick = Found(_bounds(counts), words[:last].copy(), times[:last].copy())
         if plain.all():
             return quick

@@ -16,8 +16,9 @@ from numba import njit
 
 from evenrank.rankers.index.analysis import Analyzer
 from evenrank.rankers.index.storage import ArrayFile
-from evenrank.rankers.index.tokenizing import FREE, Vocabulary, Words, decoded, find
+from evenrank.rankers.index.tokenizing import Vocabulary, Words, decoded
 from evenrank.text.codepoints import compiled
+from evenrank.text.hashing import FREE, word_slot
 from evenrank.text.matcher import cores
 
 TOKENS = 1 << 25
@@ -104,7 +105,7 @@ def _absorb(
     """Take the words of a block into the run's; fills `places` with the run's number of each."""
     for word in range(len(new_hashes)):
         first, size = new_offsets[word], new_offsets[word + 1] - new_offsets[word]
-        slot = find(slots, hashes, offsets, pool, new_hashes[word], new_pool, first, size)
+        slot = word_slot(slots, hashes, offsets, pool, new_hashes[word], new_pool, first, size)
         if slots[slot] == FREE:
             begin = offsets[distinct]
             for i in range(size):

@@ -24,11 +24,9 @@ from evenrank.rankers.index.analysis import (
     UNDERSCORE,
     characters,
 )
-from evenrank.text.codepoints import _composed, _decode, _encode, byte_at, compiled, fnv1a
+from evenrank.text.codepoints import _composed, _decode, _encode, byte_at, compiled
+from evenrank.text.hashing import FREE, fnv1a, put_words, word_slot
 from evenrank.text.layout import addresses, strings
-
-FREE = -1
-"""In a slot of a hash table that holds no word."""
 
 _SLOTS = 1 << 15
 _WIDEST = 4 * (LONGEST + 2)
@@ -104,7 +102,7 @@ class Vocabulary:
             self.hashes = _longer(self.hashes, room)
             self.offsets = _longer(self.offsets, room + 1)
             self.slots = np.full(2 * room, FREE, np.int32)
-            _fill(self.slots, self.hashes, self.distinct)
+            put_words(self.slots, self.hashes, np.arange(self.distinct))
         needed = int(self.offsets[self.distinct]) + size
         if needed > len(self.pool):
             self.pool = _longer(self.pool, max(needed, 2 * len(self.pool)))
@@ -222,39 +220,6 @@ def _next_word(position: Any, end: Any, kinds: Any, lower: Any, pairs: Any, word
 
 
 @compiled
-def find(
-    slots: Any, hashes: Any, offsets: Any, pool: Any, wanted: Any, word: Any, first: Any, size: Any
-) -> Any:
-    """The slot of word[first:first + size] in a hash table, or the free one where it belongs."""
-    last = np.int64(len(slots) - 1)
-    slot = np.int64(wanted & np.uint64(last))
-    while slots[slot] != FREE:
-        number = slots[slot]
-        begin = offsets[number]
-        if hashes[number] == wanted and offsets[number + 1] - begin == size:
-            same = True
-            for i in range(size):
-                if pool[begin + i] != word[first + i]:
-                    same = False
-                    break
-            if same:
-                return slot
-        slot = (slot + 1) & last
-    return slot
-
-
-@compiled
-def _fill(slots: Any, hashes: Any, count: Any) -> None:
-    """Put the first `count` words into an empty hash table, the size of which is a power of two."""
-    last = np.int64(len(slots) - 1)
-    for number in range(count):
-        slot = np.int64(hashes[number] & np.uint64(last))
-        while slots[slot] != FREE:
-            slot = (slot + 1) & last
-        slots[slot] = number
-
-
-@compiled
 def _cut(
     starts: Any, ends: Any, kinds: Any, lower: Any, pairs: Any, word: Any, state: Any,
     numbers: Any, bounds: Any, distinct: Any, slots: Any, hashes: Any, offsets: Any, pool: Any,
@@ -274,7 +239,7 @@ def _cut(
             if size == 0:
                 break
             key = hash_bytes(word, 0, size)
-            slot = find(slots, hashes, offsets, pool, key, word, 0, size)
+            slot = word_slot(slots, hashes, offsets, pool, key, word, 0, size)
             number = np.int64(slots[slot])
             if number == FREE:
                 number = distinct

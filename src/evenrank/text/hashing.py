@@ -1,0 +1,124 @@
+"""One hash of bytes and one kind of hash table, for compiled code.
+
+A table is an array of slots, a power of two of them and at most half of them taken. A slot holds the number
+of a key, or FREE; the keys, 64 bits each, lie in an array of their own, in the order of their numbers. A key
+goes to the slot that its bits name, or, if that is taken, to the next free one (open addressing, linear
+probing). Where keys are hashes of words, the words lie end to end in a pool of bytes, and a hit is compared
+in all of them.
+
+Importing this module loads numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from evenrank.text.codepoints import compiled
+
+FREE = -1
+"""In a slot that holds no key."""
+
+BASIS, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_HALF = np.uint64(32)
+
+
+@compiled
+def fnv1a(data: Any, first: Any, last: Any) -> Any:
+    """FNV-1a of data[first:last], 64 bits: quick for a few bytes, and the same on every machine."""
+    state = BASIS
+    for at in range(first, last):
+        state = (state ^ np.uint64(data[at])) * PRIME
+    return state
+
+
+@compiled
+def _first(slots: Any, key: Any) -> Any:
+    """The slot that a key's bits name; both halves count, since the lower bits of FNV-1a are weak."""
+    return np.int64((key ^ (key >> _HALF)) & np.uint64(len(slots) - 1))
+
+
+@compiled
+def slot_of(slots: Any, keys: Any, key: Any) -> Any:
+    """The slot of a key's number, or the free one where it would go."""
+    slot = _first(slots, key)
+    while slots[slot] != FREE and keys[slots[slot]] != key:
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def slots_for(keys: Any) -> Any:
+    """A table from each key to the first place that holds it."""
+    size = 16
+    while size < 2 * len(keys):
+        size *= 2
+    slots = np.full(size, FREE, np.int32)
+    for number in range(len(keys)):
+        slot = slot_of(slots, keys, keys[number])
+        if slots[slot] == FREE:
+            slots[slot] = number
+    return slots
+
+
+@njit(nogil=True, cache=True)
+def find_hashes(table: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Position in `table` of each hash, −1 where it is not in it. Indexes the shorter of the two."""
+    found = np.empty(hashes.size, np.int64)
+    if table.size <= hashes.size:
+        slots = slots_for(table)
+        for i in range(hashes.size):
+            found[i] = slots[slot_of(slots, table, hashes[i])]
+        return found
+    # A collection is mostly larger than what a run holds of it: let it pass by an index of the run. A field
+    # of at least 32 bits for each hash turns nearly all others away without a look at the index.
+    slots = slots_for(hashes)
+    mask = np.uint64(16 * slots.size - 1)
+    bits = np.zeros(slots.size // 2, np.uint32)
+    for i in range(hashes.size):
+        bit = (hashes[i] >> np.uint64(20)) & mask
+        bits[bit >> np.uint64(5)] |= np.uint32(1) << np.uint32(bit & np.uint64(31))
+    found[:] = -1
+    for row in range(table.size):
+        bit = (table[row] >> np.uint64(20)) & mask
+        if (bits[bit >> np.uint64(5)] >> np.uint32(bit & np.uint64(31))) & np.uint32(1):
+            first = slots[slot_of(slots, hashes, table[row])]
+            if first >= 0 and found[first] < 0:
+                found[first] = row
+    for i in range(hashes.size):
+        found[i] = found[slots[slot_of(slots, hashes, hashes[i])]]
+    return found
+
+
+@compiled
+def word_slot(
+    slots: Any, hashes: Any, offsets: Any, pool: Any, wanted: Any, word: Any, first: Any, size: Any
+) -> Any:
+    """The slot of word[first:first + size], whose hash is `wanted`, or the free one where it belongs."""
+    slot = _first(slots, wanted)
+    while slots[slot] != FREE:
+        number = slots[slot]
+        begin = offsets[number]
+        if hashes[number] == wanted and offsets[number + 1] - begin == size:
+            same = True
+            for i in range(size):
+                if pool[begin + i] != word[first + i]:
+                    same = False
+                    break
+            if same:
+                return slot
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@compiled
+def put_words(slots: Any, hashes: Any, numbers: Any) -> None:
+    """Put the words of these numbers, all different, into an empty table."""
+    for number in numbers:
+        slot = _first(slots, hashes[number])
+        while slots[slot] != FREE:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = number
