@@ -11,7 +11,7 @@ import typer
 from evenrank.cli import options
 from evenrank.cli.bundling import Asked, Sealing, seal
 from evenrank.cli.collection import ranked_runs
-from evenrank.cli.common import Format, coloured, deliver, note, parse_runs, progress_bar, split_runs
+from evenrank.cli.common import Format, deliver, note, parse_runs, progress_bar, split_runs
 from evenrank.cli.streams import screen_width, visible
 from evenrank.errors import InputError
 
@@ -223,8 +223,7 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     given, runs = wanted.given, list(wanted.runs.items())
     if (given.tally is None) == (given.docs is None):
         raise InputError("--tradeoff needs --docs or --tally, one of them")
-    words = given.lexicon, given.tokenizer
-    tally = coloured(given.tally, given.docs, *words, fields=given.fields, id_field=given.id_field)
+    tally = given.counted()
     genders = genders_or_predicted(given.genders, given.queries)
     label = wanted.only or ("all" if genders is None else "neutral")
     labels = {} if genders is None else gender_labels(genders)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from evenrank.cli.common import Format, Missing, Order, Tokenizer, parse_runs, split_names
+from evenrank.cli.common import Format, Missing, Order, Tokenizer, coloured, parse_runs, split_names
 from evenrank.errors import InputError
 
 
@@ -47,6 +47,7 @@ FURTHER = "For further measures"
 CHANCE = "Intervals"
 GATE = "Gate"
 OUTPUT = "Output"
+_PANELS = (RUNS, COLLECTION, QUERIES, FURTHER, CHANCE, GATE, OUTPUT)
 
 Runs = Annotated[
     list[str] | None,
@@ -85,12 +86,6 @@ TallyFile = Annotated[
         metavar="FILE",
         help="Word counts of the collection, from `evenrank tally`.",
         rich_help_panel=COLLECTION,
-    ),
-]
-OrDocs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DOCS", help="Or the collection: TSV, JSONL, Parquet or irds:ID.", rich_help_panel=COLLECTION
     ),
 ]
 Lexicon = Annotated[
@@ -289,16 +284,37 @@ Master = Annotated[
 
 
 @dataclass(frozen=True)
-class GivenInputs:
-    """What is measured and with what, as the command line gives it; `takes_inputs` makes options of it."""
+class Collection:
+    """The documents or their tally, as the command line gives them."""
 
-    run: Runs = None
     docs: Docs = None
     tally: TallyFile = None
     lexicon: Lexicon = None
     tokenizer: Cutting = None
     fields: Fields = "title,text"
     id_field: IdField = None
+
+    def counted(self) -> Any:
+        """The tally, given or made with a bar; None where labels speak and nothing is counted."""
+        if self.tally is None and self.docs is None:
+            return None
+        words = self.lexicon, self.tokenizer
+        return coloured(self.tally, self.docs, *words, fields=self.fields, id_field=self.id_field)
+
+    def documents(self) -> Any:
+        """The documents, opened; None if they are not given."""
+        from evenrank.data.tables import docs as open_docs
+
+        if self.docs is None:
+            return None
+        return open_docs(self.docs, fields=split_names(self.fields), id_field=self.id_field)
+
+
+@dataclass(frozen=True)
+class GivenInputs(Collection):
+    """What is measured and with what, as the command line gives it; `takes_inputs` makes options of it."""
+
+    run: Runs = None
     queries: Queries = None
     qrels: Qrels = None
     background: Background = None
@@ -319,11 +335,9 @@ class GivenInputs:
     def keywords(self, runs: dict[str, str]) -> dict[str, Any]:
         """The inputs, as :func:`evenrank.measure` and :func:`evenrank.audit` take them."""
         from evenrank.cli.classify import genders_or_predicted
-        from evenrank.data.tables import docs as open_docs
 
         given = {name: _plain(getattr(self, name)) for name in _KEYWORDS}
-        if self.docs is not None:
-            given["docs"] = open_docs(self.docs, fields=split_names(self.fields), id_field=self.id_field)
+        given["docs"] = self.documents()
         if self.background is not None:
             given["background"] = runs.get(self.background, self.background)
         given["genders"] = genders_or_predicted(self.genders, self.queries)
@@ -359,6 +373,12 @@ _KEYWORDS = [
 ]
 
 
+def _panel(parameter: inspect.Parameter) -> int:
+    """Where `--help` lists an option; within a panel the order stays."""
+    panel = getattr(get_args(parameter.annotation)[-1], "rich_help_panel", None)
+    return -1 if panel is None else [*_PANELS, panel].index(panel)
+
+
 def takes_inputs(command: Callable[..., int]) -> Callable[..., int]:
     """Let a command take the options of `GivenInputs` in the place of its parameter `given`.
 
@@ -380,7 +400,7 @@ def takes_inputs(command: Callable[..., int]) -> Callable[..., int]:
         return command(**options, **made)
 
     each = [p for name, one in own.items() for p in (bunches[name][1].values() if name in bunches else [one])]
-    named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in each]
+    named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in sorted(each, key=_panel)]
     taking.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     taking.__annotations__ = {p.name: p.annotation for p in named}
     return taking

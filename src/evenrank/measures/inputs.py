@@ -40,10 +40,9 @@ _SAYING = {
 }
 
 
-class Given(TypedDict, total=False):
-    """What a caller may give beside runs and measures; see :class:`Inputs` for what each is."""
+class Beside(TypedDict, total=False):
+    """What a caller may give beside runs, measures and the tally; see :class:`Inputs` for what each is."""
 
-    tally: Any
     docs: Any
     lexicon: Any
     tokenizer: str | None
@@ -60,6 +59,12 @@ class Given(TypedDict, total=False):
     ties: Literal["order", "expected"]
     order: Literal["score", "rank"]
     progress: Any
+
+
+class Given(Beside, total=False):
+    """The same, and the tally."""
+
+    tally: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +184,11 @@ class Inputs:
                 )
         return tuple(found)
 
-    def of_runs(self, runs: Mapping[str, pl.DataFrame], *, ties: str, missing: str) -> Inputs:
-        """The same inputs with other runs, read in another way; what has been made is not made again."""
-        return self._with(runs=runs, background=None, ties=ties, missing=missing)
+    def of_runs(
+        self, runs: Mapping[str, pl.DataFrame], *, background: pl.DataFrame | None = None, **changed: Any
+    ) -> Inputs:
+        """The same inputs with other runs, and what else has changed; what is made is not made again."""
+        return self._with(runs=runs, background=background, **changed)
 
     def _with(self, **changed: Any) -> Inputs:
         other = replace(self, **changed)

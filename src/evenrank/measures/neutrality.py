@@ -147,7 +147,7 @@ class _NFaiRR(_FaiRR):
     PRETTY_NAME = "Normalised fairness of retrieval results"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
     BEST = 1.0
-    MEANING = "How neutral the top {k} documents are, against the fairest order of the background's documents."
+    MEANING = "How neutral the top {k} documents are, against the fairest order of those in the background."
     NEEDS = frozenset({"tally", "background"})
     UNDEFINED = "no neutral document in the background"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)

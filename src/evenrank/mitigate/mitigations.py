@@ -15,10 +15,13 @@ from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import good
 from evenrank.measures.document_bias import document_bias
-from evenrank.measures.evaluate import measure as measured
+from evenrank.measures.evaluate import measured
+from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats, ranked_lists
 from evenrank.measures.rank_bias import ARaB
-from evenrank.mitigate.constrain.reranking import constrain, reordered_run
+from evenrank.measures.results import Bootstrap, Options
+from evenrank.mitigate.constrain.limits import parse_limits
+from evenrank.mitigate.constrain.reranking import constrained, reordered_run
 from evenrank.text.tally import Tally
 
 if TYPE_CHECKING:
@@ -56,16 +59,14 @@ class Mitigation(Protocol):
 def mitigation(
     method: str,
     run: Any,
-    tally: Any,
+    inputs: Inputs,
     *,
     measure: Any,
     mode: str,
     strengths: Sequence[float] | None,
     candidates: int,
     index: Any,
-    queries: Any,
     ranker: str,
-    background: Any,
     training: Training | None = None,
     plain: pl.DataFrame | None = None,
 ) -> Mitigation:
@@ -75,22 +76,24 @@ def mitigation(
         from evenrank.mitigate.trained import Retrained, methods
 
         check_choice("method", method, (*METHODS, *methods()))
-        if training is None or run is None or queries is None:
+        if training is None or run is None or inputs.queries is None:
             raise InputError(f"{method} trains a ranker: give training, and the run and queries to rank anew")
-        return Retrained(method, training, tables.run(run), queries, given, plain)
+        return Retrained(method, training, tables.run(run), inputs.queries, given, plain)
     if method == "feedback":
-        if index is None or queries is None:
+        if index is None or inputs.queries is None:
             raise InputError("feedback searches anew: give an index and queries")
-        return Feedback(index, queries, ranker, measure, given, tally)
+        tally = inputs.tally if inputs.countable else None
+        return Feedback(index, inputs.queries, ranker, measure, given, tally)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")
-    if tally is None:
+    if not inputs.countable:
         raise InputError(f"{method} needs a tally")
+    frame = tables.run(run, order=inputs.order)  # type: ignore[arg-type]  # checked when opened
     if method == "interpolate":
-        return Interpolation(tables.run(run), tally, measure, given, candidates)
+        return Interpolation(frame, inputs.tally, measure, given, candidates)
     if method == "penalty":
-        return Penalty(tables.run(run), tally, measure, given)
-    return Bounds(tables.run(run), tally, measure, given, candidates, mode, background)
+        return Penalty(frame, inputs.tally, measure, given)
+    return Bounds(frame, inputs, measure, given, candidates, mode)
 
 
 def _numbers(strengths: Sequence[float]) -> list[float]:
@@ -108,12 +111,11 @@ class Bounds:
     """Constrained re-ranking: strengths are bounds on the measure, from loose to tight."""
 
     run: pl.DataFrame
-    tally: Any
+    inputs: Inputs
     measure: Any
     given: list[float] | None
     candidates: int
     mode: str
-    background: Any
 
     @property
     def name(self) -> str:
@@ -128,6 +130,10 @@ class Bounds:
             raise InputError(f"{self.measure} cannot be bounded here; values near 1 are good, on both sides")
         return way
 
+    @cached_property
+    def _seen(self) -> Inputs:
+        return self.inputs.of_runs({"the run": self.run}, background=self.inputs.background)
+
     @property
     def _none(self) -> float:
         """The bound that bounds nothing."""
@@ -138,8 +144,7 @@ class Bounds:
         high = self._way == "high"
         if self.given is not None:
             return [self._none, *sorted(self.given, reverse=not high)]
-        whole: dict[str, Any] = {"tally": self.tally, "background": self.background, "confidence": None}
-        found = measured(self.run, self.measure, **whole)[self.measure]
+        found = measured(self._seen, [self.measure], Options(bootstrap=Bootstrap(None)))[self.measure]
         if not high:
             size = (found.summary.abs if self.measure.SIGNED else found.value) or 0.0
             return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
@@ -154,11 +159,8 @@ class Bounds:
         if strength == self._none:
             return self.run
         form = {"zero": "abs({})<={!r}", "low": "{}<={!r}", "high": "{}>={!r}"}[self._way]
-        settings: dict[str, Any] = {"mode": self.mode, "background": self.background}
-        limit = form.format(self.measure, strength)
-        return pl.DataFrame(
-            constrain(self.run, self.tally, limit=limit, candidates=self.candidates, **settings)
-        )
+        limits = parse_limits(form.format(self.measure, strength))
+        return pl.DataFrame(constrained(self._seen, limits, mode=self.mode, candidates=self.candidates))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -15,10 +15,12 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import amount, good, is_bias
-from evenrank.measures.evaluate import measure
-from evenrank.measures.inputs import colour
+from evenrank.measures.evaluate import measured
+from evenrank.measures.inputs import Beside, Inputs
 from evenrank.measures.parse import parse, parse_condition
+from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
+from evenrank.process import refuse_after_fork
 from evenrank.show.displayed import Drawn
 
 if TYPE_CHECKING:
@@ -123,10 +125,6 @@ def sweep(
     run: Any = None,
     tally: Any = None,
     *,
-    qrels: Any,
-    docs: Any = None,
-    lexicon: Any = None,
-    tokenizer: str | None = None,
     method: str | Mitigation = "constrain",
     mode: str = "mean",
     strengths: Sequence[float] | None = None,
@@ -134,16 +132,14 @@ def sweep(
     utility: str | Measure = "nDCG@10",
     candidates: int = 100,
     index: Any = None,
-    queries: Any = None,
     ranker: str = "bm25",
-    background: Any = None,
     training: Training | None = None,
     tolerance: float | None = None,
     alpha: float = 0.05,
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-    progress: Progress | None = None,
+    **given: Unpack[Beside],
 ) -> TradeOff:
     """A mitigation at growing strength: how far does bias fall, and what does it cost?
 
@@ -153,6 +149,8 @@ def sweep(
         What is mitigated, the coloured collection, and judgments to tell the usefulness.
     docs, lexicon, tokenizer
         Documents instead of the tally, and what to count in them, as for :func:`evenrank.measure`.
+    background, labels, targets, dictionary, missing, order
+        What else the bias looks at and how runs are read, as for :func:`evenrank.measure`.
     method
         ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``penalty``: w, see
         :func:`penalise`. ``feedback``: λ of bias-aware RM3, which searches anew and needs `index` and
@@ -182,11 +180,17 @@ def sweep(
     >>> [round(point.bias.value, 2) for point in found]
     [0.33, 0.19]
     """
+    refuse_after_fork()
     check_choice("mode", mode, ("each", "mean"))
-    if docs is not None:
-        if tally is not None:
-            raise InputError("a tally and docs are both given; give one of them")
-        tally = colour(None, docs, lexicon, tokenizer)
+    progress = given.pop("progress", None)
+    for name in ("vectors", "pairs", "genders", "ties"):
+        if name in given:
+            raise InputError(f"sweep takes no {name}")
+    if tally is not None and given.get("docs") is not None:
+        raise InputError("a tally and docs are both given; give one of them")
+    inputs = Inputs.open(None, tally=tally, **given)
+    if inputs.qrels is None:
+        raise InputError("judgments tell the usefulness; give qrels")
     wanted, size = _bias(bias)
     useful = parse(utility)
     fairer = 1.0 if good(wanted) == "high" else -1.0
@@ -194,30 +198,28 @@ def sweep(
         method = mitigation(
             method,
             run,
-            tally,
+            inputs,
             measure=wanted,
             mode=mode,
             strengths=strengths,
             candidates=candidates,
             index=index,
-            queries=queries,
             ranker=ranker,
-            background=background,
             training=training,
         )
     elif strengths is not None:
         raise InputError("a mitigation of your own has its own strengths; leave them out")
-    judged = tables.qrels(qrels)
     runs: list[tuple[float, pl.DataFrame]] = []
     wished = list(method.strengths())
     for strength in wished:
         runs.append((strength, tables.run(method.apply(strength))))
         if progress is not None:
             progress(len(runs), len(wished))
-    behind = runs[0][1] if background is None else tables.run(background)
+    behind = runs[0][1] if inputs.background is None else inputs.background
     values = []
     for _, made in runs:
-        found = measure(made, [wanted, useful], tally=tally, qrels=judged, background=behind, confidence=None)
+        seen = inputs.of_runs({"the run": made}, background=behind, queries=None)
+        found = measured(seen, [wanted, useful], Options(bootstrap=Bootstrap(None)))
         values.append((found[wanted].per_query(), found[useful].per_query()))
     common = [q for q in values[0][0] if all(q in of_bias and q in of_use for of_bias, of_use in values)]
     if not common:

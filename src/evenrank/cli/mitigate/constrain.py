@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Missing, coloured, deliver, note, progress_bar, split_names
+from evenrank.cli.common import Missing, deliver, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Utility(StrEnum):
     order = "order"
 
 
+@options.takes_inputs
 def constrain_command(
     run: Annotated[str, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")],
     limit: Annotated[
@@ -37,12 +38,7 @@ def constrain_command(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="Where the new run goes.")],
-    tally: options.TallyFile = None,
-    docs: options.OrDocs = None,
-    lexicon: options.Lexicon = None,
-    tokenizer: options.Cutting = None,
-    fields: options.Fields = "title,text",
-    id_field: options.IdField = None,
+    given: options.Collection,
     mode: Annotated[
         Mode, typer.Option(help="Every query keeps to the limits, or the mean over queries does.")
     ] = Mode.each,
@@ -57,10 +53,9 @@ def constrain_command(
     background: Annotated[
         str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.", show_default="the run")
     ] = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Group of each document: doc_id, group; for Skew, MB.")
-    ] = None,
+    labels: options.Labels = None,
     targets: options.Targets = None,
+    dictionary: options.Dictionary = None,
     missing: Annotated[
         Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
     ] = Missing.error,
@@ -70,27 +65,22 @@ def constrain_command(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what was done and proved, as JSON.")
     ] = None,
-) -> None:
+) -> int:
     """Re-rank so that limits on bias are kept and as little usefulness as possible is given up.
 
     A query that cannot keep to the limits gets its least biased ranking, and is counted.
 
         evenrank mitigate constrain --run bm25.run --docs docs.tsv --limit 'abs(ARaB@10)<=0.1' -o fair.run
     """
-    from evenrank.data.tables import docs as open_docs
     from evenrank.data.tables import write_run
     from evenrank.measures.inputs import run_name
     from evenrank.mitigate.constrain.reranking import constrain
 
-    if tally is not None and docs is not None:
+    if given.tally is not None and given.docs is not None:
         raise InputError("--tally and --docs are both given; give one")
     if missing is Missing.skip:
         raise InputError("--missing skip is for measuring; choose error or zero")
-    counted = (
-        None
-        if tally is None and docs is None
-        else coloured(tally, docs, lexicon, tokenizer, fields=fields, id_field=id_field)
-    )
+    counted = given.counted()
     with progress_bar("re-ranking", unit="rounds" if mode.value == "mean" else "queries") as progress:
         fair = constrain(
             run,
@@ -103,7 +93,8 @@ def constrain_command(
             background=background,
             labels=labels,
             targets=targets,
-            docs=None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field),
+            docs=given.documents(),
+            dictionary=dictionary,
             utility=utility.value,
             missing=missing.value,  # type: ignore[arg-type]
             progress=progress,
@@ -113,6 +104,7 @@ def constrain_command(
         deliver(json.dumps(fair.to_report(), indent=2, ensure_ascii=False, allow_nan=False), report)
     for line in summary(fair).splitlines():
         note(line)
+    return 0
 
 
 def summary(fair: Constrained) -> str:

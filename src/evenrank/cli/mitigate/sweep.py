@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, coloured, deliver, progress_bar, split_names
+from evenrank.cli.common import Format, deliver, progress_bar, split_names
 from evenrank.cli.mitigate.constrain import Mode
 from evenrank.errors import InputError
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from evenrank.mitigate.tradeoff import TradeOff
 
 
+@options.takes_inputs
 def sweep_command(
     qrels: Annotated[str, typer.Option(metavar="FILE", help="Relevance judgments.")],
+    given: options.Collection,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,12 +31,6 @@ def sweep_command(
         ),
     ] = None,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")] = None,
-    tally: options.TallyFile = None,
-    docs: options.OrDocs = None,
-    lexicon: options.Lexicon = None,
-    tokenizer: options.Cutting = None,
-    fields: options.Fields = "title,text",
-    id_field: options.IdField = None,
     mode: Annotated[
         Mode, typer.Option(help="Of constrain: the mean over queries is bounded, or each query.")
     ] = Mode.mean,
@@ -83,7 +79,7 @@ def sweep_command(
     chart: options.Chart = None,
     form: options.Form = Format.table,
     output: options.Output = None,
-) -> None:
+) -> int:
     """Show what each strength of a mitigation costs, mark the Pareto front, and choose a setting.
 
     The choice is the strongest setting up to which no loss of utility is significant (paired t-tests,
@@ -93,27 +89,26 @@ def sweep_command(
     """
     from evenrank.mitigate.tradeoff import sweeps
 
-    if (tally is None) == (docs is None):
+    if (given.tally is None) == (given.docs is None):
         raise InputError("give either --tally or --docs")
     methods = method or ["constrain"]
     if strengths is not None and len(methods) > 1:
         raise InputError("--strengths are those of one --method; several have their usual ones")
-    counted = coloured(tally, docs, lexicon, tokenizer, fields=fields, id_field=id_field)
+    counted, docs = given.counted(), given.documents()
     training = None
     if train is not None:
         from evenrank.cli.neural import parsed_settings
-        from evenrank.data.tables import docs as open_docs
         from evenrank.mitigate.trained import Training
 
         if docs is None or train_queries is None or queries is None or run is None:
             raise InputError("--train needs --docs, --train-queries, and --run and --queries to rank anew")
         training = Training(
             train,
-            open_docs(docs, fields=split_names(fields), id_field=id_field),
+            docs,
             train_queries,
             train_qrels or qrels,
             run=train_run,
-            lexicon=lexicon,
+            lexicon=given.lexicon,
             seed=seed,
             settings=parsed_settings(train, settings or []),
         )
@@ -148,6 +143,7 @@ def sweep_command(
 
         write_sheet(tradeoff_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)
+    return 0
 
 
 def _numbers(text: str) -> list[float]:

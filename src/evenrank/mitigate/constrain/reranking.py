@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
 
-from evenrank.data import tables
 from evenrank.data.trec import falling
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.inputs import Given, Inputs
+from evenrank.measures.inputs import Beside, Inputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.parse import Condition
 from evenrank.measures.views import views_of
@@ -35,6 +34,8 @@ from evenrank.mitigate.constrain.solving import (
 )
 
 UTILITIES = ("dcg", "order")
+BUDGET = 0.05
+"""Seconds of an ordinary core for a query."""
 Progress = Callable[[int, int | None], None]
 
 
@@ -46,17 +47,9 @@ def constrain(
     mode: Literal["each", "mean"] = "each",
     candidates: int = 100,
     exact: bool = False,
-    budget: float = 0.05,
-    background: Any = None,
-    labels: Any = None,
-    targets: Any = None,
-    docs: Any = None,
-    lexicon: Any = None,
-    tokenizer: str | None = None,
-    dictionary: Any = None,
+    budget: float = BUDGET,
     utility: Literal["dcg", "order"] = "dcg",
-    missing: Literal["error", "zero"] = "error",
-    progress: Progress | None = None,
+    **given: Unpack[Beside],
 ) -> Constrained:
     """The most useful ranking of each query's candidates that keeps to limits on its bias.
 
@@ -95,6 +88,8 @@ def constrain(
         for runs whose scores mean nothing.
     missing
         Documents that the tally lacks: ``error``, or ``zero``: they have no words.
+    order
+        ``score``: ranks follow the scores. ``rank``: the run's rank column is trusted.
     progress
         Called with (queries done, queries in all).
 
@@ -108,22 +103,42 @@ def constrain(
     """
     check_choice("mode", mode, ("each", "mean"))
     check_choice("utility", utility, UTILITIES)
-    check_choice("missing", missing, ("error", "zero"))
+    progress = given.pop("progress", None)
+    for name in ("queries", "qrels", "vectors", "pairs", "genders", "ties"):
+        if name in given:
+            raise InputError(f"constrain takes no {name}: it looks at the run and its documents")
+    check_choice("missing", given.get("missing", "error"), ("error", "zero"))
     if candidates < 1:
         raise InputError(f"candidates is {candidates!r}, but must be at least 1")
     if not budget > 0:
         raise InputError(f"budget is {budget!r}, but must be above 0 seconds")
     conditions = parse_limits(limit)
-    frame = tables.run(run)
-    more: Given = {
-        "labels": labels,
-        "targets": targets,
-        "docs": docs,
-        "lexicon": lexicon,
-        "tokenizer": tokenizer,
-        "dictionary": dictionary,
-    }
-    inputs = Inputs.open({"the run": frame}, tally=tally, background=background, missing=missing, **more)
+    inputs = Inputs.open({"the run": run}, tally=tally, **given)
+    return constrained(
+        inputs,
+        conditions,
+        mode=mode,
+        candidates=candidates,
+        exact=exact,
+        budget=budget,
+        utility=utility,
+        progress=progress,
+    )
+
+
+def constrained(
+    inputs: Inputs,
+    conditions: Sequence[Condition],
+    *,
+    mode: str = "each",
+    candidates: int = 100,
+    exact: bool = False,
+    budget: float = BUDGET,
+    utility: str = "dcg",
+    progress: Progress | None = None,
+) -> Constrained:
+    """As :func:`constrain`, of the one run of inputs that are open."""
+    (frame,) = inputs.runs.values()
     limits = applied(conditions, inputs, candidates)
     lists = limits[0].context.lists
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
