@@ -20,7 +20,7 @@ import evenrank as er
 from benchmarks.corpus import recombined, shared
 from benchmarks.timing import REPEATS, Row, seconds
 from evenrank import demo
-from evenrank.text.matcher import cores
+from evenrank.process import cores
 
 _PEER = "bm25s (numba backend, PyStemmer)"
 _LARGE = 1_000_000

@@ -8,9 +8,15 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 _state = {"threads": False, "forked": False}
@@ -103,3 +109,32 @@ def refuse_without_jit() -> None:
 
     if getattr(numba.config, "DISABLE_JIT", 0):
         raise InputError("NUMBA_DISABLE_JIT is set, but evenrank's kernels run only compiled; unset it")
+
+
+def cores() -> int:
+    """How many threads this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def in_order(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, threads: int
+) -> Iterator[_Result]:
+    """Map in worker threads, a bounded number of items ahead, yielding results in the order given."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -46,7 +46,7 @@ def measured_in_parts(
     runs: Mapping[str, Any], measures: Sequence[Measure], options: Options, given: Given
 ) -> Measurements:
     """The same as `evaluate.measured`, in memory that does not grow with the runs."""
-    from evenrank.text.matcher import cores, in_order  # loads numba
+    from evenrank.process import cores, in_order
 
     whole, wanted = opened_without(runs, measures, options, given)
     background, order = given.get("background"), given.get("order") or "score"

@@ -336,7 +336,7 @@ class DocumentBias:
         if self._matcher is None:
             missing = self._index.doc_ids(documents[:1])[0]
             raise InputError(f"the tally lacks document {missing!r} of the index; tally the same collection")
-        from evenrank.text.matcher import cores
+        from evenrank.process import cores
 
         ids = self._index.doc_ids(documents)
         texts = self._index.docs.texts(ids)

@@ -15,13 +15,12 @@ from numba import njit
 from evenrank.arithmetic import log, log1p
 from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.process import refuse_after_fork
+from evenrank.process import cores, in_order, refuse_after_fork
 from evenrank.rankers import scoring
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.index.storage import damaged
 from evenrank.rankers.index.tokenizing import words
-from evenrank.text.matcher import cores, in_order
 
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece

@@ -30,10 +30,10 @@ from numba import njit
 
 from evenrank.data.files import reading, writing
 from evenrank.errors import InputError
+from evenrank.process import cores
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import storage
 from evenrank.text import cache
-from evenrank.text.matcher import cores
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index

@@ -21,13 +21,13 @@ from numba import njit
 
 from evenrank.arithmetic import log2
 from evenrank.errors import InputError
+from evenrank.process import cores, in_order
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Stored, nearest, stored
 from evenrank.text.hashing import BASIS, PRIME
 from evenrank.text.layout import strings
-from evenrank.text.matcher import cores, in_order
 from evenrank.text.tokens import tokens
 from evenrank.vectors.debias import debiased
 from evenrank.vectors.files import load

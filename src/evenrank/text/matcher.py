@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,6 +19,7 @@ from evenrank.data.columns import Block
 from evenrank.data.docs import DuplicateCheck
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
+from evenrank.process import cores, in_order
 from evenrank.text import layout
 from evenrank.text.layout import addresses, arrow_numbers, strings
 from evenrank.text.lexicon import Lexicon, lexicon
@@ -392,15 +392,7 @@ class Matcher:
         return int(scratch.state[layout.HITS])
 
 
-def cores() -> int:
-    """How many threads this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 Progress = Callable[[int, int | None], None]
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 def count_documents(
@@ -441,21 +433,3 @@ def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
     columns += [arrow_numbers(found.logwords[:, g]) for g in range(len(matcher.groups))]
     names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
     return pa.RecordBatch.from_arrays(columns, names)
-
-
-def in_order(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], *, threads: int
-) -> Iterator[_Result]:
-    """Map in worker threads, a bounded number of items ahead, yielding results in the order given."""
-    waiting: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

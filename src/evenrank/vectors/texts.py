@@ -25,9 +25,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evenrank.process import cores
 from evenrank.text import kernel, layout
 from evenrank.text.layout import addresses, strings
-from evenrank.text.matcher import cores, every_word_table
+from evenrank.text.matcher import every_word_table
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
 

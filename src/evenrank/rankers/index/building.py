@@ -23,14 +23,13 @@ from evenrank.data.docs import DuplicateCheck
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
-from evenrank.process import refuse_after_fork
+from evenrank.process import cores, in_order, refuse_after_fork
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, storage
 from evenrank.rankers.index.analysis import Analyzer, read_stop_words
 from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled, merge, write_texts
 from evenrank.rankers.index.storage import ArrayFile, packed
 from evenrank.rankers.index.tokenizing import Words, words
-from evenrank.text.matcher import cores, in_order
 
 _LOCK = ".lock"
 _BUILDING = "building-"

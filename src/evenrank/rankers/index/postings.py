@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from evenrank.process import cores
 from evenrank.rankers.index.analysis import Analyzer
 from evenrank.rankers.index.storage import ArrayFile
 from evenrank.rankers.index.tokenizing import Vocabulary, Words, decoded
 from evenrank.text.codepoints import compiled
 from evenrank.text.hashing import FREE, word_slot
-from evenrank.text.matcher import cores
 
 TOKENS = 1 << 25
 """In a run. Its arrays take some 16 bytes for each."""
