@@ -12,11 +12,9 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.measures.base import compare
+from evenrank.measures.pairs import significant, told
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.stats import Comparison
-
-LEVEL = 0.05
-"""Corrected p below which a difference is called one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,25 +42,11 @@ class Compared:
 
     @property
     def significant(self) -> bool:
-        return self.p_holm is not None and self.p_holm < LEVEL
+        return significant(self.p_holm)
 
     def to_dict(self) -> dict[str, Any]:
-        c = self.comparison
-        return {
-            "run": self.run,
-            "baseline": self.baseline,
-            "measure": str(self.measure),
-            "difference": c.difference,
-            "low": c.low,
-            "high": c.high,
-            "p": c.p,
-            "p_holm": self.p_holm,
-            "effect": c.effect,
-            "effect_name": c.effect_name,
-            "test": c.test,
-            "queries": c.n,
-            "significant": self.significant,
-        }
+        names = {"run": self.run, "baseline": self.baseline, "measure": str(self.measure)}
+        return names | told(self.comparison, self.p_holm)
 
 
 def compare_runs(

@@ -8,11 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from evenrank.auditing.comparing import LEVEL, between
+from evenrank.auditing.comparing import between
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.verdict import side, size_of, unjudged
 from evenrank.measures.base import direction, is_bias, leans, meaning, short
 from evenrank.measures.inputs import Inputs
+from evenrank.measures.pairs import LEVEL
 from evenrank.show.grid import Grid
 from evenrank.show.numbers import DASH, counted, level, number, p_value, toward, upper_first
 

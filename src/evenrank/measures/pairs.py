@@ -42,25 +42,32 @@ class Pair:
 
     @property
     def significant(self) -> bool:
-        return self.p_holm is not None and self.p_holm < LEVEL
+        return significant(self.p_holm)
 
     def to_dict(self) -> dict[str, Any]:
-        c = self.comparison
-        return {
-            "run": self.run,
-            "other": self.other,
-            "measure": str(self.measure),
-            "difference": c.difference,
-            "low": c.low,
-            "high": c.high,
-            "p": c.p,
-            "p_holm": self.p_holm,
-            "effect": c.effect,
-            "effect_name": c.effect_name,
-            "test": c.test,
-            "queries": c.n,
-            "significant": self.significant,
-        }
+        names = {"run": self.run, "other": self.other, "measure": str(self.measure)}
+        return names | told(self.comparison, self.p_holm)
+
+
+def told(c: Comparison, p_holm: float | None) -> dict[str, Any]:
+    """A comparison as JSON knows it."""
+    return {
+        "difference": c.difference,
+        "low": c.low,
+        "high": c.high,
+        "p": c.p,
+        "p_holm": p_holm,
+        "effect": c.effect,
+        "effect_name": c.effect_name,
+        "test": c.test,
+        "queries": c.n,
+        "significant": significant(p_holm),
+    }
+
+
+def significant(p_holm: float | None) -> bool:
+    """Whether a difference is called one."""
+    return p_holm is not None and p_holm < LEVEL
 
 
 def with_pairs(measured: Measurements, *, confidence: float = 0.95, seed: int = 0) -> Measurements:

@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from evenrank.auditing.comparing import LEVEL
 from evenrank.auditing.result import Audit
 from evenrank.measures.disparities import FEWEST
+from evenrank.measures.pairs import LEVEL
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.theme import finished, group_colour
 from evenrank.show.figure import Figure, Section, slug
