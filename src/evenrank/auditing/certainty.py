@@ -13,11 +13,12 @@ from typing import Any, Literal
 from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.auditing.comparing import LEVEL, Compared
+from evenrank.auditing.comparing import Compared
 from evenrank.errors import InputError
 from evenrank.measures.base import compare, good, is_bias
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
+from evenrank.measures.pairs import LEVEL
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Bootstrap, Measurement, Measurements, Options
 from evenrank.show import numbers
