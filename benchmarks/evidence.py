@@ -200,6 +200,20 @@ def certainty(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def dial(data: Path) -> dict[str, Any]:
+    """The dial for dense rankers, fitted on one collection and tested on another."""
+    from benchmarks.dial_evidence import dial as found
+
+    return found(data)
+
+
+def where_bias_enters(data: Path) -> dict[str, Any]:
+    """What stages add, and what rankers prefer by themselves."""
+    from benchmarks.stages_evidence import stages
+
+    return stages(data)
+
+
 def query_variants(data: Path) -> dict[str, Any]:
     """Audits without documents: two engines, rankers on 280 triples, how the lexicon of patterns writes."""
     from benchmarks.variants_evidence import variants
@@ -242,6 +256,8 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "matching": matching,
     "constrain": constrain,
     "query-variants": query_variants,
+    "where-bias-enters": where_bias_enters,
+    "dial": dial,
     "certainty": certainty,
     "server-load": server_load,
     "reliability": reliability,

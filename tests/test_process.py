@@ -57,6 +57,7 @@ entries = {
     "classify": lambda: er.classify(["he is a nurse"]),
     "trace": lambda: er.trace(run, ["RaB@2"], tally=tally),
     "preference": lambda: er.preference(docs, queries),
+    "dial": lambda: er.dial(docs),
     "plan": lambda: er.plan(0.1, run=run, measure="ARaB@2", tally=tally),
     "variants": lambda: er.variants(queries),
     "compare_variants": lambda: er.compare_variants(index, queries=queries),

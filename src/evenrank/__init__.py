@@ -79,6 +79,7 @@ _HOME = {
     "plan": "auditing.certainty",
     "trace": "auditing.stages",
     "preference": "mitigate.preferences",
+    "dial": "mitigate.dialling",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
     "feedback": "mitigate.feedback",
@@ -176,6 +177,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.skew import Skew as Skew
     from evenrank.mitigate.constrain.reranking import constrain as constrain
     from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
+    from evenrank.mitigate.dialling import dial as dial
     from evenrank.mitigate.feedback.expanded_queries import gendered_terms as gendered_terms
     from evenrank.mitigate.feedback.sweeping import feedback as feedback
     from evenrank.mitigate.filling import fill as fill

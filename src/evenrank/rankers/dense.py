@@ -22,6 +22,7 @@ from evenrank.rankers.index import Index, storage
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Nearest, Stored, nearest, rescored, stored
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
+from evenrank.vectors.dials import Dial, open_dial
 from evenrank.vectors.encoders import find_model, open_model
 
 Similarity = Literal["cosine", "dot"]
@@ -42,8 +43,19 @@ class DenseRanker:
 
     name = "dense"
 
-    def __init__(self, index: Index, encoder: Encoder, *, half: bool, approximate: bool) -> None:
+    def __init__(
+        self,
+        index: Index,
+        encoder: Encoder,
+        *,
+        half: bool,
+        approximate: bool,
+        dial: Dial | None = None,
+        strength: float = 1.0,
+    ) -> None:
         self.index = index
+        self.dial = dial
+        self.strength = strength
         self.encoder = encoder
         self.half = half
         self.approximate = approximate
@@ -56,6 +68,8 @@ class DenseRanker:
         asked = self.encoder.queries(queries["text"].to_list()).astype(np.float64)
         if asked.size == 0:
             asked = np.zeros((len(queries), made.vectors.shape[1]))
+        if self.dial is not None:
+            asked = self.dial.queries(asked, self.strength)
         ranks = self.index.arrays["id-rank"]
         if self.approximate:
             found = nearby(made, asked, depth=depth, ranks=ranks)
@@ -92,7 +106,12 @@ class DenseRanker:
         """Name, settings, the model and where it was found, and the index."""
         return {
             "name": self.name,
-            "settings": {"batch": self.encoder.batch, "half": self.half, "approximate": self.approximate},
+            "settings": {
+                "batch": self.encoder.batch,
+                "half": self.half,
+                "approximate": self.approximate,
+                **({} if self.dial is None else {"dial": dict(self.dial.facts), "strength": self.strength}),
+            },
             "encoder": {**self._facts, **self.encoder.model.describe()},
             "index": self.index.describe(),
         }
@@ -119,6 +138,8 @@ def dense(
     backend: Backend = "torch",
     half: bool = False,
     approximate: bool = False,
+    dial: str | None = None,
+    strength: float = 1.0,
 ) -> DenseRanker:
     """A sentence-transformer as bi-encoder.
 
@@ -138,6 +159,9 @@ def dense(
     approximate
         Search a graph of neighbours (HNSW, by faiss) instead of all vectors: quicker from some million
         documents on, and a few documents are missed. Needs the extra ``ann``.
+    dial, strength
+        A dial of `evenrank mitigate dial`, and how far queries are turned by it: 0 not at all, 1 as if what
+        tells genders apart were erased from all documents. The index stays as it is.
     """
     index.docs  # noqa: B018  says at once if there is no text
     if approximate:
@@ -145,7 +169,11 @@ def dense(
     encoder = Encoder(model, batch=batch, max_length=max_length, similarity=similarity, backend=backend)
     if index.documents == 0:
         raise InputError("the index holds no documents", path=index.path)
-    return DenseRanker(index, encoder, half=half, approximate=approximate)
+    turned = None
+    if dial is not None:
+        turned = open_dial(dial)
+        turned.check(encoder.facts())
+    return DenseRanker(index, encoder, half=half, approximate=approximate, dial=turned, strength=strength)
 
 
 class Encoder:

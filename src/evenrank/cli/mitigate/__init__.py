@@ -9,6 +9,7 @@ from evenrank.cli.mitigate import (
     compare_sets,
     constrain,
     counterfactual,
+    dial,
     feedback,
     judgments,
     negatives,
@@ -23,6 +24,7 @@ app.command("negatives")(negatives.negatives_command)
 app.command("sweep")(sweep.sweep_command)
 app.command("swap")(counterfactual.swap_command)
 app.command("counterfactual")(counterfactual.counterfactual_command)
+app.command("dial")(dial.dial_command)
 app.command("balance")(balance.balance_command)
 app.command("judgments")(judgments.judgments_command)
 app.command("compare-sets")(compare_sets.compare_sets_command)

@@ -1,0 +1,95 @@
+"""`er.dial`: fit a dial on gendered texts and their mirror images; dense rankers turn their queries by it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.mitigate.swap import swapper
+from evenrank.process import refuse_after_fork
+from evenrank.rankers.base import Progress
+from evenrank.text.matcher import Source
+from evenrank.vectors.dials import Dial, fit_dial
+
+FEWEST = 50
+"""Gendered documents below which a dial would fit noise."""
+
+
+def dial(
+    docs: Any,
+    *,
+    model: str | os.PathLike[str] | None = None,
+    most: int = 1000,
+    names: bool = True,
+    lexicon: Source = "rekabsaz2020",
+    seed: int = 0,
+    progress: Progress | None = None,
+    encoder: Any = None,
+) -> Dial:
+    """Find what tells the genders of documents apart in the vectors of an encoder.
+
+    Documents that lean to a gender are encoded beside their mirror images: the same texts, about the other
+    gender. So the two classes differ in gender and in nothing else that the swap does not touch.
+
+    Parameters
+    ----------
+    docs
+        A collection to learn from; best another one than that to be searched, of the same kind of text.
+    model
+        The encoder, as for the ranker ``dense``.
+    most
+        Documents to learn from, drawn with `seed` where there are more.
+    names, lexicon
+        As in :func:`evenrank.swap`.
+    encoder
+        Instead of `model`, one that is open: it has ``documents(texts)`` and ``facts()``.
+
+    Examples
+    --------
+    ``er.dial("docs.tsv").save("gender.dial")``, then
+    ``er.search(index, queries, ranker="dense", dial="gender.dial", strength=0.5)``.
+    """
+    refuse_after_fork()
+    mirror = swapper(lexicon, names=names)
+    texts: list[str] = []
+    turned: list[str] = []
+    sides: list[float] = []
+    for batch in tables.docs(docs).batches():
+        column = batch.column("text").cast(pa.string())
+        found = mirror.texts(column)
+        lean = np.sign(found.male - found.female)
+        for row in np.flatnonzero(lean).tolist():
+            texts.append(column[row].as_py())
+            turned.append(found.texts[row].as_py())
+            sides.append(float(lean[row]))
+    if len(texts) < FEWEST:
+        raise InputError(
+            f"{len(texts)} documents lean to a gender; a dial needs {FEWEST} or more to learn from"
+        )
+    if len(texts) > most:
+        chosen = np.sort(np.random.default_rng(seed).permutation(len(texts))[:most]).tolist()
+        texts, turned, sides = ([each[i] for i in chosen] for each in (texts, turned, sides))
+    made = encoder or _encodings(model)
+    vectors = np.concatenate([made.documents(texts, progress), made.documents(turned, progress)])
+    lean_of = np.array(sides)
+    facts = made.encoder.facts() if hasattr(made, "encoder") else made.facts()
+    return fit_dial(
+        vectors.astype(np.float64),
+        np.concatenate([lean_of, -lean_of]),
+        encoder=facts,
+        pairs=len(texts),
+        seed=seed,
+        lexicon=None if mirror.lexicon is None else mirror.lexicon.name,
+    )
+
+
+def _encodings(model: str | os.PathLike[str] | None) -> Any:
+    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.neural.encodings import Encodings
+
+    return Encodings(Encoder(model))

@@ -1,0 +1,94 @@
+"""The dial: queries turned by the transpose rank as if documents had been erased."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenrank as er
+from evenrank.errors import InputError
+from evenrank.vectors.dials import fit_dial, open_dial
+
+
+def example(seed: int, size: int = 6) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Documents that lean, their leans, and queries."""
+    rng = np.random.default_rng(seed)
+    lean = np.repeat([-1.0, 1.0], 40)
+    mixed = rng.normal(size=(80, size)) @ rng.normal(size=(size, size))
+    return mixed + np.outer(lean, rng.normal(size=size)), lean, rng.normal(size=(5, size))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000))
+def test_turned_queries_score_as_erased_documents_up_to_a_constant(seed: int) -> None:
+    documents, lean, queries = example(seed)
+    dial = fit_dial(documents, lean)
+    linear = (queries @ (np.eye(6) - dial.eraser.projection)) @ documents.T  # (Aᵀq)ᵀd
+    assert np.allclose(dial.queries(queries) @ documents.T, linear)
+    constant = queries @ dial.documents(documents).T - linear  # qᵀ(A d + b) − (Aᵀq)ᵀd = qᵀb
+    assert np.allclose(constant, constant[:, :1])
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.floats(-1, 2))
+def test_the_dial_is_linear_in_its_strength(seed: int, strength: float) -> None:
+    documents, lean, queries = example(seed)
+    dial = fit_dial(documents, lean)
+    ends = dial.queries(queries, 0.0), dial.queries(queries, 1.0)
+    assert np.allclose(ends[0], queries)
+    assert np.allclose(dial.queries(queries, strength), (1 - strength) * ends[0] + strength * ends[1])
+
+
+def test_after_it_scores_do_not_go_with_the_lean_of_documents() -> None:
+    documents, lean, queries = example(7)
+    dial = fit_dial(documents, lean)
+
+    def association(asked: np.ndarray) -> Any:
+        scores = asked @ documents.T
+        return np.abs((scores * lean).mean(axis=1) - scores.mean(axis=1) * lean.mean())
+
+    assert association(dial.queries(queries)).max() < 1e-10 < association(queries).min()
+    wrong = queries - queries @ dial.eraser.projection.T  # A q: the map of documents, on queries
+    assert association(wrong).max() > 1e-6
+
+
+def test_it_is_saved_and_opened_and_refuses_other_vectors(tmp_path: Path) -> None:
+    documents, lean, queries = example(1)
+    dial = fit_dial(documents, lean, encoder={"model": "a"}, pairs=40)
+    dial.save(tmp_path / "dial")
+    again = open_dial(tmp_path / "dial")
+    assert np.array_equal(again.queries(queries, 0.3), dial.queries(queries, 0.3))
+    assert again.facts["pairs"] == 40
+    again.check({"model": "a", "more": 1})
+    with pytest.raises(InputError, match="another encoder"):
+        again.check({"model": "b"})
+    with pytest.raises(InputError, match="vectors of 6 numbers"):
+        again.queries(np.ones((1, 4)))
+    with pytest.raises(InputError, match="both genders"):
+        fit_dial(documents, np.ones(80))
+
+
+class Letters:
+    """An encoder that counts letters; gendered words differ in theirs."""
+
+    def documents(self, texts: list[str], progress: Any = None) -> np.ndarray:
+        return np.array([[float(text.count(letter)) for letter in "hesirabcd"] for text in texts])
+
+    def facts(self) -> dict[str, Any]:
+        return {"model": "letters"}
+
+
+def test_it_is_fitted_on_texts_and_their_mirror_images() -> None:
+    rng = np.random.default_rng(2)
+    words = ["he", "she", "his", "bad", "cab", "dab", "abba", "card"]
+    docs = {f"d{i}": " ".join(rng.choice(words, 9)) for i in range(200)}
+    dial = er.dial(docs, encoder=Letters(), most=120)
+    assert dial.facts["pairs"] == 120 and dial.facts["documents"] == 240
+    assert dial.encoder == {"model": "letters"} and dial.eraser.rank == 1
+    with pytest.raises(InputError, match="needs 50 or more"):
+        er.dial({"a": "he", "b": "nothing"}, encoder=Letters())
