@@ -33,7 +33,7 @@ def draw(found: dict[str, Any]) -> None:
 
 def lambdas(found: dict[str, Any]) -> Any:
     """RR@10 against λ, significant drops marked (Figure 4.8)."""
-    names = {"squad/head": "SQuAD, head", "squad/knrm": "SQuAD, KNRM", "wiki/head": "wiki, head"}
+    names = {"squad/head": "SQuAD, head", "squad/knrm": "SQuAD, KNRM", "wiki/knrm": "wiki, KNRM"}
     rows = []
     for key, name in names.items():
         for row in found[key]["rows"]:

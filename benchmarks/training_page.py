@@ -11,7 +11,7 @@ def page(found: dict[str, Any]) -> str:
     titles = {
         "squad/head": "SQuAD, a head on frozen vectors",
         "squad/knrm": "SQuAD, KNRM",
-        "wiki/head": "wiki, a head on frozen vectors",
+        "wiki/knrm": "wiki, KNRM",
     }
     parts: list[str] = []
     for name, title in titles.items():
@@ -120,14 +120,20 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
                 "interpolation",
                 "difference",
                 "p",
+                "constrain",
+                "difference",
+                "p",
             ]
         ),
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "|---|" + "--:|" * 12,
     ]
     for row in rows:
         cells = [_label(row), str(len(row["seeds"])), f"{row['|ARaB@10|']:.4f}", f"{row['RR@10']:.4f}"]
-        for how in ("penalty", "interpolate"):
-            other = row[how]
+        for how in ("penalty", "interpolate", "constrain (mean)"):
+            other = row.get(how)
+            if other is None:
+                cells += [""] * 3
+                continue
             cells += [
                 f"{other['RR@10']:.4f}",
                 _bold(f"{other['difference']:+.4f}", other["p"]),

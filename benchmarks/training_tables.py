@@ -219,19 +219,23 @@ def _chosen(rows: list[dict[str, Any]]) -> dict[str, float | None]:
 def _equal(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Each way of training beside re-ranking of the plain run to the same mean bias, seed by seed.
 
-    The weight of the penalty and λ of the interpolation are found by bisection; neither that nor the bound of
-    `constrain` looks at judgments. `constrain` is a table of its own runs: see its rows.
+    The weight of the penalty and λ of the interpolation are found by bisection, the bound of `constrain` is
+    the mean bias itself; none of this looks at judgments. `constrain` is compared with negatives, and with
+    the setting of each other method that was chosen on dev queries.
     """
     rows = []
     for row in found["rows"]:
         if row["method"] in AGAIN or not row["strength"] or row["test"]["bias change"] >= -0.01:
             continue
-        mine, again = [], {"penalty": [], "interpolate": []}  # type: ignore[var-annotated]
+        bounded = row["method"] == "negatives" or found["chosen"].get(row["method"]) == row["strength"]
+        ways = ("penalty", "interpolate", *(("constrain (mean)",) if bounded else ()))
+        mine: list[Any] = []
+        again: dict[str, list[Any]] = {how: [] for how in ways}
         for seed in row["seeds"]:
             unit = Unit("squad", "head", row["method"], row["strength"], seed)
             mine.append(json.loads(unit_path(unit).read_text())["test"])
-            for how, values in reached(unit).items():
-                again[how].append(values)
+            for how in ways:
+                again[how].append(reached(unit, how))
         kept = over_seeds(mine)["RR@10"]
         bias = _mean(over_seeds(mine)["|ARaB@10|"])
         one: dict[str, Any] = {key: row[key] for key in ("method", "strength", "seeds")}
@@ -247,22 +251,27 @@ def _equal(found: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def reached(unit: Unit) -> dict[str, Any]:
+def reached(unit: Unit, how: str) -> dict[str, Any]:
     """RR@10 of plain training re-ranked to the bias that this unit has; kept, since runs do not change."""
-    path = evidence.home() / "equal" / f"{unit.name.replace('/', '--')}.json"
+    path = evidence.home() / "equal" / f"{unit.name.replace('/', '--')}--{how}.json"
     if path.exists():
         return dict(json.loads(path.read_text()))
     target = _mean({q: abs(v) for q, v in json.loads(unit_path(unit).read_text())["test"]["ARaB@10"].items()})
-    lists = _lists(unit.plain)
-    made = {}
-    for how in ("penalty", "interpolate"):
+    made: dict[str, Any]
+    if how == "constrain (mean)":
+        found = evidence.collection(unit.collection)
+        run = tables.run(pl.read_parquet(evidence.run_path(unit.plain)))
+        limit = f"abs(ARaB@10)<={target!r}"
+        fair = pl.DataFrame(er.constrain(run, found.tally, limit=limit, mode="mean"))
+        values = evidence.measured(fair, found.qrels, found.first, found.tally)
+        size = float(np.mean(np.abs([*values["ARaB@10"].values()])))
+        made = {"strength": target, "|ARaB@10|": size, "RR@10": values["RR@10"]}
+    else:
+        lists = _lists(unit.plain)
         weight = _bisected(lists, how, target)
         rr, bias = _after(lists, how, weight)
-        made[how] = {
-            "strength": weight,
-            "|ARaB@10|": float(np.abs(bias).mean()),
-            "RR@10": dict(zip(lists["queries"], rr.tolist(), strict=True)),
-        }
+        by_query = dict(zip(lists["queries"], rr.tolist(), strict=True))
+        made = {"strength": weight, "|ARaB@10|": float(np.abs(bias).mean()), "RR@10": by_query}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(made))
     return made

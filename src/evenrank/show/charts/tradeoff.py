@@ -187,7 +187,9 @@ def tradeoff_figures(given: Any) -> list[Figure]:
 
 def _settings(swept: TradeOff) -> pl.DataFrame:
     """The points of a sweep; the unmitigated run, which no bound holds, has a name and no strength."""
-    sign = "λ = " if not swept.method.startswith("constrain") else "≤ " if swept.lower_is_fairer else "≥ "
+    sign = "λ = " if swept.method in ("interpolate", "feedback", "negatives") else ""
+    if swept.method.startswith("constrain"):
+        sign = "≤ " if swept.lower_is_fairer else "≥ "
     bounded = pl.col("strength").is_finite() & (pl.int_range(pl.len()) > 0)
     return swept.frame().select(
         "method",
