@@ -2,7 +2,7 @@
 
     python -m benchmarks.training_evidence               all units that have not been run, then the tables
     python -m benchmarks.training_evidence squad/head    those whose names begin so
-    python -m benchmarks.training_evidence --tables      the tables again, from what has been run
+    python -m benchmarks.training_tables                 the tables again, from what has been run
 
 A unit is one training or one re-ranking, with one strength and one seed, on one collection. It leaves its run
 and its values in the folder ``evidence/training`` of the cache, and is not run again. Of what is there
@@ -126,11 +126,9 @@ class Collection(NamedTuple):
     first: pl.DataFrame
 
 
-@lru_cache(maxsize=1)
-def collection(name: str) -> Collection:
-    """A collection; test questions that were also asked in training are left out."""
+def tested(name: str) -> tuple[Any, pl.DataFrame, pl.DataFrame]:
+    """The training part, and the test queries that are not asked there too, with their judgments."""
     from evenrank.rankers.neural.saved import text_hashes
-    from evenrank.training.trainer import own_index
 
     shape, folder = SHAPE[name], data() / name
     train, test = er.load(folder, split="train"), er.load(folder, split="test")
@@ -139,11 +137,20 @@ def collection(name: str) -> Collection:
         test = test._replace(queries=drawn(test.queries, 1000))
     seen = np.isin(text_hashes(test.queries["text"]), text_hashes(train.queries["text"]))
     queries = test.queries.filter(pl.Series(~seen))
-    index = own_index(test.docs)
-    judged = test.qrels.filter(pl.col("query_id").is_in(queries["query_id"].to_list()))
+    return train, queries, test.qrels.filter(pl.col("query_id").is_in(queries["query_id"].to_list()))
+
+
+@lru_cache(maxsize=1)
+def collection(name: str) -> Collection:
+    """A collection, indexed and searched."""
+    from evenrank.training.trainer import own_index
+
+    shape = SHAPE[name]
+    train, queries, judged = tested(name)
+    index = own_index(train.docs)
     pool = er.search(index, train.queries, depth=shape["pool"])
     first = er.search(index, queries, depth=shape["ranked"])
-    return Collection(index, er.tally(test.docs), train, pool, queries, judged, first)
+    return Collection(index, er.tally(train.docs), train, pool, queries, judged, first)
 
 
 @lru_cache(maxsize=1)
@@ -349,24 +356,24 @@ def preference(rank: Any) -> dict[str, Any]:
     return {"as they are": plain, "swapped": mirror, "nDCG@10": useful["nDCG@10"].value}
 
 
-def main(arguments: list[str]) -> int:
-    chosen = [each for each in arguments if not each.startswith("-")]
-    if "--tables" not in arguments:
-        import torch
+def main(chosen: list[str]) -> int:
+    import torch
 
-        torch.set_num_threads(int(os.environ.get("EVENRANK_THREADS", "1")))
-        for unit in units():
-            if chosen and not any(unit.name.startswith(each) for each in chosen):
-                continue
-            try:
-                content = run_unit(unit)
-            except Exception as error:  # the others are worth having
-                print(f"{unit.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-                continue
-            rr, bias = (np.mean(np.abs([*content["test"][name].values()])) for name in ("RR@10", "ARaB@10"))
-            print(f"{unit.name}: {rr:.4f} {bias:.4f} ({content['CPU seconds in all']} s)", flush=True)
+    from benchmarks.training_equal import compute
     from benchmarks.training_tables import write_tables
 
+    torch.set_num_threads(int(os.environ.get("EVENRANK_THREADS", "1")))
+    for unit in units():
+        if chosen and not any(unit.name.startswith(each) for each in chosen):
+            continue
+        try:
+            content = run_unit(unit)
+        except Exception as error:  # the others are worth having
+            print(f"{unit.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            continue
+        rr, bias = (np.mean(np.abs([*content["test"][name].values()])) for name in ("RR@10", "ARaB@10"))
+        print(f"{unit.name}: {rr:.4f} {bias:.4f} ({content['CPU seconds in all']} s)", flush=True)
+    compute()
     write_tables()
     return 0
 

@@ -13,7 +13,7 @@ def page(found: dict[str, Any]) -> str:
         "squad/knrm": "SQuAD, KNRM",
         "wiki/knrm": "wiki, KNRM",
     }
-    parts: list[str] = []
+    parts: list[str] = ["### In short", "", *_short(found)]
     for name, title in titles.items():
         rows = found[name]["rows"]
         if rows:
@@ -26,6 +26,98 @@ def page(found: dict[str, Any]) -> str:
         parts += ["### What the vectors still tell", "", *_probes(head["rows"])]
         parts += ["### Which gender comes first: genderbias-qa", "", *_genderbias(head["rows"])]
     return "\n".join(parts) + "\n"
+
+
+def _short(found: dict[str, Any]) -> list[str]:
+    """What the tables come to, in sentences that are made of their numbers."""
+    head = found["squad/head"]
+    lines = []
+    for name, said in (
+        ("squad/head", "SQuAD, head"),
+        ("squad/knrm", "SQuAD, KNRM"),
+        ("wiki/knrm", "wiki, KNRM"),
+    ):
+        row = _find(found[name]["rows"], "negatives", 0.6)
+        if row is None:
+            continue
+        test = row["test"]
+        rr = test["against plain"]["RR@10"]
+        p = rr.get("p_holm", rr["p"])
+        verdict = "significant" if p is not None and p < 0.05 else "not significant"
+        lines.append(
+            f"- **Negatives, λ = 0.6** ({said}, {_seeds(row)}): mean |ARaB@10| {test['bias change']:+.0%}, "
+            f"RR@10 {rr['difference']:+.4f}, which is {verdict} (p = {_p(p)} after Holm's correction)."
+        )
+    for how, name in (("penalty", "a penalty on scores"), ("constrain (mean)", "constrained re-ranking")):
+        rows = [row[how] for row in head.get("equal bias", []) if how in row]
+        if rows:
+            sure = [row for row in rows if row["p"] is not None and row["p"] < 0.05]
+            more, less = (sum(sign * row["difference"] > 0 for row in sure) for sign in (1, -1))
+            lines.append(
+                f"- **At equal bias, against {name}**: of {len(rows)} trained settings {more} keep "
+                f"significantly more RR@10 (p < .05, not corrected), {less} significantly less; "
+                f"{len(rows) - len(sure)} cannot be told apart."
+            )
+    lines += _short_hidden(head) + _short_probe(head["rows"])
+    moved = [row for row in head["rows"] if "genderbias-qa" in row and row["strength"]]
+    better = [
+        row
+        for row in moved
+        if row["genderbias-qa"]["size"]["p"] is not None
+        and row["genderbias-qa"]["size"]["p"] < 0.05
+        and row["genderbias-qa"]["size"]["difference"] < 0
+    ]
+    if moved:
+        named = "; ".join(_label(row) for row in better) or "none"
+        lines.append(
+            "- **genderbias-qa**: settings whose preference for a gender is significantly smaller than that "
+            f"of plain training (p < .05, not corrected): {named}."
+        )
+    return [*lines, ""] if lines else []
+
+
+def _short_hidden(head: dict[str, Any]) -> list[str]:
+    shown = [row for row in _shown(head["rows"], head["chosen"]) if "document: gendered" in row["by gender"]]
+    if not shown:
+        return []
+    part = "document: gendered"
+    plain = _find(shown, "negatives", 0.0)
+    if plain is None:
+        return []
+    said = ", ".join(
+        f"{_label(row)} {row['by gender'][part]['RR@10']:.3f}"
+        for row in shown
+        if row is not plain and row["method"] in ("negatives", "penalty", "constrain (mean)")
+    )
+    some = plain["by gender"][part]["n"]
+    return [
+        f"- **What the mean hides**: for the {some:,} queries whose relevant document "
+        f"is gendered, RR@10 is {plain['by gender'][part]['RR@10']:.3f} with plain training; {said}."
+    ]
+
+
+def _short_probe(rows: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for method, reads in (("adversary", "gendered or not"), ("adversary by group", "which group")):
+        probed = [row for row in rows if row["method"] == method and "probe" in row]
+        if len(probed) < 2:
+            continue
+        values = ", ".join(
+            f"μ = {row['strength']:g}: {row['probe']['auc']:.3f} ({_seeds(row)}; bias "
+            f"{row['test']['bias change']:+.1%})"
+            for row in probed
+        )
+        lines.append(f"- **Adversary** that reads {reads}, AUC of a fresh probe: {values}.")
+    return lines
+
+
+def _find(rows: list[dict[str, Any]], method: str, strength: float) -> dict[str, Any] | None:
+    return next((row for row in rows if row["method"] == method and row["strength"] == strength), None)
+
+
+def _seeds(row: dict[str, Any]) -> str:
+    count = len(row["seeds"])
+    return f"{count} {'seed' if count == 1 else 'seeds'}"
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -105,8 +197,9 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return ["Not run yet.", ""]
     lines = [
-        "RR@10 of each way of training, minus that of plain training re-ranked to the same mean |ARaB@10| "
-        "(seed by seed; then averaged). Bold: p < .05, paired t-test, not corrected for the number of rows.",
+        "Difference: RR@10 of a way of training minus that of plain training re-ranked to the same mean "
+        "|ARaB@10|, seed by seed, then averaged; penalty and interpolation by their weights, `constrain` by "
+        "its bound on the mean. Bold: p < .05, paired t-test, not corrected for the number of rows.",
         "",
         _line(
             [

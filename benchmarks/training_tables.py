@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
+from benchmarks import training_equal as equal
 from benchmarks import training_evidence as evidence
+from benchmarks.neural_units import data
 from benchmarks.training_evidence import AGAIN, Unit, unit_path, units
-from evenrank.data import tables
-from evenrank.measures.rank_bias import arab_weights
 from evenrank.stats import holm, mean_interval, paired
 
 _DOCS = Path(__file__).parents[1] / "docs"
@@ -145,11 +145,11 @@ def _mean_of(values: Iterable[float]) -> float:
 @lru_cache(maxsize=2)
 def genders(name: str) -> dict[str, dict[str, str]]:
     """The group with more words in each test query, and in its relevant documents; none if there is none."""
-    found = evidence.collection(name)
-    counts = found.tally.frame.select("doc_id", "female", "male")
-    relevant = found.qrels.filter(pl.col("relevance") > 0).join(counts, on="doc_id", how="inner")
+    _, queries, judged = evidence.tested(name)
+    counts = er.tally(er.load(data() / name, split="test").docs).frame.select("doc_id", "female", "male")
+    relevant = judged.filter(pl.col("relevance") > 0).join(counts, on="doc_id", how="inner")
     by_query = relevant.group_by("query_id").agg(pl.col("female").sum(), pl.col("male").sum())
-    asked = er.tally(found.test.rename({"query_id": "doc_id"})).frame.select("doc_id", "female", "male")
+    asked = er.tally(queries.rename({"query_id": "doc_id"})).frame.select("doc_id", "female", "male")
     return {"document": _sides(by_query), "query": _sides(asked)}
 
 
@@ -216,117 +216,39 @@ def _chosen(rows: list[dict[str, Any]]) -> dict[str, float | None]:
 # Equal bias
 
 
+def _unit(row: dict[str, Any], seed: int) -> Unit:
+    return Unit("squad", "head", row["method"], row["strength"], seed)
+
+
 def _equal(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Each way of training beside re-ranking of the plain run to the same mean bias, seed by seed.
 
-    The weight of the penalty and λ of the interpolation are found by bisection, the bound of `constrain` is
-    the mean bias itself; none of this looks at judgments. `constrain` is compared with negatives, and with
-    the setting of each other method that was chosen on dev queries.
+    A comparison is over the seeds for which it has been computed; see `benchmarks.training_equal`.
     """
     rows = []
     for row in found["rows"]:
         if row["method"] in AGAIN or not row["strength"] or row["test"]["bias change"] >= -0.01:
             continue
-        bounded = row["method"] == "negatives" or found["chosen"].get(row["method"]) == row["strength"]
-        ways = ("penalty", "interpolate", *(("constrain (mean)",) if bounded else ()))
-        mine: list[Any] = []
-        again: dict[str, list[Any]] = {how: [] for how in ways}
-        for seed in row["seeds"]:
-            unit = Unit("squad", "head", row["method"], row["strength"], seed)
-            mine.append(json.loads(unit_path(unit).read_text())["test"])
-            for how in ways:
-                again[how].append(reached(unit, how))
-        kept = over_seeds(mine)["RR@10"]
-        bias = _mean(over_seeds(mine)["|ARaB@10|"])
+        mine = {seed: json.loads(unit_path(_unit(row, seed)).read_text()) for seed in row["seeds"]}
+        kept = over_seeds([each["test"] for each in mine.values()])
         one: dict[str, Any] = {key: row[key] for key in ("method", "strength", "seeds")}
-        one |= {"|ARaB@10|": bias, "RR@10": _mean(kept)}
-        for how, parts in again.items():
-            theirs = {query: _mean_of(part["RR@10"][query] for part in parts) for query in kept}
+        one |= {"|ARaB@10|": _mean(kept["|ARaB@10|"]), "RR@10": _mean(kept["RR@10"])}
+        for how in equal.WAYS:
+            made = {seed: equal.known(_unit(row, seed), how) for seed in mine}
+            parts = {seed: each for seed, each in made.items() if each is not None}
+            if not parts:
+                continue
+            same = over_seeds([mine[seed]["test"] for seed in parts])["RR@10"]
+            theirs = {query: _mean_of(part["RR@10"][query] for part in parts.values()) for query in same}
             one[how] = {
+                "seeds": list(parts),
                 "RR@10": _mean(theirs),
-                "|ARaB@10|": _mean_of(part["|ARaB@10|"] for part in parts),
-                **_test(kept, theirs),
+                "|ARaB@10|": _mean_of(part["|ARaB@10|"] for part in parts.values()),
+                **_test(same, theirs),
             }
         rows.append(one)
     return rows
 
 
-def reached(unit: Unit, how: str) -> dict[str, Any]:
-    """RR@10 of plain training re-ranked to the bias that this unit has; kept, since runs do not change."""
-    path = evidence.home() / "equal" / f"{unit.name.replace('/', '--')}--{how}.json"
-    if path.exists():
-        return dict(json.loads(path.read_text()))
-    target = _mean({q: abs(v) for q, v in json.loads(unit_path(unit).read_text())["test"]["ARaB@10"].items()})
-    made: dict[str, Any]
-    if how == "constrain (mean)":
-        found = evidence.collection(unit.collection)
-        run = tables.run(pl.read_parquet(evidence.run_path(unit.plain)))
-        limit = f"abs(ARaB@10)<={target!r}"
-        fair = pl.DataFrame(er.constrain(run, found.tally, limit=limit, mode="mean"))
-        values = evidence.measured(fair, found.qrels, found.first, found.tally)
-        size = float(np.mean(np.abs([*values["ARaB@10"].values()])))
-        made = {"strength": target, "|ARaB@10|": size, "RR@10": values["RR@10"]}
-    else:
-        lists = _lists(unit.plain)
-        weight = _bisected(lists, how, target)
-        rr, bias = _after(lists, how, weight)
-        by_query = dict(zip(lists["queries"], rr.tolist(), strict=True))
-        made = {"strength": weight, "|ARaB@10|": float(np.abs(bias).mean()), "RR@10": by_query}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(made))
-    return made
-
-
-@lru_cache(maxsize=3)
-def _lists(unit: Unit) -> dict[str, Any]:
-    """Scores, signed bias and relevance of the top 100 of each list, as arrays of queries × documents."""
-    found = evidence.collection(unit.collection)
-    run = tables.run(pl.read_parquet(evidence.run_path(unit)))
-    tally = found.tally.frame.select(
-        "doc_id", male=pl.col("male").cast(float), female=pl.col("female").cast(float)
-    )
-    good = found.qrels.filter(pl.col("relevance") > 0).select("query_id", "doc_id", good=True)
-    table = run.join(tally, on="doc_id", how="left", maintain_order="left").join(
-        good, on=["query_id", "doc_id"], how="left", maintain_order="left"
-    )
-    queries = run["query_id"].unique(maintain_order=True).to_list()
-    place = table["query_id"].rle_id().to_numpy()
-    rank = table["rank"].to_numpy() - 1
-    shape = (len(queries), int(rank.max()) + 1)
-    scores, bias, relevant = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape, bool)
-    scores[place, rank] = table["score"].to_numpy()
-    bias[place, rank] = (table["male"].log1p() - table["female"].log1p()).to_numpy()
-    relevant[place, rank] = table["good"].fill_null(False).to_numpy()
-    return {"queries": queries, "scores": scores, "bias": bias, "relevant": relevant}
-
-
-def _after(lists: dict[str, Any], how: str, weight: float) -> tuple[Any, Any]:
-    """RR@10 and ARaB@10 of each list re-ranked."""
-    scores, size = lists["scores"], np.abs(lists["bias"])
-    if how == "penalty":
-        new = scores - weight * size
-    else:
-        there = np.isfinite(scores)
-        low = np.where(there, scores, np.inf).min(1, keepdims=True)
-        spread = scores.max(1, keepdims=True) - low
-        unit = (scores - low) / np.where(spread > 0, spread, 1)
-        worst = size.max(1, keepdims=True)
-        new = (1 - weight) * unit - weight * size / np.where(worst > 0, worst, 1)
-    order = np.argsort(-new, axis=1, kind="stable")[:, :10]
-    good = np.take_along_axis(lists["relevant"], order, 1)
-    rr = np.where(good.any(1), 1 / (good.argmax(1) + 1), 0.0)
-    return rr, np.take_along_axis(lists["bias"], order, 1) @ arab_weights(10, 10)
-
-
-def _bisected(lists: dict[str, Any], how: str, target: float) -> float:
-    """The weight at which the mean bias comes to the target, or just below it."""
-    low, high = 0.0, 1.0
-    while how == "penalty" and np.abs(_after(lists, how, high)[1]).mean() > target and high < 1e6:
-        high *= 2
-    for _ in range(20):
-        middle = (low + high) / 2
-        if np.abs(_after(lists, how, middle)[1]).mean() > target:
-            low = middle
-        else:
-            high = middle
-    return high
+if __name__ == "__main__":
+    write_tables()

@@ -1,0 +1,125 @@
+"""Plain training re-ranked to the bias that a way of training has: what is RR@10 then?
+
+The weight of the penalty and λ of the interpolation are found by bisection, the bound of `constrain` is the
+mean bias itself; none of this looks at judgments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import evenrank as er
+from benchmarks import training_evidence as evidence
+from benchmarks.training_evidence import AGAIN, Unit, unit_path, units
+from evenrank.data import tables
+from evenrank.measures.rank_bias import arab_weights
+
+WAYS = ("penalty", "interpolate", "constrain (mean)")
+
+
+def compute(ways: Sequence[str] = WAYS) -> None:
+    """All that can be computed of what has been run."""
+    for how in ways:
+        for unit in units():
+            there = unit_path(unit).exists() and unit_path(unit.plain).exists()
+            if unit.name.startswith("squad/head/") and unit.method not in AGAIN and unit.strength and there:
+                reached(unit, how)
+
+
+def _path(unit: Unit, how: str) -> Path:
+    return evidence.home() / "equal" / f"{unit.name.replace('/', '--')}--{how}.json"
+
+
+def known(unit: Unit, how: str) -> dict[str, Any] | None:
+    """What has been computed, or None."""
+    path = _path(unit, how)
+    return dict(json.loads(path.read_text())) if path.exists() else None
+
+
+def reached(unit: Unit, how: str) -> dict[str, Any]:
+    """RR@10 of plain training re-ranked to the bias that this unit has; kept, since runs do not change."""
+    path, there = _path(unit, how), known(unit, how)
+    if there is not None:
+        return there
+    bias = [*json.loads(unit_path(unit).read_text())["test"]["ARaB@10"].values()]
+    target = float(np.mean(np.abs(bias)))
+    made: dict[str, Any]
+    if how == "constrain (mean)":
+        found = evidence.collection(unit.collection)
+        run = tables.run(pl.read_parquet(evidence.run_path(unit.plain)))
+        limit = f"abs(ARaB@10)<={target!r}"
+        fair = pl.DataFrame(er.constrain(run, found.tally, limit=limit, mode="mean"))
+        values = evidence.measured(fair, found.qrels, found.first, found.tally)
+        size = float(np.mean(np.abs([*values["ARaB@10"].values()])))
+        made = {"strength": target, "|ARaB@10|": size, "RR@10": values["RR@10"]}
+    else:
+        lists = _lists(unit.plain)
+        weight = _bisected(lists, how, target)
+        rr, after = _after(lists, how, weight)
+        by_query = dict(zip(lists["queries"], rr.tolist(), strict=True))
+        made = {"strength": weight, "|ARaB@10|": float(np.abs(after).mean()), "RR@10": by_query}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(made))
+    return made
+
+
+@lru_cache(maxsize=3)
+def _lists(unit: Unit) -> dict[str, Any]:
+    """Scores, signed bias and relevance of the top 100 of each list, as arrays of queries × documents."""
+    train, _, judged = evidence.tested(unit.collection)
+    run = tables.run(pl.read_parquet(evidence.run_path(unit)))
+    tally = er.tally(train.docs).frame.select(
+        "doc_id", male=pl.col("male").cast(float), female=pl.col("female").cast(float)
+    )
+    good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id", good=True)
+    table = run.join(tally, on="doc_id", how="left", maintain_order="left").join(
+        good, on=["query_id", "doc_id"], how="left", maintain_order="left"
+    )
+    queries = run["query_id"].unique(maintain_order=True).to_list()
+    place = table["query_id"].rle_id().to_numpy()
+    rank = table["rank"].to_numpy() - 1
+    shape = (len(queries), int(rank.max()) + 1)
+    scores, bias, relevant = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape, bool)
+    scores[place, rank] = table["score"].to_numpy()
+    bias[place, rank] = (table["male"].log1p() - table["female"].log1p()).to_numpy()
+    relevant[place, rank] = table["good"].fill_null(False).to_numpy()
+    return {"queries": queries, "scores": scores, "bias": bias, "relevant": relevant}
+
+
+def _after(lists: dict[str, Any], how: str, weight: float) -> tuple[Any, Any]:
+    """RR@10 and ARaB@10 of each list re-ranked."""
+    scores, size = lists["scores"], np.abs(lists["bias"])
+    if how == "penalty":
+        new = scores - weight * size
+    else:
+        there = np.isfinite(scores)
+        low = np.where(there, scores, np.inf).min(1, keepdims=True)
+        spread = scores.max(1, keepdims=True) - low
+        unit = (scores - low) / np.where(spread > 0, spread, 1)
+        worst = size.max(1, keepdims=True)
+        new = (1 - weight) * unit - weight * size / np.where(worst > 0, worst, 1)
+    order = np.argsort(-new, axis=1, kind="stable")[:, :10]
+    good = np.take_along_axis(lists["relevant"], order, 1)
+    rr = np.where(good.any(1), 1 / (good.argmax(1) + 1), 0.0)
+    return rr, np.take_along_axis(lists["bias"], order, 1) @ arab_weights(10, 10)
+
+
+def _bisected(lists: dict[str, Any], how: str, target: float) -> float:
+    """The weight at which the mean bias comes to the target, or just below it."""
+    low, high = 0.0, 1.0
+    while how == "penalty" and np.abs(_after(lists, how, high)[1]).mean() > target and high < 1e6:
+        high *= 2
+    for _ in range(20):
+        middle = (low + high) / 2
+        if np.abs(_after(lists, how, middle)[1]).mean() > target:
+            low = middle
+        else:
+            high = middle
+    return high
