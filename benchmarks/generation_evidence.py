@@ -6,7 +6,7 @@
 
 A unit leaves its result in the folder ``evidence/generation`` of the cache, and is not run again; generation
 goes on where it was. docs/evidence/generation.json and the tables in docs/generated-queries.md and
-docs/mitigation/judgments.md are made of what is there, and say what is not.
+docs/mitigation/balanced-training.md are made of what is there, and say what is not.
 """
 
 from __future__ import annotations
@@ -151,10 +151,72 @@ def extractive(name: str) -> dict[str, Any]:
     return closeness_of(name, "extractive", "extractive")
 
 
+WHOLE = {"squad": None, "wiki": 20_000}
+"""Documents that get an extracted query for balancing; None: all."""
+
+
+def balanced(name: str) -> dict[str, Any]:
+    """Extracted queries of documents as missing counterparts, and pairs that read alike."""
+    from evenrank.mitigate.matching import association_scores
+
+    train, _, index = collection(name)
+    labels = er.classify(train.queries).select("query_id", gender="label")
+    scores = association_scores(index, train.queries, train.qrels)
+    made = generate(index.docs, 1, "extractive", sample=WHOLE[name])
+    made = filter_generated(made, index, answerable=ANSWERABLE)
+    found = er.classify(made.texts())["label"].value_counts()
+    made_scores = association_scores(index, made.texts(), made.qrels())
+    told: dict[str, Any] = {
+        "writer": "extractive",
+        "generated": {"queries": len(made), **dict(sorted(found.iter_rows()))},
+        "matching": _brief(er.balance(scores, genders=labels).report()),
+    }
+    for method in ("matching", "bins"):
+        filled = er.fill(scores, made, genders=labels, generated_scores=made_scores, method=method)
+        both = set(filled.scores["query_id"]) <= set(filled.queries(train.queries)["query_id"])
+        told[f"generation, {method}"] = {**_brief(filled.report()), "every real query is there": both}
+    alike = er.even_judgments(made, index.docs, ratio=0.25, size=len(train.qrels))
+    told["judgments"] = {key: value for key, value in alike.report().items() if key != "provenance"}
+    return told
+
+
+def _brief(report: dict[str, Any]) -> dict[str, Any]:
+    """A report without histograms."""
+    left_out = ("edges", "histogram")
+    brief = {key: value for key, value in report.items() if key not in ("provenance", "before", "after")}
+    for when in ("before", "after"):
+        brief[when] = {key: value for key, value in report[when].items() if key not in left_out}
+    return brief
+
+
+def compared(name: str) -> dict[str, Any]:
+    """A head on frozen vectors, trained on four sets with three seeds."""
+    from evenrank.mitigate.comparing_sets import Plan, compare_sets
+
+    folder = (shared() or Path()) / "data" / name
+    plan = Plan(
+        docs=str(next(folder.glob("docs.tsv*"))),
+        queries=str(folder / "queries.train.tsv"),
+        qrels=str(folder / "qrels.train.txt"),
+        test_queries=str(folder / "queries.test.tsv"),
+        test_qrels=str(folder / "qrels.test.txt"),
+        writer="extractive",
+        sample=WHOLE[name],
+        depth=50,
+    )
+    result = compare_sets(plan, home() / f"{name}-compared", say=_say)
+    for told in result["sets"].values():
+        told.pop("report")
+    return result
+
+
 UNITS: dict[str, Callable[[], dict[str, Any]]] = {
     f"{name}/{kind.__name__}": lambda kind=kind, name=name: kind(name)  # type: ignore[misc]
-    for name in ("squad", "wiki")
-    for kind in (extractive, tuned, shots)
+    for name, kinds in {
+        "squad": (extractive, balanced, shots, compared, tuned),
+        "wiki": (extractive, balanced, shots, tuned),
+    }.items()
+    for kind in kinds
 }
 
 
@@ -173,7 +235,194 @@ def main(arguments: list[str]) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({**found, "CPU seconds": round(time.process_time() - started, 1)}))
             print(name, path.read_text()[:300], flush=True)
+    write_tables()
     return 0
+
+
+# Tables
+
+_DOCS = Path(__file__).parents[1] / "docs"
+_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
+_WRITERS = {
+    "extractive": "extractive",
+    "shots": "SmolLM2, five examples",
+    "tuned": "SmolLM2, trained on pairs of the collection",
+}
+
+
+def write_tables() -> None:
+    """The JSON, and the tables in the pages, from what has been run."""
+    found = {}
+    for name in UNITS:
+        path = home() / "units" / f"{name.replace('/', '--')}.json"
+        if path.exists():
+            found[name] = json.loads(path.read_text())
+    content = {
+        "command": "python -m benchmarks.generation_evidence",
+        "evenrank": er.__version__,
+        "results": found,
+        "not run": [name for name in UNITS if name not in found],
+    }
+    path = _DOCS / "evidence" / "generation.json"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    _filled("generated-queries.md", _closeness_page(found))
+    _filled("mitigation/balanced-training.md", _balance_page(found) + _compared_page(found))
+
+
+def _filled(page: str, lines: list[str]) -> None:
+    path = _DOCS / page
+    before, _, rest = path.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    path.write_text(f"{before}{_BEGIN}\n" + "\n".join(lines).strip("\n") + f"\n{_END}{after}")
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _missing(found: dict[str, Any], kinds: tuple[str, ...]) -> list[str]:
+    names = [name for name in UNITS if name.partition("/")[2] in kinds and name not in found]
+    return [f"Not run yet ({len(names)}): {'; '.join(names)}.", ""] if names else []
+
+
+def _closeness_page(found: dict[str, Any]) -> list[str]:
+    kinds = tuple(_WRITERS)
+    lines: list[str] = []
+    for name in ("squad", "wiki"):
+        units = {kind: found[f"{name}/{kind}"] for kind in kinds if f"{name}/{kind}" in found}
+        if not units:
+            continue
+        lines += [
+            f"**{name}**, documents that no training query asks for, and their real queries.",
+            "",
+            _row(
+                [
+                    "queries",
+                    "n",
+                    "round-trip RR@10",
+                    "words in document",
+                    "length",
+                    "JS distance",
+                    "CPU-s each",
+                ]
+            ),
+            "|---|--:|--:|--:|--:|--:|--:|",
+        ]
+        for kind, unit in units.items():
+            for which in ("as they come", "filtered"):
+                label = _WRITERS[kind] + ("" if which == "as they come" else ", filtered")
+                seconds = f"{unit['CPU seconds a query']:.2f}" if which == "as they come" else ""
+                lines.append(_manner(label, unit[which]["generated"], seconds))
+        real = next(iter(units.values()))["as they come"]["real"]
+        lines += [_manner("real", real, ""), ""]
+    lines += [f"Filtered: 3 to 30 words, no repeats, {ANSWERABLE:.0%} of the terms in the document.", ""]
+    for name in ("squad", "wiki"):
+        shown = next((found[f"{name}/{k}"] for k in ("tuned", "shots") if f"{name}/{k}" in found), None)
+        if shown is not None:
+            lines += [f"The first 20 of {shown['documents']} on {name}, not selected ({shown['model']}):", ""]
+            lines += [_row(["query", "passes the filters", "document"]), "|---|---|---|"]
+            for each in shown["examples"]:
+                text = each["document"] if len(each["document"]) < 160 else each["document"][:160] + " …"
+                cells = (each["query"], "yes" if each["kept"] else "no", text)
+                lines.append(_row([cell.replace("|", "\\|") for cell in cells]))
+            lines.append("")
+    return lines + _missing(found, kinds)
+
+
+def _manner(label: str, manner: dict[str, Any], seconds: str) -> str:
+    cells = [label, f"{manner['queries']:,}"]
+    cells += [f"{manner[key]:.2f}" for key in ("round_trip", "overlap")]
+    return _row([*cells, f"{manner['length']:.1f}", f"{manner['distance']:.2f}", seconds])
+
+
+def _balance_page(found: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name in ("squad", "wiki"):
+        unit = found.get(f"{name}/balanced")
+        if unit is None:
+            continue
+        made = unit["generated"]
+        lines += [
+            f"**{name}**, training queries, genders as the shipped classifier sees them. Added queries are "
+            f"extractive: {made['queries']:,}, of them {made.get('female', 0):,} female and "
+            f"{made.get('male', 0):,} male.",
+            "",
+            _row(["", "female", "male", "mean female", "mean male", "KS", "p", "without counterpart"]),
+            "|---|--:|--:|--:|--:|--:|--:|---|",
+            _levels("before", unit["matching"]["before"], unit["matching"]["kept"], "before", ""),
+            _levels("matching", unit["matching"]["after"], unit["matching"]["kept"], "after", ""),
+        ]
+        for method in ("matching", "bins"):
+            filled = unit[f"generation, {method}"]
+            counts = {g: {"after": filled["real"][g] + filled["added"][g]} for g in ("female", "male")}
+            lost = filled["without counterpart"]
+            said = f"{lost['female']:,} female, {lost['male']:,} male"
+            lines.append(_levels(f"generation, {method}", filled["after"], counts, "after", said))
+        alike = unit["judgments"]
+        lines += [
+            "",
+            f"De-biased judgments at a ratio of 0.25: {alike['pairs']:,} pairs, mean distance "
+            f"{alike['distance']['mean']:.3f}, largest {alike['distance']['largest']:.3f}.",
+            "",
+        ]
+    return lines + _missing(found, ("balanced",))
+
+
+def _levels(label: str, level: dict[str, Any], counts: dict[str, Any], when: str, lost: str) -> str:
+    cells = [label, *(f"{counts[g][when]:,}" for g in ("female", "male"))]
+    cells += [f"{level['means'][g]:.2f}" for g in ("female", "male")]
+    return _row([*cells, f"{level['kolmogorov_smirnov']:.3f}", f"{level['p_kolmogorov_smirnov']:.3f}", lost])
+
+
+def _compared_page(found: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name in ("squad", "wiki"):
+        unit = found.get(f"{name}/compared")
+        if unit is None:
+            continue
+        tested = unit["test queries"]
+        heads = ["ranker", "trained on", "male", "female", "gap", "95 %", "p", "could show"]
+        heads += ["change", "95 %", "p", "could show", "ARaB@10"]
+        size = unit["sets"]["unbalanced"]["queries"]
+        lines += [
+            f"**{name}**: RR@10 on {tested['female']} female and {tested['male']} male test queries, ARaB@10 "
+            f"on {tested['neutral']} neutral ones; {size} training queries in each set, three seeds.",
+            "",
+            _row(heads),
+            "|---|---|" + "--:|" * (len(heads) - 2),
+        ]
+        for ranker, sets in unit["rankers"].items():
+            for which, each in sets.items():
+                cells = ["bm25" if which == "bm25" else ranker, "" if which == "bm25" else which]
+                cells += [f"{each['male']:.3f}", f"{each['female']:.3f}", f"{each['gap']:+.3f}"]
+                cells += [f"{each['low']:+.3f} to {each['high']:+.3f}", f"{each['p']:.3f}"]
+                cells.append(f"{each['smallest gap that would be found']:.3f}")
+                change = each.get("change")
+                cells += (
+                    ["", "", "", ""]
+                    if change is None
+                    else [
+                        f"{change['gap']:+.3f}",
+                        f"{change['low']:+.3f} to {change['high']:+.3f}",
+                        f"{change['p']:.3f}",
+                        f"{change['smallest change that would be found']:.3f}",
+                    ]
+                )
+                lines.append(_row([*cells, f"{each['ARaB@10, neutral queries']:+.3f}"]))
+        lines += ["", *_apart(unit), ""]
+    return lines + _missing(found, ("compared",))
+
+
+def _apart(unit: dict[str, Any]) -> list[str]:
+    """How far lists of female and male queries are apart, in points of percent."""
+    names = ("affect", "cognition", "drives", "concerns")
+    lines = ["How far the lists of female and male queries are apart, in percentage points:", ""]
+    lines += [_row(["ranker", "trained on", *names]), "|---|---|--:|--:|--:|--:|"]
+    for ranker, sets in unit["rankers"].items():
+        for which, each in sets.items():
+            if "psychology" in each:
+                lines.append(_row([ranker, which, *(f"{each['psychology'][n]:.2f}" for n in names)]))
+    return lines
 
 
 if __name__ == "__main__":

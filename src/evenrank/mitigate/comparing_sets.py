@@ -54,6 +54,8 @@ class Plan:
     writer, per_document, sample
         What writes queries (the model of :func:`evenrank.generate`), how many for each document, and for how
         many documents.
+    answerable
+        The share of a generated query's terms that its document must have.
     ratio
         Queries that the set `judgments` adds, as a share of the real ones.
     rankers, seeds, depth, settings
