@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -168,7 +170,10 @@ def test_latex_raises_letters() -> None:
 
 def test_the_report_says_what_its_letters_mean(results: dict[str, Any], tmp_path: Any) -> None:
     found = er.audit(RUNS, ["nDCG@10"], compare="pairs", resamples=20, **GIVEN)
-    assert "a bm25, b dense" in str(found) and "pairs" in found.to_dict()
+    assert "a bm25, b dense" in str(found)
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "audit-schema.json").read_text())
+    pytest.importorskip("jsonschema").validate(found.to_dict(), schema)
+    assert set(found.to_dict()["pairs"][0]) == set(schema["properties"]["pairs"]["items"]["required"])
     page = found.report(tmp_path / "report.html").read_text()
     assert "a bm25, b dense. A raised letter" in page and "† differs" not in page
 
