@@ -159,7 +159,7 @@ def page(found: dict[str, Any]) -> str:
             "",
             lean,
             "interval",
-            f"mean size of {lean}",
+            f"abs({lean})",
             "preference",
             "interval",
             "nDCG@10",

@@ -213,3 +213,24 @@ def test_a_model_that_cannot_be_opened_is_one_line(index: Index, tmp_path: Path)
         make("dense", index=index, similarity="euclid")
     with pytest.raises(InputError, match="holds no text"):
         make("dense", index=build(DOCS, tmp_path / "bare", text=False))
+
+
+@needs_torch
+def test_a_dial_turns_queries_and_leaves_the_index(index: Index, tmp_path: Path) -> None:
+    from evenrank.vectors.dials import fit_dial
+
+    ranker = make("dense", index=index)
+    assert isinstance(ranker, DenseRanker)
+    vectors = ranker.documents().vectors.astype(np.float64)
+    lean = np.array([-1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
+    dial = fit_dial(vectors, lean, encoder=ranker.encoder.facts(), pairs=3)
+    dial.save(tmp_path / "dial")
+    asked = tables.queries(QUERIES)
+    plain_run = ranker.rank(asked, depth=5)
+    for strength, same in ((0.0, True), (1.0, False)):
+        turned = make("dense", index=index, dial=str(tmp_path / "dial"), strength=strength)
+        run = turned.rank(asked, depth=5)
+        assert np.allclose(run["score"].to_numpy(), plain_run["score"].to_numpy()) is same
+    fit_dial(vectors, lean, encoder={"model": "another"}).save(tmp_path / "other")
+    with pytest.raises(InputError, match="another encoder"):
+        make("dense", index=index, dial=str(tmp_path / "other"))
