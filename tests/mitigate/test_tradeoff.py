@@ -234,3 +234,17 @@ def test_a_bound_beyond_any_bias_bounds_nothing(mode: str) -> None:
 def test_a_strength_is_a_finite_number(strength: float) -> None:
     with pytest.raises(er.InputError, match="a strength is no finite number"):
         er.sweep({"q": {"a": 1.0}}, er.tally({"a": "he"}), qrels={"q": {"a": 1}}, strengths=[strength])
+
+
+def test_sweep_and_constrain_take_what_they_look_at_and_refuse_the_rest() -> None:
+    docs = {"a": "he said", "b": "she said", "c": "they said"}
+    run, judged = {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}, {"q": {"a": 1}}
+    swept = er.sweep(run, docs=docs, qrels=judged, bias="LIWC(signed=True)@2", strengths=[1.0], resamples=10)
+    fair = er.constrain(run, docs=docs, limit="abs(LIWC(signed=True)@2)<=1")
+    assert swept.points[1].run["doc_id"].to_list() == fair["doc_id"].to_list()
+    with pytest.raises(er.InputError, match="judgments tell the usefulness; give qrels"):
+        er.sweep(run, er.tally(docs))
+    with pytest.raises(er.InputError, match="sweep takes no genders"):
+        er.sweep(run, er.tally(docs), qrels=judged, genders={"q": "neutral"})
+    with pytest.raises(er.InputError, match="constrain takes no qrels"):
+        er.constrain(run, er.tally(docs), limit="abs(ARaB@2)<=0.1", qrels=judged)
