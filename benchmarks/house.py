@@ -36,13 +36,16 @@ _LATER = tuple(
     cli/verify.py
     auditing/black_box.py measures/query_variants.py cli/compare_variants.py show/charts/variants.py
     measures/pairs.py show/displayed.py show/notebook.py
+    auditing/certainty.py cli/plan.py stats/equivalence.py auditing/stages.py show/charts/stages.py
+    cli/mitigate/dial.py mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py mitigate/comparing_sets.py cli/mitigate/compare_sets.py
     cli/mitigate/judgments.py cli/mitigate/negatives.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,
-notebooks, runs that are not held in memory, training with less bias. It does not count in a comparison."""
+notebooks, runs that are not held in memory, training with less bias, equivalence, stages,
+dials. It does not count in a comparison."""
 _INSTALLATION = ("installation, MB", "seconds of make demo from a clone")
 
 _ENTRY = "import sys, evenrank.cli; sys.argv[0] = 'evenrank'; evenrank.cli.main()"

@@ -22,7 +22,7 @@ from evenrank.auditing.verdict import headline_measure, told_changes
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import BiasMeasure, LinearMeasure, is_bias, leans
+from evenrank.measures.base import BiasMeasure, is_bias, is_sum, leans
 from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
@@ -242,7 +242,7 @@ def _stages(
     """What each stage adds, with the tally and labels of the audit."""
     from evenrank.auditing.stages import trace
 
-    wanted = [m for m in measures if isinstance(m, LinearMeasure)]
+    wanted = [m for m in measures if is_sum(m)]
     if not wanted:
         raise InputError("stages are traced by measures that are sums over documents, as ARaB@10; name one")
     kept = ("labels", "targets", "dictionary", "genders", "missing", "ties", "order")

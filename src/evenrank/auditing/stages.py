@@ -19,7 +19,7 @@ from ir_measures.measures import Measure
 from evenrank import stats
 from evenrank.data.tables import RUN_SCHEMA
 from evenrank.errors import InputError
-from evenrank.measures.base import LinearMeasure, is_bias
+from evenrank.measures.base import LinearMeasure, is_bias, is_sum
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Given, Inputs, named_runs
 from evenrank.measures.lists import WHOLE
@@ -172,7 +172,7 @@ def trace(
     named = named_runs(stages)
     wanted = listed_measures(measures)
     for one in wanted:
-        if not isinstance(one, LinearMeasure):
+        if not is_sum(one):
             raise InputError(f"{one} is no sum over documents, so its mean over all orders is not known; "
                              "RaB, ARaB, FaiRR, NFaiRR, ExposureGap and LIWC are")  # fmt: skip
     if COLLECTION in named and collection:
@@ -189,7 +189,7 @@ def trace(
     left_out: dict[str, int] = {}
     values: list[pl.DataFrame] = []
     for measure in wanted:
-        assert isinstance(measure, LinearMeasure)
+        assert is_sum(measure)
         at: dict[str, dict[str, float]] = _unordered(views[measure.VIEW], measure, inputs.runs[first], first)
         if not collection:
             del at[COLLECTION]

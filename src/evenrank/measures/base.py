@@ -338,6 +338,11 @@ def is_bias(measure: Measure) -> TypeGuard[BiasMeasure]:
     return isinstance(measure, BiasMeasure)
 
 
+def is_sum(measure: Any) -> TypeGuard[LinearMeasure]:
+    """Whether a measure is a sum over the ranked documents, or made of one."""
+    return isinstance(measure, LinearMeasure)
+
+
 def good(measure: Measure) -> Good:
     """Where good values of a measure lie: the one place where that is decided."""
     if not isinstance(measure, BiasMeasure):
