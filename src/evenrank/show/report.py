@@ -79,13 +79,36 @@ def sections(audit: Audit, **more: Any) -> list[Section]:
 
 def render(audit: Audit, **more: Any) -> str:
     """The page as text. `more` as for :meth:`evenrank.Audit.report`."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     shown = sections(audit, **more)
     everything = [figure for section in shown for figure in section.figures]
     script = _template("report.js")
     bundle = _bundle() if everything else ""
+    given = {
+        figure.id: {"spec": figure.spec(), "title": figure.title, "caption": figure.caption, **figure.data()}
+        for figure in everything
+    }
+    colours = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
+    content = {
+        "audit": audit,
+        "title": more.get("title") or "Search bias audit",
+        "headline": verdict.headline(audit),
+        "back": more.get("back"),
+        "sections": shown,
+        "script": Markup(script),
+        "bundle": Markup(bundle),
+        "charts": Markup(embedded({"config": configuration(colours), "figures": given})),
+        "policy": _policy(bundle, script),
+    }
+    return template("report.html").render(**content)
+
+
+def template(name: str) -> Any:
+    """A page of ours, with the style and the way of printing numbers that all of them share."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
     environment = Environment(
         loader=PackageLoader("evenrank.show"),
         autoescape=True,
@@ -107,24 +130,8 @@ def render(audit: Audit, **more: Any) -> str:
     }
     environment.filters |= filters
     environment.globals.update(short=short, meaning=meaning, direction=direction, is_bias=is_bias)
-    given = {
-        figure.id: {"spec": figure.spec(), "title": figure.title, "caption": figure.caption, **figure.data()}
-        for figure in everything
-    }
-    colours = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
-    content = {
-        "audit": audit,
-        "title": more.get("title") or "Search bias audit",
-        "headline": verdict.headline(audit),
-        "back": more.get("back"),
-        "sections": shown,
-        "style": Markup(_template("style.css")),  # our own file
-        "script": Markup(script),
-        "bundle": Markup(bundle),
-        "charts": Markup(embedded({"config": configuration(colours), "figures": given})),
-        "policy": _policy(bundle, script),
-    }
-    return environment.get_template("report.html").render(**content)
+    environment.globals["style"] = Markup(_template("style.css"))  # our own file
+    return environment.get_template(name)
 
 
 def _level(confidence: float | None) -> str:

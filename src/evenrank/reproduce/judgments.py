@@ -1,0 +1,92 @@
+"""Judged documents by the gender of the query (thesis, Section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evenrank.psychology.audits import audit_judgments
+from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table
+from evenrank.reproduce.settings import Settings
+from evenrank.show.numbers import number
+
+_JUDGMENTS = {
+    "positive": "similar",
+    **dict.fromkeys(("negative", "anxiety", "sadness", "cognition", "reward", "risk"), "female"),
+    **dict.fromkeys(("anger", "concerns", "affiliation", "achievement", "power"), "male"),
+    **dict.fromkeys(("work", "leisure", "home", "money", "religion", "death"), "male"),
+}
+
+
+def judgments_recipe(settings: Settings, steps: Steps) -> Page:
+    """Psychological characteristics of judged documents, by the gender of the query."""
+
+    def work() -> dict[str, Any]:
+        scored = sorted(Path(settings.data).glob("*.csv")) if settings.data else []
+        if scored and not list(Path(settings.data or "").glob("docs.*")):
+            audit = audit_judgments(scores=scored, seed=settings.seed)
+        else:
+            data = settings.dataset()
+            audit = audit_judgments(
+                qrels=data.qrels,
+                docs=data.docs,
+                genders=settings.labels(data.queries, steps.say),
+                seed=settings.seed,
+            )
+        names = {one.name for one in audit.characteristics}
+        return {
+            "queries": audit.queries,
+            "all": {name: {**audit[name].to_dict(), "higher": audit[name].higher} for name in sorted(names)},
+        }
+
+    found = steps("judgments", asdict(settings), work)
+    rows, claims = [], []
+    for name, claim in _JUDGMENTS.items():
+        one = found["all"].get(name)
+        if one is None:
+            claims.append(Claim(_judged(name, claim), "not measured here", None))
+            continue
+        shown = None if one["difference"] is None else -one["difference"]  # positive is male
+        rows.append([name, number(shown), claim if claim == "similar" else f"{claim} higher"])
+        claims.append(_direction(name, claim, one))
+    sizes = ", ".join(f"{count:,} {gender}" for gender, count in found["queries"].items())
+    return Page(
+        "judgments",
+        "What judged documents are like, by the gender of the query",
+        "A. Bigdeli, thesis, Section 3.1, Figures 3.1–3.6",
+        "LIWC scores of the judged passages of 4,215 MS MARCO queries with a gender label.",
+        f"The same comparison on {settings.name}: {sizes} queries.",
+        [
+            Table(
+                "Difference, male minus female, in points of percent",
+                ["characteristic", "here", "published"],
+                rows,
+            )
+        ],
+        claims,
+        ["A claim counts as held only if it survives Holm's correction over all characteristics."],
+        found,
+    )
+
+
+def _judged(name: str, claim: str) -> str:
+    return f"{name} is similar" if claim == "similar" else f"{name} is higher for {claim} queries"
+
+
+def _direction(name: str, claim: str, one: Mapping[str, Any]) -> Claim:
+    """A claim about which queries' documents show more of a characteristic."""
+    p, corrected, higher = one["p"], one["p_holm"], one["higher"]
+    said = f"higher for {higher} queries" if higher else "no difference of the means"
+    holds: bool | None = None
+    if p is not None and corrected is not None:
+        if claim == "similar":
+            holds = None if p >= LEVEL else False
+            said += "; not significant, which is no proof of likeness" if p >= LEVEL else ""
+        elif corrected < LEVEL:
+            holds = higher == claim
+        else:
+            said += f"; not significant after Holm (p = {corrected:.3f})"
+    difference, low, high = (None if one[key] is None else -one[key] for key in ("difference", "high", "low"))
+    return Claim(_judged(name, claim), said, holds, difference, low, high, p)

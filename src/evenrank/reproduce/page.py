@@ -1,0 +1,183 @@
+"""What a recipe gives: tables beside the published ones, claims put to the test, and a page to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import evenrank
+from evenrank.data.files import writing
+from evenrank.errors import InputError
+from evenrank.show.grid import Grid, plain_markdown
+from evenrank.show.numbers import number, p_said
+
+LEVEL = 0.05
+HOLDS = {True: "holds", False: "does not hold", None: "cannot tell"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a paper, and what our data say to it.
+
+    Attributes
+    ----------
+    says
+        What the paper claims.
+    found
+        What was found here, in a sentence.
+    holds
+        Whether it holds here; None where the data cannot tell.
+    value, low, high, p, n
+        The number it rests on, its interval, the p-value of the test, and on how many queries.
+    """
+
+    says: str
+    found: str
+    holds: bool | None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    n: int | None = None
+
+    @property
+    def evidence(self) -> str:
+        """The number with its interval, test and n."""
+        said = [] if self.value is None else [number(self.value)]
+        if self.low is not None and self.high is not None:
+            said.append(f"[{number(self.low)}, {number(self.high)}]")
+        said += [p_said(self.p)] if self.p is not None else []
+        said += [f"n = {self.n:,}"] if self.n is not None else []
+        return ", ".join(said)
+
+
+def changed(says: str, what: str, change: Mapping[str, Any], *, lower: bool) -> Claim:
+    """A claim that a mean moves one way: a paired test decides."""
+    difference, p = change["difference"], change["p"]
+    tested = difference is not None and p is not None and p < LEVEL
+    holds = (difference < 0) == lower if tested else None
+    return Claim(
+        says,
+        "not judged" if difference is None else f"{what} changes by {number(difference)}",
+        holds,
+        difference,
+        change["low"],
+        change["high"],
+        p,
+        change["n"],
+    )
+
+
+def kept(says: str, what: str, change: Mapping[str, Any]) -> Claim:
+    """A claim that a mean does not fall: refuted by a significant fall, and never proved."""
+    difference, p = change["difference"], change["p"]
+    fell = difference is not None and difference < 0 and p is not None and p < LEVEL
+    found = "not judged" if difference is None else f"{what} changes by {number(difference)}"
+    more = "" if fell or difference is None else ": no significant loss, which is no proof that there is none"
+    return Claim(
+        says, found + more, False if fell else None, difference, change["low"], change["high"], p, change["n"]
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under headings, ours and the published ones."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.headings, self.rows)
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that a recipe has found."""
+
+    name: str
+    title: str
+    paper: str
+    did: str
+    here: str
+    tables: Sequence[Table] = ()
+    claims: Sequence[Claim] = ()
+    differs: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        claims = [asdict(claim) | {"holds": HOLDS[claim.holds]} for claim in self.claims]
+        return {"evenrank": evenrank.__version__, **asdict(self), "claims": claims}
+
+    def markdown(self) -> str:
+        """The page as Markdown."""
+        parts = [
+            f"# {self.title}",
+            f"*{self.paper}*",
+            f"**What the paper did.** {self.did}",
+            f"**What we did.** {self.here}",
+        ]
+        for table in self.tables:
+            parts += [f"## {table.title}", table.grid.markdown()]
+        if self.claims:
+            rows = [[c.says, HOLDS[c.holds], c.found, c.evidence] for c in self.claims]
+            grid = Grid(("claim of the paper", "here", "what was found", "evidence"), rows, left=4)
+            parts += ["## Claims", grid.markdown()]
+        if self.differs:
+            parts += ["## What differs", "\n".join(f"- {plain_markdown(line)}" for line in self.differs)]
+        return "\n\n".join(parts) + "\n"
+
+    def html(self) -> str:
+        """The page for a browser: whole in itself, no script."""
+        from evenrank.show.report import template
+
+        return template("recipe.html").render(page=self, holds=HOLDS)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Markdown, HTML and JSON of the page in a folder."""
+        forms: dict[str, Callable[[], str]] = {
+            "md": self.markdown,
+            "html": self.html,
+            "json": lambda: json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n",
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        made = []
+        for suffix, form in forms.items():
+            made.append(folder / f"{self.name}.{suffix}")
+            with writing(made[-1]) as file:
+                file.write(form().encode())
+        return made
+
+
+class Steps:
+    """Steps of a recipe, each kept in a folder once it is done, and done anew where its settings changed."""
+
+    def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
+        self.folder, self.say = folder, say
+
+    def __call__(
+        self, name: str, settings: Mapping[str, Any], work: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """What `work` gives, as JSON knows it; from the folder, if it was done with the same settings."""
+        asked = json.loads(json.dumps({"evenrank": evenrank.__version__, **settings}, default=str))
+        path = None if self.folder is None else self.folder / "steps" / f"{name}.json"
+        if path is not None and path.exists():
+            try:
+                stored = json.loads(path.read_text())
+                if stored["settings"] == asked:
+                    self.say(f"{name}: as it was")
+                    return dict(stored["found"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError("not a step of a recipe; remove it", path=path) from error
+        self.say(f"{name} …")
+        found: dict[str, Any] = json.loads(json.dumps(work()))
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with writing(path) as file:
+                file.write((json.dumps({"settings": asked, "found": found}, indent=1) + "\n").encode())
+        return found

@@ -1,0 +1,50 @@
+"""Representation bias of labelled result lists (Lipani et al. 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evenrank import stats
+from evenrank.errors import InputError
+from evenrank.measures.labelled_lists import represent
+from evenrank.reproduce.page import Page, Steps, Table, changed
+from evenrank.reproduce.settings import Settings
+from evenrank.show.numbers import number
+
+
+def representation_recipe(settings: Settings, steps: Steps) -> Page:
+    """Representation bias of labelled result lists."""
+    if settings.data is None:
+        raise InputError("representation needs --data: a folder with results.tsv and targets.tsv")
+
+    def work() -> dict[str, Any]:
+        folder = Path(str(settings.data))
+        made = represent(folder / "results.tsv", folder / "targets.tsv", at=10)
+        content = made.to_dict()
+        rows = [row.to_dict() for row in made.rows]
+        return {"content": content, "rows": rows}
+
+    found = steps("representation", asdict(settings), work)
+    features = sorted({row["feature"] for row in found["rows"]})
+    rows, claims = [], []
+    for feature in features:
+        values = [float(row["bias"]) for row in found["rows"] if row["feature"] == feature]
+        test = stats.paired(values, [0.0] * len(values), seed=settings.seed)
+        bounds = f"[{number(test.low)}, {number(test.high)}]"
+        rows.append([feature, number(test.difference), bounds, str(len(values))])
+        if feature == "female":
+            says = "images under-represent women on the whole (Kay, Matuszek & Munson 2015)"
+            claims.append(changed(says, "their share, against the target,", asdict(test), lower=True))
+    return Page(
+        "representation",
+        "Representation bias of result lists",
+        "A. Lipani, F. Piroi and E. Yilmaz, 2021",
+        "Shares of groups in the top results of a search engine against their true shares.",
+        f"The same measure on {settings.name}; the authors' data are not public.",
+        [Table("Mean representation bias at 10", ["group", "mean", "95% interval", "queries"], rows)],
+        claims,
+        ["Another engine, other queries and labels."],
+        found,
+    )

@@ -1,0 +1,141 @@
+"""A recipe runs a paper's experiment, sets both tables side by side, and tests what the paper claims."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evenrank import demo
+from evenrank.cli import main
+from evenrank.errors import InputError
+from evenrank.reproduce.page import HOLDS, Claim, Page, Steps, Table, changed, kept
+from evenrank.reproduce.recipes import RECIPES
+from evenrank.reproduce.settings import Settings
+
+DATA = demo.folder()
+
+
+def test_reproduce_lists_the_recipes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "lower", "holds"),
+    [
+        (-0.1, 0.01, True, True),
+        (-0.1, 0.01, False, False),
+        (-0.1, 0.2, True, None),
+        (0.1, 0.2, True, None),
+        (None, None, True, None),
+    ],
+)
+def test_a_claim_of_a_change_is_decided_by_a_significant_one_only(
+    difference: float | None, p: float | None, lower: bool, holds: bool | None
+) -> None:
+    change = {"difference": difference, "low": None, "high": None, "p": p, "n": 9}
+    assert changed("it falls", "RR", change, lower=lower).holds is holds
+
+
+def test_that_nothing_is_lost_can_be_refuted_but_not_proved() -> None:
+    fell = {"difference": -0.1, "low": -0.2, "high": -0.05, "p": 0.001, "n": 60}
+    assert kept("kept", "AP", fell).holds is False
+    same = kept("kept", "AP", {**fell, "p": 0.4})
+    assert same.holds is None
+    assert "no proof" in same.found
+
+
+def test_a_page_escapes_what_stands_in_it_and_says_the_same_in_every_form(tmp_path: Path) -> None:
+    claim = Claim("a < b | c", "found <i>it</i>", None, 0.25, 0.1, 0.4, 0.03, 7)
+    page = Page(
+        "x", "T & U", "P", "did", "here", [Table("A", ["r", "v"], [["<b>", "-0.1"]])], [claim], ["other"]
+    )
+    page.write(tmp_path)
+    html, text = (tmp_path / "x.html").read_text(), (tmp_path / "x.md").read_text()
+    assert "&lt;b&gt;" in html
+    assert "<i>it" not in html
+    assert "−0.1" in html
+    stored = json.loads((tmp_path / "x.json").read_text())
+    assert stored["claims"][0]["holds"] == "cannot tell"
+    for shown in (html, text):
+        assert "cannot tell" in shown
+        assert "n = 7" in shown
+
+
+def test_a_step_is_done_once_and_again_with_other_settings(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    def work() -> dict[str, int]:
+        done.append(1)
+        return {"found": len(done)}
+
+    steps = Steps(tmp_path, lambda _: None)
+    assert steps("a", {"seed": 0}, work) == steps("a", {"seed": 0}, work) == {"found": 1}
+    assert steps("a", {"seed": 1}, work) == {"found": 2}
+    (tmp_path / "steps" / "a.json").write_text("{")
+    with pytest.raises(InputError, match="remove it"):
+        steps("a", {"seed": 1}, work)
+
+
+def test_settings_are_written_and_read_back(tmp_path: Path) -> None:
+    given = Settings(data='a "folder"', split="test", runs={"bm25": "x.run", "b é": "y.run"}, queries=7)
+    path = tmp_path / "s.toml"
+    path.write_text(given.toml())
+    assert Settings.read(path) == given
+    path.write_text("querys = 3\n")
+    with pytest.raises(InputError, match="queries"):
+        Settings.read(path)
+
+
+def test_quick_draws_the_same_queries_each_time() -> None:
+    drawn = [Settings(queries=20, seed=3).dataset().queries for _ in range(2)]
+    assert drawn[0].equals(drawn[1])
+    assert len(drawn[0]) == 20
+
+
+def test_rank_bias_counts_cells_and_tests_their_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [part for name in ("bm25", "dense") for part in ("--run", str(DATA / f"{name}.run"))]
+    command = [
+        "reproduce",
+        "rank-bias",
+        *runs,
+        "--genders",
+        str(DATA / "genders.tsv"),
+        "--quick",
+        "-o",
+        str(tmp_path),
+    ]
+    assert main(command) == 0
+    stored = json.loads((tmp_path / "rank-bias.json").read_text())
+    assert stored["claims"][0]["holds"] in HOLDS.values()
+    assert "of 16 cells" in stored["claims"][0]["found"]
+    assert stored["claims"][0]["n"] == stored["facts"]["queries"] == 48
+    capsys.readouterr()
+    assert main([*command[:2], "--settings", str(tmp_path / "rank-bias.toml"), "-o", str(tmp_path)]) == 0
+    assert "as it was" in capsys.readouterr().err
+    assert main(["reproduce", "rank-bias", "-o", str(tmp_path)]) == 2
+
+
+def test_feedback_and_the_toy_run_on_what_is_built_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "feedback", "--quick", "-o", str(tmp_path)]) == 0
+    assert main(["reproduce", "gsr-toy", "-o", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "λ 0.5 lowers the bias of the lists" in shown
+    assert shown.count("holds: direct") == 1
+    assert (tmp_path / "feedback.html").exists()
+
+
+def test_judgments_of_ready_tables_find_the_directions_of_the_thesis(shared: Path, tmp_path: Path) -> None:
+    assert main(["reproduce", "judgments", "--data", str(shared / "data" / "liwc"), "-o", str(tmp_path)]) == 0
+    claims = json.loads((tmp_path / "judgments.json").read_text())["claims"]
+    told = {claim["says"]: claim["holds"] for claim in claims}
+    assert told["anger is higher for male queries"] == "holds"
+    assert told["achievement is higher for male queries"] == "cannot tell"
+    assert "does not hold" not in told.values()
