@@ -169,3 +169,10 @@ def test_the_commands_print_what_they_find(capsys: pytest.CaptureFixture[str]) -
     assert "bm25, as a set" in capsys.readouterr().out
     assert main(["preference", *shared, "--queries", str(here / "queries.tsv"), "--format", "json"]) == 0
     assert '"verdict": "no preference"' in capsys.readouterr().out
+
+
+def test_a_notebook_shows_both() -> None:
+    found = er.trace({"c": run("m", "f")}, ["RaB@2"], docs=DOCS)
+    assert "c, as a set" in found._repr_html_() and found.chart() is not None
+    test = er.preference({"a": "he plays", "b": "she plays"}, {"q1": "plays", "q2": "play"})
+    assert "bm25" in test._repr_html_() and len(test.to_pandas()) == 1

@@ -185,3 +185,17 @@ def test_the_report_has_a_section_of_them() -> None:
     assert audit.to_dict()["variants"]["rows"][0]["positive"] == "male"
     assert "Query variants" in render(audit)
     assert np.isfinite(audit.variants.values["value"].to_numpy()).all()  # type: ignore[union-attr]
+
+
+def test_a_live_engine_is_asked(tmp_path: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "shop.db") as shop:
+        shop.execute("CREATE VIRTUAL TABLE docs USING fts5(doc_id UNINDEXED, text)")
+        rows = [(f"{who}{i}", f"running shoes for {who} {i}") for who in ("men", "women") for i in range(4)]
+        shop.executemany("INSERT INTO docs VALUES (?, ?)", rows)
+    shop.close()
+    written = {"triple_id": ["1"], "neutral": ["shoes"], "female": ["shoes women"], "male": ["shoes men"]}
+    url = f"sqlite:///{tmp_path}/shop.db?table=docs"
+    found = er.compare_variants(url, triples=pl.DataFrame(written), at=4)
+    assert found.engines == ("sqlite",) and found.overall()[0].triples == 1

@@ -27,6 +27,7 @@ from evenrank.measures.results import Bootstrap, Options
 from evenrank.measures.views import View, views_of
 from evenrank.process import refuse_after_fork
 from evenrank.show import numbers
+from evenrank.show.displayed import Drawn
 from evenrank.show.grid import Grid
 
 MEASURES = ("ARaB@10", "NFaiRR@10", "ExposureGap@10")
@@ -60,7 +61,7 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(Drawn):
     """What each stage of a ranking adds to each measure.
 
     Attributes

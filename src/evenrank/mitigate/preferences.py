@@ -36,6 +36,7 @@ from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index.building import index
 from evenrank.show import numbers
+from evenrank.show.displayed import Drawn
 from evenrank.show.grid import Grid
 from evenrank.stats import Interval
 from evenrank.text.matcher import Source
@@ -86,7 +87,7 @@ class Preference:
 
 
 @dataclass(frozen=True, eq=False)
-class MirrorTest:
+class MirrorTest(Drawn):
     """What rankers prefer, and what the texts bring.
 
     Attributes

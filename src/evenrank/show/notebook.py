@@ -18,6 +18,7 @@ import polars as pl
 from evenrank.auditing import verdict
 from evenrank.auditing.black_box import VariantAudit
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
+from evenrank.auditing.stages import Trace
 from evenrank.errors import InputError
 from evenrank.measures.associating import Association
 from evenrank.measures.representation import Representation
@@ -25,11 +26,13 @@ from evenrank.measures.results import Measurements
 from evenrank.mitigate.constrain.reranking import Constrained
 from evenrank.mitigate.counterfactuals import Counterfactual
 from evenrank.mitigate.feedback.sweeping import FeedbackSweep
+from evenrank.mitigate.preferences import MirrorTest
 from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.psychology import JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.change import rankshift_figures
 from evenrank.show.charts.psychology import association_figures, psychology_figures
 from evenrank.show.charts.representation import representation_figures
+from evenrank.show.charts.stages import preference_figures, stage_figures
 from evenrank.show.charts.theme import LIGHT, configuration, finished, named
 from evenrank.show.charts.tradeoff import strength_chart, tradeoff_figures
 from evenrank.show.charts.values import value_figures
@@ -282,6 +285,16 @@ def _(found: Any) -> list[Figure]:
 @figures.register
 def _(found: VariantAudit) -> list[Figure]:
     return variant_figures(found)
+
+
+@figures.register
+def _(found: Trace) -> list[Figure]:
+    return stage_figures(found)
+
+
+@figures.register
+def _(found: MirrorTest) -> list[Figure]:
+    return preference_figures(found)
 
 
 @figures.register

@@ -112,7 +112,7 @@ def preference_figures(found: MirrorTest) -> list[Figure]:
             "Preference: half the sum of the leans on the texts and on their mirror image. Content: half the "
             f"difference. Over {min(row.queries for row in found.rows):,} queries or more; above 0 male.",
             f"Preference of each ranker in {measure}: {told}.",
-            intervals(frame, title=f"{measure}: ← female   male →"),
+            intervals(frame, title=f"{measure}: ← female · male →"),
             frame,
         )
     ]

@@ -13,8 +13,8 @@ from evenrank.show.charts.values import intervals
 from evenrank.show.figure import SHARED, Figure, Section
 
 _SAID = {
-    "male": ("← like the female variant   value   like the male variant →", "toward the male variants"),
-    "stereotype": ("← against   value   with the stereotype →", "toward the stereotype"),
+    "male": ("← like the female variant · like the male variant →", "toward the male variants"),
+    "stereotype": ("← against the stereotype · with it →", "toward the stereotype"),
 }
 
 
