@@ -27,6 +27,7 @@ import evenrank as er
 from benchmarks.corpus import shared
 from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate
+from evenrank.show.numbers import p_value
 from evenrank.text.cache import root
 
 HELD_OUT = 300
@@ -371,7 +372,7 @@ def _balance_page(found: dict[str, Any]) -> list[str]:
 def _levels(label: str, level: dict[str, Any], counts: dict[str, Any], when: str, lost: str) -> str:
     cells = [label, *(f"{counts[g][when]:,}" for g in ("female", "male"))]
     cells += [f"{level['means'][g]:.2f}" for g in ("female", "male")]
-    return _row([*cells, f"{level['kolmogorov_smirnov']:.3f}", f"{level['p_kolmogorov_smirnov']:.3f}", lost])
+    return _row([*cells, f"{level['kolmogorov_smirnov']:.3f}", p_value(level["p_kolmogorov_smirnov"]), lost])
 
 
 def _compared_page(found: dict[str, Any]) -> list[str]:
@@ -395,7 +396,7 @@ def _compared_page(found: dict[str, Any]) -> list[str]:
             for which, each in sets.items():
                 cells = ["bm25" if which == "bm25" else ranker, "" if which == "bm25" else which]
                 cells += [f"{each['male']:.3f}", f"{each['female']:.3f}", f"{each['gap']:+.3f}"]
-                cells += [f"{each['low']:+.3f} to {each['high']:+.3f}", f"{each['p']:.3f}"]
+                cells += [f"{each['low']:+.3f} to {each['high']:+.3f}", p_value(each["p"])]
                 cells.append(f"{each['smallest gap that would be found']:.3f}")
                 change = each.get("change")
                 cells += (
@@ -404,7 +405,7 @@ def _compared_page(found: dict[str, Any]) -> list[str]:
                     else [
                         f"{change['gap']:+.3f}",
                         f"{change['low']:+.3f} to {change['high']:+.3f}",
-                        f"{change['p']:.3f}",
+                        p_value(change["p"]),
                         f"{change['smallest change that would be found']:.3f}",
                     ]
                 )

@@ -63,6 +63,21 @@ def test_bins_are_level_one_by_one() -> None:
     assert counts[0].tolist() == counts[1].tolist()
 
 
+def test_it_says_so_where_few_generated_queries_part_the_sides_further() -> None:
+    male = {f"m{n}": float(n) for n in range(40)}
+    made = pl.DataFrame({"query_id": ["g", "h"], "doc_id": ["d", "e"], "text": ["x", "y"]})
+    found = er.fill(
+        {"f": 20.0, **male},
+        made,
+        genders={"f": "female", **dict.fromkeys(male, "male")},
+        generated_scores={"g": 39.0, "h": 38.0},
+        generated_genders={"g": "female", "h": "female"},
+        caliper=0.5,
+    )
+    assert len(found.added) == 2 and found.after.kolmogorov_smirnov > found.before.kolmogorov_smirnov
+    assert "further apart than before" in found.remarks()[-1]
+
+
 def test_what_finds_no_counterpart_is_counted() -> None:
     made = pl.DataFrame({"query_id": ["g"], "doc_id": ["d"], "text": ["x"]})
     found = er.fill(

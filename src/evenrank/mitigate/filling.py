@@ -82,6 +82,8 @@ class Filled(WithAdded):
         for gender, other in (GENDERS, GENDERS[::-1]):
             if count := self.missing[gender]:
                 said.append(f"{count:,} {gender} queries have no counterpart: generate more {other} ones")
+        if self.after.kolmogorov_smirnov > self.before.kolmogorov_smirnov:
+            said.append("the two sides are further apart than before: too few queries could be added")
         return said
 
 
