@@ -8,10 +8,12 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import evenrank
+from browser_fixtures import watched
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,3 +56,22 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
 def test_references_are_plain_names(site: Path) -> None:
     for page in (site / "api").glob("*.html"):
         assert ":func:" not in page.read_text() and ":class:" not in page.read_text(), page
+
+
+def test_search_works_from_the_disk_and_a_sample_report_is_there(site: Path) -> None:
+    assert (
+        site / "search" / "search_index.js"
+    ).is_file()  # a page on the disk may load a script, but no JSON
+    report = (site / "sample-report.html").read_text()
+    assert "bm25 leans male in its top 10 results" in report
+    assert 'href="sample-report.html"' in (site / "audit.html").read_text()
+
+
+def test_a_search_from_the_disk_finds_pages(site: Path, browser: Any) -> None:
+    with watched(browser) as (page, trouble):
+        page.goto((site / "measures" / "gsr.html").as_uri())
+        page.click(".md-search__input")
+        page.keyboard.type("bundle", delay=20)
+        page.wait_for_selector(".md-search-result__link")
+        assert "auditors.html" in page.locator(".md-search-result__link").first.get_attribute("href")
+        assert trouble == []

@@ -15,6 +15,9 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent
 SHOWN = ("CONTRIBUTING.md", "CHANGELOG.md", "examples/bias-gate.yml", "examples/pytest_evenrank.py")
 _LINK = re.compile(r"\]\((?P<up>(?:\.\./)+)(?P<path>[\w./-]+)")
+SAMPLE = "sample-report.html"
+MARK = "<!-- sample report -->"
+"""Where a page links to the sample report, which is made when the site is."""
 _ROLE = re.compile(r":(?:func|class|meth|attr|mod|data):(?=<code>)")
 
 
@@ -24,7 +27,20 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(
             File.generated(config, f"repository/{path}", content=(ROOT / path).read_text(encoding="utf-8"))
         )
+    files.append(File.generated(config, SAMPLE, content=_sample()))
     return files
+
+
+def _sample() -> str:
+    """The report of the demo collection, as `evenrank audit` writes it."""
+    import evenrank as er
+    from evenrank import demo
+
+    here = demo.folder()
+    docs, queries, qrels = er.load(here)
+    runs = {name: here / f"{name}.run" for name in ("bm25", "dense")}
+    found = er.audit(runs, docs=docs, queries=queries, qrels=qrels, genders=here / "genders.tsv")
+    return found.page(title="Search bias audit of the demo collection")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -32,6 +48,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri.startswith("repository/"):
         return markdown.replace("](docs/", "](../")
     depth = page.file.src_uri.count("/")
+    markdown = markdown.replace(MARK, f"[Open the whole report]({'../' * depth}{SAMPLE}).")
 
     def led(link: re.Match[str]) -> str:
         leaves = link["up"].count("../") == depth + 1
