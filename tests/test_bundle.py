@@ -73,6 +73,7 @@ def test_with_inputs_every_number_is_computed_again(
     bundle: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["verify", str(bundle), "--inputs", str(data)]) == 0
+    assert b"with 80% power" in read_bundle(bundle).files["methods.md"]
     assert "match: " in (said := capsys.readouterr().out) and "numbers re-computed, all the same" in said
 
 

@@ -10,12 +10,12 @@ import polars as pl
 
 from evenrank.auditing.comparing import between
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
-from evenrank.auditing.verdict import side, size_of, unjudged
+from evenrank.auditing.verdict import powers, said_of, size_of, unjudged
 from evenrank.measures.base import direction, is_bias, leans, meaning, short
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.pairs import LEVEL
 from evenrank.show.grid import Grid
-from evenrank.show.numbers import DASH, counted, level, number, p_value, toward, upper_first
+from evenrank.show.numbers import DASH, counted, level, number, p_value, upper_first
 
 
 def data_sheet(inputs: Inputs, audit: Audit, languages: str | None = None) -> dict[str, Any]:
@@ -107,6 +107,8 @@ def methods(audit: Audit) -> str:
             f"{level(audit.confidence)} intervals: bootstrap over queries, {provenance['resamples']:,} "
             f"resamples, seed {provenance['seed']}. A run leans where the interval excludes 0."
         )
+    if smallest := powers(audit):
+        lines.append(smallest)
     if audit.comparisons:
         lines.append(
             f"Each run is compared with {audit.baseline}, query by query: Student's paired test (for GSR a "
@@ -161,11 +163,10 @@ def remaining(audit: Audit) -> Grid:
         cells = [run, *([DASH] * 7)]
         if audit.headline is not None:
             m = audit.measured[run, audit.headline]
-            to, why, size = side(m, audit.groups), unjudged(m), size_of(audit, run)
+            why, size = unjudged(m), size_of(audit, run)
             cells[1:3] = [printed_value(m), printed_bounds(m) or DASH]
             if leans(m.measure):
-                clear = f"leans {toward(to)}" if to else "cannot tell"
-                cells[3] = f"not judged ({why})" if why else clear
+                cells[3] = f"not judged ({why})" if why else said_of(m, audit)
             cells[4] = DASH if size is None else printed_value(size)
             one = between(audit.comparisons, run, audit.headline)
             if one is not None:

@@ -27,7 +27,7 @@ from evenrank.measures.disparities import Disparity
 from evenrank.measures.results import Measurement
 from evenrank.show.charts.values import value_figures
 from evenrank.show.figure import RUNS, Section, first_runs
-from evenrank.show.numbers import interval, p_said, toward
+from evenrank.show.numbers import interval, p_said
 
 ACROSS = 6
 """Runs beside one another in a table; further ones stand in tables beneath, so that paper holds them."""
@@ -97,7 +97,7 @@ def lines(audit: Audit) -> list[Line]:
         to, why = side(m, audit.groups), unjudged(m)
         judged = ""
         if leans(measure):
-            judged = f"leans {toward(to)}" if to else f"not judged ({why})" if why else "cannot tell"
+            judged = f"not judged ({why})" if why else said_of(m, audit)
         found.append(
             Line(
                 run,
