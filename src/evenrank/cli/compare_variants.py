@@ -89,20 +89,9 @@ def compare_variants_command(
         from evenrank.show.exporting import write_sheet
 
         write_sheet(variant_figures(found), chart)
-    if form is Format.json:
-        deliver(found.to_json(), output)
-    elif form is Format.csv:
-        deliver(found.frame().write_csv(), output)
-    else:
-        from evenrank.cli.rendering import render_grid
+    from evenrank.cli.rendering import print_found
 
-        grid = found.grid()
-        deliver(
-            render_grid(
-                form, grid.headings, grid.rows, left=grid.left, remarks=found.remarks(), output=output
-            ),
-            output,
-        )
+    print_found(found, form, output)
 
 
 def _asked(triples: str | None, queries: str | None, like: str | None) -> Any:

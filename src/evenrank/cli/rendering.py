@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenrank.auditing.result import latex_values
-from evenrank.cli.common import Format
+from evenrank.cli.common import Format, deliver
 from evenrank.cli.streams import visible
 from evenrank.measures.results import Measurement, Measurements, Summary
 from evenrank.show.grid import Grid
@@ -48,6 +48,20 @@ def render_grid(
     for remark in remarks:
         console.print(Text(remark, style="dim"))
     return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def print_found(found: Any, form: Format, output: Path | None) -> None:
+    """What knows itself as JSON, a frame and a grid with remarks, in the form asked for."""
+    if form is Format.json:
+        deliver(found.to_json(), output)
+    elif form is Format.csv:
+        deliver(found.frame().write_csv(), output)
+    else:
+        grid = found.grid()
+        text = render_grid(
+            form, grid.headings, grid.rows, left=grid.left, remarks=found.remarks(), output=output
+        )
+        deliver(text, output)
 
 
 def canvas(output: Path | None) -> Console:

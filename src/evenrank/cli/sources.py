@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, progress_bar, split_runs
+from evenrank.cli.common import Format, progress_bar, split_runs
 
 
 @options.takes_inputs
@@ -60,7 +59,9 @@ def trace_command(
         from evenrank.show.exporting import write_sheet
 
         write_sheet(stage_figures(found), chart)
-    _printed(found, form, output)
+    from evenrank.cli.rendering import print_found
+
+    print_found(found, form, output)
     return 0
 
 
@@ -127,20 +128,6 @@ def preference_command(
         from evenrank.show.exporting import write_sheet
 
         write_sheet(preference_figures(found), chart)
-    _printed(found, form, output)
+    from evenrank.cli.rendering import print_found
 
-
-def _printed(found: Any, form: Format, output: Path | None) -> None:
-    """A trace or a mirror test in the form asked for."""
-    if form is Format.json:
-        deliver(found.to_json(), output)
-    elif form is Format.csv:
-        deliver(found.frame().write_csv(), output)
-    else:
-        from evenrank.cli.rendering import render_grid
-
-        grid = found.grid()
-        text = render_grid(
-            form, grid.headings, grid.rows, left=grid.left, remarks=found.remarks(), output=output
-        )
-        deliver(text, output)
+    print_found(found, form, output)

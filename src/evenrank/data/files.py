@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
@@ -268,6 +269,22 @@ def settle(file: IO[bytes]) -> None:
     """On the disk, not on its way there: a name must never come to stand for a file that is half written."""
     file.flush()
     os.fsync(file.fileno())
+
+
+@contextmanager
+def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder that appears under its name only when it is complete; one that is there is replaced."""
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+        yield part
+        shutil.rmtree(target, ignore_errors=True)
+        part.rename(target)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=target) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager

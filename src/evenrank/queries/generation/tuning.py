@@ -18,7 +18,7 @@ import polars as pl
 
 import evenrank
 from evenrank.data import tables
-from evenrank.data.files import writing
+from evenrank.data.files import writing, writing_folder
 from evenrank.errors import InputError
 from evenrank.queries.generation.language import ASKED, PROMPT
 from evenrank.rankers.base import Progress
@@ -209,16 +209,8 @@ def _listener(transformers: Any, say: Callable[[str], None], progress: Progress 
 
 def _save(model: Any, tokenizer: Any, target: Path, asked: dict[str, Any]) -> None:
     """The folder appears whole."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        part.mkdir(parents=True, exist_ok=True)
+    with writing_folder(target) as part:
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
         with writing(part / ASKED) as file:
             file.write((json.dumps(asked, indent=1) + "\n").encode())
-        shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=target) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

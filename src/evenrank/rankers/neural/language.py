@@ -9,7 +9,6 @@ Through an OpenAI-compatible server: :mod:`evenrank.rankers.neural.endpoint`.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.data.files import fingerprint, one_line
+from evenrank.data.files import fingerprint, one_line, writing_folder
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, Doubles
@@ -189,17 +188,9 @@ def smollm2() -> Path:
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.is_quantized = False
-    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        part.mkdir(parents=True, exist_ok=True)
+    with writing_folder(target) as part:
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
-        shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=target) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return target
 
 
