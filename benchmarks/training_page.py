@@ -48,6 +48,14 @@ def _short(found: dict[str, Any]) -> list[str]:
             f"- **Negatives, λ = 0.6** ({said}, {_seeds(row)}): mean |ARaB@10| {test['bias change']:+.0%}, "
             f"RR@10 {rr['difference']:+.4f}, which is {verdict} (p = {_p(p)} after Holm's correction)."
         )
+    safe = _safe([row for row in head["rows"] if row["method"] == "negatives"])
+    if safe is not None:
+        chosen = head["chosen"].get("negatives")
+        lines.append(
+            f"- **Which λ is safe** (SQuAD, head): on the test queries no loss of RR@10 is significant up to "
+            f"λ = {safe:g}. The dev queries, being fewer, allow "
+            f"{'none' if chosen is None else f'λ = {chosen:g}'}: too few queries see no harm."
+        )
     for how, name in (("penalty", "a penalty on scores"), ("constrain (mean)", "constrained re-ranking")):
         rows = [row[how] for row in head.get("equal bias", []) if how in row]
         if rows:
@@ -74,6 +82,18 @@ def _short(found: dict[str, Any]) -> list[str]:
             f"of plain training (p < .05, not corrected): {named}."
         )
     return [*lines, ""] if lines else []
+
+
+def _safe(rows: list[dict[str, Any]]) -> float | None:
+    """The largest strength up to which no loss on the test queries is significant."""
+    safe = None
+    for row in rows:
+        test = row["test"]["against plain"]["RR@10"]
+        p = test.get("p_holm")
+        if p is not None and p < 0.05 and test["difference"] < 0:
+            break
+        safe = row["strength"]
+    return safe
 
 
 def _short_hidden(head: dict[str, Any]) -> list[str]:

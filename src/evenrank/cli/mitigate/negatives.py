@@ -89,7 +89,7 @@ def negatives_command(
     )
     written = found.write(output, form="ids" if ids else form.value, docs=opened, queries=queries)
     for why, count in found.left_out.items():
-        note(f"{count:,} {why}")
+        note(f"{why}: {count:,}")
     biased = int(found.frame["biased"].sum())
     note(
         f"{len(found.frame):,} negatives for {found.frame['query_id'].n_unique():,} queries, {biased:,} of "
