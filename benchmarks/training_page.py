@@ -52,9 +52,9 @@ def _short(found: dict[str, Any]) -> list[str]:
     if safe is not None:
         chosen = head["chosen"].get("negatives")
         lines.append(
-            f"- **Which λ is safe** (SQuAD, head): on the test queries no loss of RR@10 is significant up to "
-            f"λ = {safe:g}. The dev queries, being fewer, allow "
-            f"{'none' if chosen is None else f'λ = {chosen:g}'}: too few queries see no harm."
+            "- **Which λ is safe** (SQuAD, head): on the test queries no loss of RR@10 is significant up to "
+            f"λ = {safe:g}. The dev queries allow {'none' if chosen is None else f'λ = {chosen:g}'}"
+            f"{': so few see less harm.' if chosen is not None and chosen > safe else '.'}"
         )
     for how, name in (("penalty", "a penalty on scores"), ("constrain (mean)", "constrained re-ranking")):
         rows = [row[how] for row in head.get("equal bias", []) if how in row]
