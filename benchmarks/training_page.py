@@ -219,7 +219,8 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "Difference: RR@10 of a way of training minus that of plain training re-ranked to the same mean "
         "|ARaB@10|, seed by seed, then averaged; penalty and interpolation by their weights, `constrain` by "
-        "its bound on the mean. Bold: p < .05, paired t-test, not corrected for the number of rows.",
+        "its bound on the mean. Where a comparison has been run for fewer seeds, it is of these. Bold: p < .05, "
+        "paired t-test, not corrected for the number of rows.",
         "",
         _line(
             [
@@ -247,8 +248,9 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
             if other is None:
                 cells += [""] * 3
                 continue
+            fewer = len(other["seeds"]) < len(row["seeds"])
             cells += [
-                f"{other['RR@10']:.4f}",
+                f"{other['RR@10']:.4f}" + (f" ({_seeds(other)})" if fewer else ""),
                 _bold(f"{other['difference']:+.4f}", other["p"]),
                 _p(other["p"]),
             ]
