@@ -219,7 +219,7 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "Difference: RR@10 of a way of training minus that of plain training re-ranked to the same mean "
         "|ARaB@10|, seed by seed, then averaged; penalty and interpolation by their weights, `constrain` by "
-        "its bound on the mean. Where a comparison has been run for fewer seeds, it is of these. Bold: p < .05, "
+        "its bound on the mean. Where a comparison was run for fewer seeds, it is of these. Bold: p < .05, "
         "paired t-test, not corrected for the number of rows.",
         "",
         _line(
