@@ -343,6 +343,28 @@ def test_a_signature_proves_who_signed(
     assert "the signature does not fit" in capsys.readouterr().out
 
 
+def test_a_signature_of_minisign_is_checked_by_minisign(
+    bundle: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which("minisign") is None:
+        pytest.skip("needs minisign")
+    key, public, target = tmp_path / "key", tmp_path / "key.pub", tmp_path / "audit.zip"
+    subprocess.run(["minisign", "-G", "-W", "-p", public, "-s", key], check=True, capture_output=True)
+    assert audit(data, target, *STATED, "--sign", str(key)) == 0
+    assert main(["verify", str(target), "--signers", str(public)]) == 0
+    assert f"signed with the key of {public}" in capsys.readouterr().out
+    shutil.copy(bundle, target)
+    assert main(["verify", str(target), "--signers", str(public)]) == 5
+
+
+def test_an_older_signature_is_said_to_fit_no_longer(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "audit.zip.sig").write_text("of another day")
+    assert audit(data, tmp_path / "audit.zip", *STATED) == 0
+    assert "audit.zip.sig is older than the bundle and does not fit it" in capsys.readouterr().err
+
+
 def test_a_print_is_left_out_where_there_is_no_browser_and_that_is_said(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -318,6 +318,9 @@ def seal(asked: Asked, found: Audit, sealing: Sealing) -> int:
     note(f"SHA-256: {digest}")
     if sealing.sign is None:
         note(bundle.UNSIGNED.said)
+        for end in (".sig", ".minisig"):
+            if (older := sealing.bundle.with_name(sealing.bundle.name + end)).is_file():
+                note(f"{older} is older than the bundle and does not fit it; remove it, or sign again")
     else:
         note(f"signature: {bundle.sign(sealing.bundle, sealing.sign)}")
     for name, why in statement.missing.items():
