@@ -210,7 +210,7 @@ def test_pool_reads_documents_and_runs_as_measure_does(tmp_path: Path) -> None:
         (["train", "--ranker", "drm"], "train: --ranker cannot be 'drm'; did you mean 'drmm'?"),
         (["measure", "ARaB@10", "--format", "jsn"], "--format cannot be 'jsn'; did you mean 'json'?"),
         (["vectors", "debias", "v", "-o", "x", "--method", "z"], "cannot be 'z'; one of hard, strong, leace"),
-        (["measur"], "no such command 'measur'; did you mean 'measure'?"),
+        (["measur"], "there is no command 'evenrank measur'; did you mean 'evenrank measure'?"),
         (["measure", "--fromat"], "measure: no such option: --fromat; did you mean --format?"),
         (["audit", "--seed", "x"], "--seed"),
         (["search"], "search: missing option '--queries'; see evenrank search -h"),
