@@ -3,8 +3,9 @@
 `python -m benchmarks.classifier_training FOLDER` writes two files that `evenrank classify-train` takes:
 also.tsv (`--also`), queries and texts with labels, and neutral.txt (`--neutral`), texts that name nobody.
 Only training queries and passages are read, never the test queries. The labels of wiki's training queries
-were given by hand (data/wiki-train-query-genders.tsv holds ids and labels; `other` is nobody's class and
-left out).
+were given by hand (data/wiki-train-query-genders.tsv holds ids and labels). `other` is a query about women
+and men, or about neither though it holds a gendered word (*twins of different fathers*): it is learned as
+neutral, because it is about no woman and about no man.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def more(data: Path) -> More:
     for collection, count in _QUERIES.items():
         queries = dict(_rows(data / "data" / collection / "queries.train.tsv"))
         for query_id, text in queries.items():
-            if collection == "wiki" and labels.get(query_id) in LABELS:
-                also.add(clean(text), labels[query_id])
+            if collection == "wiki" and query_id in labels:
+                label = labels[query_id]
+                also.add(clean(text), label if label in LABELS else "neutral")
         unlabelled = [clean(text) for query_id, text in queries.items() if query_id not in labels]
         nobody = [text for text in unlabelled if names_nobody(text)]
         neutral += chosen.sample(nobody, count)

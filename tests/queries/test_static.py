@@ -96,7 +96,7 @@ def test_what_tokens_add_sums_up_to_the_scores(model: StaticClassifier) -> None:
     on = features.switches(model.settings.parts)
     arguments = (on, np.array(features.SCALES), model._weights, model._word_weights)
     given, _, _ = feature_kernel.attribute(features.packed_bytes([text])[0], *model._lookup(), *arguments)
-    assert given.sum(0) + model._bias == pytest.approx(model._scores([text])[0], abs=1e-4)
+    assert given[:, :3].sum(0) + model._bias == pytest.approx(model._scores([text])[0], abs=1e-4)
 
 
 @settings(max_examples=60, deadline=None)

@@ -115,8 +115,7 @@ def classify_train_command(
 
     The model is a folder: model.json, arrays, and a card (card.json, card.md) with the numbers. Queries
     labelled other or multiple are left out. Only hashes of the training queries are kept. The order of the
-    rows makes no difference. Cross-validation is at the shares of the classes in DATA, whatever
-    --neutral-share says.
+    rows makes no difference. What is cross-validated is the model as it will be, --neutral-share and all.
 
         evenrank classify-train annotated.tsv --vectors glove.bin.gz --cv 5 -o my-model
     """
@@ -125,7 +124,7 @@ def classify_train_command(
     queries = read_labelled(data)
     more = _more(model, also or [], neutral or [])
     make = _maker(model, vectors or [], swaps, without or [], checkpoint, more)
-    _for_log(make, neutral_share)  # what is asked for is refused before anything is trained
+    make = _for_log(make, neutral_share)  # what is asked for is refused before anything is trained
     if queries.left_out:
         note(f"{queries.left_out:,} queries left out: empty, or of other or multiple genders")
     found = None
@@ -142,8 +141,7 @@ def classify_train_command(
             f"{found.coverage:.1%} labelled; F1 {scores}; calibration error {found.ece:.3f}"
         )
     with progress_bar("training", unit="steps") as progress:
-        fresh = _for_log(make, neutral_share)()
-        trained = fresh.fit(queries.texts, queries.labels, seed=seed, progress=progress)
+        trained = make().fit(queries.texts, queries.labels, seed=seed, progress=progress)
     trained.save(output)
     write_card(output, trained, found, left_out=queries.left_out)
     learned = len(queries.texts) + (len(more.labelled.texts) + len(more.neutral) if more else 0)

@@ -106,7 +106,7 @@ def crossvalidate(
                 progress(round_ * folds + fold + 1, len(seeds) * folds)
         found.append(probabilities)
         doubts.append(doubt)
-    return _summary(truth, found, doubts, by_fold, folds, tuple(seeds))
+    return summary(truth, found, doubts, by_fold, folds, tuple(seeds))
 
 
 def stratified_folds(codes: npt.NDArray[np.int64], folds: int, seed: int) -> npt.NDArray[np.int64]:
@@ -160,7 +160,7 @@ def confusion_matrix(truth: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> npt.N
     return np.bincount(truth * size + chosen, minlength=size * len(LABELS)).reshape(len(LABELS), size)
 
 
-def _summary(
+def summary(
     truth: npt.NDArray[np.int64],
     found: list[Probabilities],
     doubts: list[npt.NDArray[np.float64]],
@@ -168,6 +168,7 @@ def _summary(
     folds: int,
     seeds: tuple[int, ...],
 ) -> CrossValidation:
+    """What the probabilities of all queries amount to; one matrix, and one row of bounds, for each seed."""
     labels = [decide(probabilities, doubt) for probabilities, doubt in zip(found, doubts, strict=True)]
     right = np.array([chosen == truth for chosen in labels], float)
     matrices = [confusion_matrix(truth, chosen) for chosen in labels]

@@ -16,7 +16,7 @@ from evenrank.text.hashing import BASIS, PRIME, fnv1a, slot_of
 
 BUCKETS = 1 << 18
 """Hashed features; some 80,000 occur in 3,000 queries, so few share a bucket by chance."""
-DENSE = 99
+DENSE = 103
 """Counted features after the hashed ones."""
 MOST_TOKENS = 64
 MOST_FEATURES = 24_000
@@ -26,6 +26,8 @@ MOST_FEATURES = 24_000
 STOP, GIVEN, SURNAME, LEX_FEMALE, LEX_MALE, TERM_FEMALE, TERM_MALE, PLAIN, VECTOR, DOUBTFUL, TURN, WORK = (
     1 << i for i in range(12)
 )
+SAID = 1 << 12
+"""The first of four bits, for the sets of `words.SAID`."""
 
 # Groups of features, as bits: each can be left out.
 WORDS, PAIRS, LETTERS, CONTEXTS, NAMES, LEXICON, TERMS, LEANING = (1 << i for i in range(8))
@@ -33,9 +35,10 @@ WORDS, PAIRS, LETTERS, CONTEXTS, NAMES, LEXICON, TERMS, LEANING = (1 << i for i 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 _EDGE = np.uint64(0x5E)
-_AND = np.uint64(0xE6F79719051FF286)  # the hash of "and"
-_APART = 2.25  # of two names: the product of their leanings, of which one is negative
+_CLEAR = 1.5  # log odds from which on a given name tells a gender
 _SET = 16  # features of names and listed words, in each of six sets
+_SURE = 50.0  # log odds of likeness to the pooled queries, where a gender is said
+_SAID = 3.0  # value of a word that says a gender and nothing else: the larger, the less it is held back
 _USUAL = 8  # words of a query; in longer ones a single name or listed word counts for less
 _DIGITS = 250  # the kind of a number; kinds of words in the table are smaller
 
@@ -161,6 +164,7 @@ def emit(
         n = _grams(out, n, kinds, count, 1, 3, 4)
         n = _grams(out, n, mixed, count, 2, 3, 5)
         _scaled(out, begin, n, scales[3])
+        n = _asked(out, n, ids, rows, bits, lean, count, scales[4])
     turn, base = _turn(rows, bits, count)
     before = n
     n = _names(out, n, rows, bits, lean, frequency, 0, turn, count, base) if on & NAMES else n
@@ -169,7 +173,83 @@ def emit(
         base += _SET if n == before else 2 * _SET
         n = _names(out, n, rows, bits, lean, frequency, turn, count, count, base) if on & NAMES else n
         n = _listed(out, n, rows, bits, turn, count, count, on, base)
+    n = _said(out, n, rows, bits, turn, count)
     return _leaning(out, n, rows, bits, gender, count, on), count
+
+
+@njit(nogil=True, cache=True)
+def _said(out: Any, n: int, rows: Any, bits: Any, turn: int, count: int) -> int:
+    """Whether a query says *women*, *male* and their like, however long it is and wherever they stand.
+
+    Words that mean one woman or man count only before the turn: after it they are often part of a title.
+    """
+    seen = 0
+    for t in range(count):
+        if rows[t] < 0:
+            continue
+        for side in range(4):
+            mark = SAID << side
+            if bits[rows[t]] & mark and not seen & mark and (side < 2 or t < turn):
+                n = _put(out, n, BUCKETS + 99 + side, _SAID, t, t)
+                seen |= mark
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _cue(r: int, bits: Any, lean: Any) -> int:
+    """What a word tells: 1 a woman's name, 2 a man's, 3 a female word, 4 a male one, 0 nothing."""
+    if r < 0 or (bits[r] & STOP and not bits[r] & (LEX_FEMALE | LEX_MALE)):
+        return 0
+    b = bits[r]
+    if b & (LEX_FEMALE | TERM_FEMALE):
+        return 3
+    if b & (LEX_MALE | TERM_MALE):
+        return 4
+    if b & GIVEN and not b & DOUBTFUL:
+        return 1 if lean[r] > _CLEAR else 2 if lean[r] < -_CLEAR else 0
+    return 0
+
+
+@njit(nogil=True, cache=True)
+def _of_name(b: int) -> bool:
+    """Whether a word after a given name may belong to it."""
+    return bool(b & (GIVEN | SURNAME)) and not b & (STOP | PLAIN)
+
+
+@njit(nogil=True, cache=True)
+def _edges(out: Any, n: int, ids: Any, cue: Any, t: int, count: int) -> int:
+    """The first one, two and three words of a query and the last one, with what tells a gender at ``t``."""
+    h = cue
+    for i in range(min(3, count)):
+        h = _mixed(h, ids[i + 1])
+        n = _hashed(out, n, h, 6, 0, max(t, i))
+    return _hashed(out, n, _mixed(cue, ids[count]), 7, t, count - 1)
+
+
+@njit(nogil=True, cache=True)
+def _asked(out: Any, n: int, ids: Any, rows: Any, bits: Any, lean: Any, count: int, scale: float) -> int:
+    """How the question begins and ends, with what tells a gender in it.
+
+    *who sang* goes before a title, *how old is* before a person: the same name tells less after the one than
+    after the other.
+    """
+    begin = n
+    n = _edges(out, n, ids, np.uint64(0), 0, count)
+    seen = 0
+    for t in range(count):
+        cue = _cue(rows[t], bits, lean)
+        if cue == 0 or seen & (1 << cue):
+            continue
+        seen |= 1 << cue
+        n = _edges(out, n, ids, np.uint64(cue), t, count)
+        end = t + 1
+        while cue < 3 and end < min(t + 3, count) and rows[end] >= 0 and _of_name(bits[rows[end]]):
+            end += 1  # a surname, or a second name
+        n = _hashed(out, n, _mixed(np.uint64(cue), ids[t]), 8, max(t - 1, 0), t)
+        n = _hashed(out, n, _mixed(np.uint64(cue), ids[end + 1]), 9, t, min(end, count - 1))
+    for i in range(begin, n):
+        out[1][i] = scale
+    return n
 
 
 @njit(nogil=True, cache=True)
@@ -198,7 +278,8 @@ def _turn(rows: Any, bits: Any, count: int) -> Any:
     """Where a query turns from whom it is about to where or in what, and which set of features it has.
 
     *who plays the girl in wreck it ralph*: what stands after *in* tells less, least of all when somebody was
-    named before it, or when the query speaks of seasons, songs and films. So names and listed words have six
+    named before it, or when the query speaks of seasons, songs and films. *who sang* turns at once: a title
+    follows. So names and listed words have six
     sets of features: before the turn, after it, after it when there was one before; each with or without a
     word for a work.
     """
@@ -207,9 +288,10 @@ def _turn(rows: Any, bits: Any, count: int) -> Any:
         r = rows[t]
         if r < 0:
             continue
-        if bits[r] & TURN and t and turn == count:
+        makes = bits[r] & TURN and bits[r] & WORK
+        if turn == count and ((bits[r] & TURN and t and not makes) or (makes and t == 1)):
             turn = t
-        if bits[r] & WORK:
+        if bits[r] & WORK and (t == 1 or not makes):
             base = BUCKETS + 3 * _SET
     return turn, base
 
@@ -309,21 +391,25 @@ def _leaning(out: Any, n: int, rows: Any, bits: Any, gender: Any, count: int, on
 
 @njit(nogil=True, cache=True)
 def _names_both(rows: Any, ids: Any, bits: Any, lean: Any, count: int) -> bool:
-    """Whether a query holds listed words of both genders, or joins a woman's and a man's name by *and*."""
-    seen = 0
+    """Whether a query holds listed words of both genders, or a woman's and a man's name.
+
+    Names count up to *in*, *on* or *from*, and only the first of a person's: mary tyler moore is one.
+    """
+    seen, cues, last = 0, 0, -2
+    turned = False
     for t in range(count):
         r = rows[t]
         if r < 0:
             continue
         seen |= bits[r]
-        if 0 < t < count - 1 and ids[t + 1] == _AND and rows[t - 1] >= 0 and rows[t + 1] >= 0:
-            before, after = rows[t - 1], rows[t + 1]
-            given = bits[before] & bits[after] & GIVEN and not (bits[before] | bits[after]) & (
-                STOP | DOUBTFUL
-            )
-            if given and lean[before] * lean[after] < -_APART:
-                return True
-    return bool(seen & (LEX_FEMALE | TERM_FEMALE) and seen & (LEX_MALE | TERM_MALE))
+        turned |= t > 0 and bits[r] & TURN > 0
+        cue = _cue(r, bits, lean)
+        if 0 < cue < 3:
+            if last < t - 1 and not turned:
+                cues |= cue
+            last = t
+    words = seen & (LEX_FEMALE | TERM_FEMALE) and seen & (LEX_MALE | TERM_MALE)
+    return bool(words) or cues == 3
 
 
 @njit(nogil=True, cache=True)
@@ -378,20 +464,23 @@ def score(
     found: Any,
     both: Any,
 ) -> None:
-    """Add each query's scores to ``found``: its features' weights, and the mean weight of its words.
+    """Add each query's four scores to ``found``: its features' weights, and the mean weight of its words.
 
-    ``both`` is told which queries name women and men alike.
+    One score for each class, and one for likeness to the pooled queries: the log odds, or surely where the
+    query says *women*, *male* or their like. ``both`` is told which queries name women and men alike.
     """
     work, out = _scratch()
     bits = facts[1]
     for q in range(len(offsets) - 1):
         n, count = emit(data, offsets[q], offsets[q + 1], keys, slots, facts, on, scales, work, out)
-        a = b = c = 0.0
+        a = b = c = d = 0.0
+        said = False
         for i in range(n):
             f, v = out[0][i], out[1][i]
             a += v * weights[f, 0]
             b += v * weights[f, 1]
             c += v * weights[f, 2]
+            d += v * weights[f, 3]
         known = 0
         for t in range(count):
             if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
@@ -402,25 +491,31 @@ def score(
                 a += vectors[r, 0] / known
                 b += vectors[r, 1] / known
                 c += vectors[r, 2] / known
+                d += vectors[r, 3] / known
+            if r >= 0 and bits[r] & (SAID | SAID << 1):
+                said = True
+        if said:
+            d = _SURE
         both[q] = _names_both(work[2], work[3], bits, facts[2], count)
         found[q, 0] += a
         found[q, 1] += b
         found[q, 2] += c
+        found[q, 3] += d
 
 
 @njit(nogil=True, cache=True)
 def attribute(
     data: Any, keys: Any, slots: Any, facts: Any, on: int, scales: Any, weights: Any, vectors: Any
 ) -> Any:
-    """What each token of one query adds to each class: a feature of several tokens is shared out evenly."""
+    """What each token of one query adds to each score: a feature of several tokens is shared out evenly."""
     work, out = _scratch()
     bits = facts[1]
     n, count = emit(data, 0, len(data), keys, slots, facts, on, scales, work, out)
-    given = np.zeros((count, 3), np.float64)
+    given = np.zeros((count, 4), np.float64)
     for i in range(n):
         share = out[1][i] / (out[3][i] - out[2][i] + 1)
         for t in range(out[2][i], out[3][i] + 1):
-            for label in range(3):
+            for label in range(4):
                 given[t, label] += share * weights[out[0][i], label]
     known = 0
     for t in range(count):
@@ -428,7 +523,7 @@ def attribute(
             known += 1
     for t in range(count):
         if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
-            for label in range(3):
+            for label in range(4):
                 given[t, label] += vectors[work[2][t], label] / known
     return given, work[0][:count], work[1][:count]
 

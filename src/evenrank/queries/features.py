@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.queries import feature_kernel as kernel
-from evenrank.queries.words import census_names, gendered_words, place_words, plain_queries, term_groups
+from evenrank.queries.words import (
+    SAID,
+    census_names,
+    gendered_words,
+    place_words,
+    plain_queries,
+    term_groups,
+)
 from evenrank.text.hashing import slots_for
 from evenrank.vectors.gendered import genderedness
 from evenrank.vectors.texts import COMMON_WORDS, stop_words
@@ -30,8 +37,8 @@ PARTS = {
     "genderedness": kernel.LEANING,
 }
 """Groups of features that can be left out; ``vectors`` is one more."""
-SCALES = (2.0, 1.0, 2.0, 2.0)
-"""Lengths of the words, pairs, letters and contexts of a query."""
+SCALES = (2.0, 1.0, 2.0, 2.0, 1.0)
+"""Lengths of the words, pairs, letters and contexts of a query; of how it begins, with whom it names."""
 
 # Words that shape a question, kept as they are in the patterns of kinds ("who is GIVEN SURNAME").
 _SHAPING = frozenset(
@@ -40,6 +47,9 @@ _SHAPING = frozenset(
     have has had not s t""".split()
 )
 _TURNS = frozenset(("in", "on", "from"))  # what follows tells less about whom a query is about
+_MAKES = frozenset(  # after *who*: a title follows
+    "sang sings sung wrote writes directed directs produced composed recorded performed starred stars".split()
+)
 _COMMON, _KNOWN, _FAMILIAR = 1500, 3000, 20_000  # places in a vocabulary sorted by frequency
 _KINDS = {
     kind: number
@@ -102,7 +112,14 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
     names = census_names() if "names" in parts else {}
     lexicon = gendered_words() if "lexicon" in parts else {}
     leaning = genderedness() if "genderedness" in parts else None
-    lists = (*_SHAPING, *stop_words(), *place_words(), *plain_queries()["work_words"])
+    lists = (
+        *_SHAPING,
+        *_MAKES,
+        *frozenset().union(*SAID),
+        *stop_words(),
+        *place_words(),
+        *plain_queries()["work_words"],
+    )
     words = list(dict.fromkeys((*ranked, *lists, *names, *lexicon)))
     if leaning is not None:
         words = list(dict.fromkeys((*words, *leaning.words.to_pylist())))
@@ -117,8 +134,8 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
         name, rank = names.get(word), place.get(word)
         kind[row] = _KINDS[_kind(word, name, rank, lexicon)]
         flags = kernel.STOP if word in _SHAPING else 0
-        flags |= kernel.TURN if word in _TURNS else 0
-        flags |= kernel.WORK if word in works else 0
+        flags |= kernel.TURN if word in _TURNS or word in _MAKES else 0
+        flags |= kernel.WORK if word in works or word in _MAKES else 0
         flags |= kernel.VECTOR if rank is not None else 0
         if name is not None:
             flags |= (kernel.GIVEN if name.given else 0) | (kernel.SURNAME if name.surname else 0)
@@ -131,6 +148,8 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
         ):
             if word in source:
                 flags |= female if source[word] == "female" else male
+        if "lexicon" in parts:
+            flags |= sum(kernel.SAID << side for side, said in enumerate(SAID) if word in said)
         bits[row] = flags
         if name is not None and name.given:
             lean[row] = name.lean

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.arithmetic import exp
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries import feature_kernel
@@ -37,13 +38,14 @@ from evenrank.vectors import load as load_vectors
 
 Source = Vectors | str | os.PathLike[str]
 
-ABSTAINS_BELOW = 0.4
+ABSTAINS_BELOW = 0.37
 """Where no class is as probable as this, the label is `unknown`; see docs/query-gender.md."""
 _NEUTRAL = LABELS.index("neutral")
 _NO_CLASS = (0.33, 0.33, 0.34)
 _FILE = "static.npz"
 _MOST_REASONS = 5
 _STEPS = 40
+_LIKENESS_STRENGTH = 0.3
 _WORD_TIMES = 3  # neutral queries that each gendered word is put into
 
 
@@ -71,9 +73,15 @@ class StaticSettings:
         Weight of the texts of other collections that name nobody. Most queries of a log do not.
     neutral_share
         Of the queries that will be labelled, the share that is neutral: some 0.85 of a log, half of the
-        annotated ones. None takes the share of the queries that probabilities are calibrated on.
+        annotated ones. Women and men are then expected equally often. None takes the shares of the queries
+        that probabilities are calibrated on.
     vector_scale
         Of the vectors, times the root of their dimension.
+    likeness
+        By how much less neutral a query is that is like the given ones, and more neutral one that is like
+        those of other collections: the score of the neutral class loses `likeness` (2 P − 1), P the
+        probability that it is a given one. The given queries were pooled because their results lean, so half
+        of them are gendered; of a log, few are. 0 leaves it out.
     """
 
     parts: tuple[str, ...] = tuple(PARTS)
@@ -84,6 +92,7 @@ class StaticSettings:
     neutral_texts: float = 0.5
     neutral_share: float | None = None
     vector_scale: float = 0.3
+    likeness: float = 1.4
 
     def __post_init__(self) -> None:
         if unknown := set(self.parts) - set(PARTS):
@@ -139,6 +148,7 @@ class StaticClassifier:
         self._more = more or More()
         self.abstains_below = ABSTAINS_BELOW
         self._bias: npt.NDArray[np.float64] = np.zeros(len(LABELS))
+        self._like: npt.NDArray[np.float64] = np.zeros(2)
         self._table: WordTable | None = None
 
     def fit(
@@ -170,7 +180,8 @@ class StaticClassifier:
             checked = Samples(held.texts + also_held.texts, held.labels + also_held.labels)
             scores, truth = self._scores(checked.texts), label_codes(checked.labels)
             self._temperature, shift = calibration(scores, truth)
-            shift = shift + self._temperature * self._towards_log(float(np.mean(truth == _NEUTRAL)))
+            shares = np.bincount(truth, minlength=len(LABELS)) / len(truth)
+            shift = shift + self._temperature * self._towards_log(shares)
         self._learn(known, given, also, start)
         self._bias = self._bias + shift
         if progress:
@@ -184,26 +195,24 @@ class StaticClassifier:
         }
         return self
 
-    def _towards_log(self, share: float) -> npt.NDArray[np.float64]:
-        """What to add to log probabilities, if not ``share`` of the queries are neutral but as many as asked.
+    def _towards_log(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What to add to log probabilities, where the classes have the shares asked for instead of these.
 
-        Bayes' rule with other shares of the classes (Saerens, Latinne and Decaestecker 2002).
+        Bayes' rule with other shares of the classes (Saerens, Latinne and Decaestecker 2002). Of the queries
+        that are not neutral half are expected to be about women and half about men, whatever was learned.
         """
         asked = self.settings.neutral_share
         if asked is None:
             return np.zeros(len(LABELS))
-        self._prior = np.where(np.arange(len(LABELS)) == _NEUTRAL, 0.0, self._prior)
-        self._prior *= (1 - asked) / self._prior.sum()
-        self._prior[_NEUTRAL] = asked
-        odds = np.log(asked / (1 - asked)) - np.log(share / (1 - share))
-        return np.where(np.arange(len(LABELS)) == _NEUTRAL, odds, 0.0)
+        self._prior = np.where(np.arange(len(LABELS)) == _NEUTRAL, asked, (1 - asked) / 2)
+        return np.asarray(np.log(self._prior) - np.log(shares))
 
     def _learn(self, known: _Knowledge, given: Samples, also: Samples, start: Start | None) -> Start:
         """Fit the weights; begins at ``start``, the same regression on a part of the samples."""
         from scipy.sparse import csr_matrix, hstack
 
         regression = _regression(self.settings.strength)
-        every, weight = self._samples(given, also)
+        every, weight, pool = self._samples(given, also)
         data, offsets = packed_bytes(every.texts)
         on, room = switches(self.settings.parts), 12 * len(data) + 400 * len(every.texts)
         index, value, bounds = feature_kernel.collect(  # type: ignore[call-arg, unused-ignore]
@@ -230,12 +239,25 @@ class StaticClassifier:
         self._bias[regression.classes_] = regression.intercept_
         full = np.zeros((size, len(LABELS)))
         full[used] = table[: len(used)]
-        self._weights = full.astype(np.float16).astype(np.float32)
-        self._word_weights = self._folded(known, heads)
+        column = np.zeros(design.shape[1])
+        self._like = np.zeros(2)
+        if self.settings.likeness and len(also.texts):
+            column, at = _like_given(design, pool, weight)
+            self._like = np.array([self.settings.likeness, at])
+        four = np.zeros((size, len(LABELS) + 1))
+        four[:, : len(LABELS)], four[used, -1] = full, column[: len(used)]
+        self._weights = four.astype(np.float16).astype(np.float32)
+        self._word_weights = self._folded(known, np.column_stack([heads, column[len(used) :]]))
         return Start(full, heads, self._bias)
 
-    def _samples(self, given: Samples, also: Samples) -> tuple[Samples, npt.NDArray[np.float64]]:
-        """The queries, and what is made of them or added, with the weight of each."""
+    def _samples(
+        self, given: Samples, also: Samples
+    ) -> tuple[Samples, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """The queries, and what is made of them or added, with the weight of each.
+
+        Then which are given ones (1) and which of other collections (0). Of those that were made, gendered
+        ones count as given, because such queries are, and neutral ones do not.
+        """
         chosen = self.settings
         parts = [(given, 1.0), (also, 1.0)]
         if chosen.swaps:
@@ -254,7 +276,14 @@ class StaticClassifier:
         texts = [text for found, _ in parts for text in found.texts]
         labels = [label for found, _ in parts for label in found.labels]
         weight = np.concatenate([np.full(len(found.texts), by) for found, by in parts])
-        return Samples(texts, labels), weight
+        sides = {id(given): 1, id(also): 0}
+        like = [
+            np.full(len(found.texts), sides[id(found)])
+            if id(found) in sides
+            else np.array([label != "neutral" for label in found.labels], np.int64)
+            for found, _ in parts
+        ]
+        return Samples(texts, labels), weight, np.concatenate(like)
 
     def _means(self, known: _Knowledge, data: Any, offsets: Any) -> npt.NDArray[np.float64]:
         """The mean vector of each query's words, the sources side by side; a word without one is 0."""
@@ -279,7 +308,7 @@ class StaticClassifier:
 
     def _folded(self, known: _Knowledge, heads: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
         """A linear head on a mean of vectors: the same as a mean of one weight per word and class."""
-        found = np.zeros((len(known.table.keys), len(LABELS)))
+        found = np.zeros((len(known.table.keys), heads.shape[1]))
         at = 0
         for source, places in zip(known.sources, known.places, strict=True):
             head = heads[at : at + source.dimension] * self._scale(source)
@@ -297,12 +326,13 @@ class StaticClassifier:
         self, texts: Sequence[str], both: npt.NDArray[np.bool_] | None = None
     ) -> npt.NDArray[np.float64]:
         """Of each class; ``both``, if given, is told which queries name women and men alike."""
-        found = np.tile(self._bias, (len(texts), 1))
+        found = np.tile(np.append(self._bias, self._like[1]), (len(texts), 1))
         both = np.zeros(len(texts), bool) if both is None else both
         on = switches(self.settings.parts)
         settings = (on, np.array(SCALES), self._weights, self._word_weights)
         feature_kernel.score(*packed_bytes(texts), *self._lookup(), *settings, found, both)  # type: ignore[call-arg, unused-ignore]
-        return found
+        found[:, _NEUTRAL] -= self._like[0] * _leaning(found[:, -1])
+        return found[:, : len(LABELS)]
 
     def predict_proba(self, texts: Sequence[str]) -> Probabilities:
         """One row per text: female, male, neutral. The shares in training, where a text is empty.
@@ -325,6 +355,10 @@ class StaticClassifier:
         for text in map(clean, texts):
             data = packed_bytes([text])[0]
             given, starts, ends = feature_kernel.attribute(data, *self._lookup(), *settings)  # type: ignore[call-arg, unused-ignore]
+            alike = given[:, -1].sum() + self._like[1]
+            part = self._like[0] * float(_leaning(np.array([alike]))[0]) / (alike or 1.0)
+            given[:, _NEUTRAL] -= part * given[:, -1]
+            given = given[:, : len(LABELS)]
             given = (given - given.mean(1, keepdims=True)) / self._temperature
             found = [
                 (
@@ -353,6 +387,7 @@ class StaticClassifier:
             "weights": self._weights[used].astype(np.float16),
             "word_weights": self._word_weights.astype(np.float16),
             "bias": self._bias,
+            "like": self._like,
             "prior": self._prior,
             "temperature": np.array([self._temperature]),
             "trained_on": self.trained_on,
@@ -377,10 +412,10 @@ class StaticClassifier:
             _require_shapes(arrays)
             model._table = WordTable(*(arrays[name] for name in WordTable.__dataclass_fields__))
             size = feature_kernel.BUCKETS + feature_kernel.DENSE
-            model._weights = np.zeros((size, len(LABELS)), np.float32)
+            model._weights = np.zeros((size, len(LABELS) + 1), np.float32)
             model._weights[arrays["index"]] = arrays["weights"]
             model._word_weights = arrays["word_weights"].astype(np.float32)
-            model._bias, model._prior = arrays["bias"], arrays["prior"]
+            model._bias, model._prior, model._like = arrays["bias"], arrays["prior"], arrays["like"]
             model._temperature = float(arrays["temperature"][0])
             model.abstains_below = float(saved.facts["abstains_below"])
         except (KeyError, TypeError, IndexError, ValueError) as error:
@@ -403,8 +438,8 @@ def _require_shapes(arrays: dict[str, npt.NDArray[Any]]) -> None:
     words = len(arrays["keys"])
     shapes: dict[str, tuple[int, ...]] = {}
     shapes |= dict.fromkeys(("keys", "kind", "bits", "lean", "frequency", "gender"), (words,))
-    shapes |= {"word_weights": (words, 3), "weights": (len(arrays["index"]), 3), "bias": (3,), "prior": (3,)}
-    shapes |= {"temperature": (1,)}
+    shapes |= {"word_weights": (words, 4), "weights": (len(arrays["index"]), 4), "bias": (3,), "prior": (3,)}
+    shapes |= {"temperature": (1,), "like": (2,)}
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             raise ValueError(f"{name} has the shape {arrays[name].shape} and not {shape}")
@@ -424,6 +459,23 @@ def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
     part = stratified_folds(codes, 5, seed)
     inside, held = np.flatnonzero(part != 0).tolist(), np.flatnonzero(part == 0).tolist()
     return samples.some(inside), samples.some(held)
+
+
+def _like_given(
+    design: Any, pool: npt.NDArray[np.int64], weight: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], float]:
+    """By what features a query is told to be a given one rather than one of other collections; intercept."""
+    regression = _regression(_LIKENESS_STRENGTH)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        regression.fit(design, pool, sample_weight=weight)
+    return regression.coef_[0].astype(np.float64), float(regression.intercept_[0])
+
+
+def _leaning(alike: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """2 P − 1 for the log odds of P: from −1, surely of another collection, to 1, surely a given one."""
+    low = exp(-np.abs(alike))
+    return np.asarray(np.sign(alike) * (1 - low) / (1 + low))
 
 
 def _regression(strength: float) -> Any:

@@ -30,6 +30,14 @@ AMBIGUOUS = frozenset(
 )
 """On the published lists, but in queries mostly states, a disease or software, degrees, jobs,
 and chess."""
+SAID = (
+    frozenset("female females women womens girls ladies".split()),
+    frozenset("male males men mens boys gentlemen".split()),
+    frozenset("woman womans girl lady she her hers herself".split()),
+    frozenset("man mans boy gentleman he him his himself".split()),
+)
+"""Words that say a gender and nothing else: female and male ones that mean many, which hardly stand in titles
+or for anybody, and female and male ones that mean one."""
 _BEGUN = """
 pregnancy pregnant menstruation menstrual menopause ovary ovaries ovarian ovulation ovulate cervix cervical
 vagina vaginal womb breast breasts breastfeeding mammogram hysterectomy miscarriage endometriosis placenta
