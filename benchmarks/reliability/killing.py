@@ -55,11 +55,6 @@ def _collection() -> str:
     return str(data / "data" / "time" / "docs.tsv") if data else str(HERE / "docs.tsv")
 
 
-def _labelled() -> str:
-    data = shared()
-    return str(data / "data" / "query-gender" / "annotated.tsv") if data else str(HERE / "genders.tsv")
-
-
 _AUDIT = ["audit", "--docs", f"{HERE / 'docs.tsv'}", "--queries", f"{HERE / 'queries.tsv'}", "-o", "OUT"]
 _WATCH = [
     "monitor",
@@ -71,7 +66,12 @@ _WATCH = [
     "OUT",
     "--once",
 ]
-_TRAIN = ["classify-train", _labelled(), "--cv", "0", "-o", "OUT"]
+_CLASSIFY = ["classify-train", "FOLDER/labelled.tsv", "--without", "plain", "--cv", "0", "-o", "OUT"]
+_TRAIN = [
+    *("train", "--ranker", "knrm", "--docs", f"{HERE / 'docs.tsv'}", "--queries", f"{HERE / 'queries.tsv'}"),
+    *("--qrels", f"{HERE / 'qrels.txt'}", "--run", f"{HERE / 'bm25.run'}", "--no-hybrid", "-o", "OUT"),
+    *("--set", "epochs=2", "--set", "depth=20"),
+]
 COMMANDS: dict[str, Command] = {
     "tally": Command(
         ["tally", _collection(), "-o", "OUT", "--lexicon", "fabris2020"],
@@ -92,7 +92,8 @@ COMMANDS: dict[str, Command] = {
         _report,
     ),
     "monitor": Command(_WATCH, _WATCH, "m.db", _observations),
-    "classify-train": Command([*_TRAIN, "--without", "names"], _TRAIN, "model", material.classified),
+    "classify-train": Command([*_CLASSIFY, "--without", "names"], _CLASSIFY, "model", material.classified),
+    "train": Command([*_TRAIN, "--seed", "1"], _TRAIN, "ranker", material.trained),
 }
 
 
@@ -105,6 +106,8 @@ def kill(name: str) -> dict[str, Any]:
         folder = Path(place)
         if name == "monitor":
             material.index(folder / "index")
+        if name == "classify-train":
+            material.labelled(folder / "labelled.tsv")
         out = folder / "out" / command.name
         old, new = folder / "old", folder / "new"
         _finish(command.old, folder, out, old)

@@ -125,6 +125,29 @@ def classified(path: Path) -> Any:
     return load_classifier(path).predict_proba(texts).tolist()
 
 
+def labelled(path: Path) -> None:
+    """A few dozen labelled queries, to learn from in a second."""
+    texts = {
+        "female": [
+            f"{said} {name}" for said in _SAID for name in ("mary", "linda", "the queen", "her mother")
+        ],
+        "male": [f"{said} {name}" for said in _SAID for name in ("john", "robert", "the king", "his father")],
+        "neutral": [f"{said} {name}" for said in _SAID for name in ("rice", "the moon", "a table", "rain")],
+    }
+    rows = [(text, label) for label, some in texts.items() for text in some]
+    path.write_text("".join(f"{number}\t{text}\t{label}\n" for number, (text, label) in enumerate(rows)))
+
+
+_SAID = ("what about", "where is", "how old is", "pictures of", "tell me about", "facts about")
+
+
+def trained(path: Path) -> Any:
+    """The weights of a ranker, after every file was checked against the checksum in the header."""
+    from evenrank.data.model_files import read_model
+
+    return read_model(path).files["weights.safetensors"].hex()
+
+
 def vectors(path: Path) -> Any:
     from evenrank.vectors import load
 
