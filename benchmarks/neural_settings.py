@@ -80,7 +80,7 @@ def encoding_speed() -> dict[str, Any]:
     from evenrank.rankers.dense import Encoder
 
     _, _, index, first = collection("wiki")
-    ids = np.random.default_rng(1).choice(first["doc_id"].unique().sort().to_numpy(), 512, replace=False)
+    ids = np.random.default_rng(1).choice(first["doc_id"].unique().sort().to_numpy(), 256, replace=False)
     found = index.docs.texts(ids.tolist())
     texts = [found[each] for each in ids]
     plain = Encoder(None).transformer
@@ -89,14 +89,14 @@ def encoding_speed() -> dict[str, Any]:
         parts = [texts[start : start + 32] for start in range(0, len(texts), 32)]
         return np.concatenate([plain.encode(part, normalize_embeddings=True) for part in parts])
 
-    speeds = {"torch, as they come": _rate(as_they_come, len(texts))}
-    exact = as_they_come()
-    cosine = {}
+    speeds, cosine = {}, {}
+    exact, speeds["torch, as they come"] = _timed(as_they_come, len(texts))
     for backend in ("torch", "onnx", "onnx-int8"):
         encoder = Encoder(None, backend=backend)  # type: ignore[arg-type]
         encoder.documents(["once, to open it"])
-        speeds[f"{backend}, by length"] = _rate(lambda use=encoder: use.documents(texts), len(texts))
-        cosine[backend] = float((encoder.documents(texts) * exact).sum(1).mean())
+        made, speed = _timed(lambda use=encoder: use.documents(texts), len(texts))
+        speeds[f"{backend}, by length"] = speed
+        cosine[backend] = float((made * exact).sum(1).mean())
     return {"passages": len(texts), "per CPU-second": speeds, "mean cosine with torch": cosine}
 
 
@@ -116,9 +116,7 @@ def pair_speed() -> dict[str, Any]:
     for backend in ("torch", "onnx", "onnx-int8"):
         reranker = open_ranker(folder, backend=backend).reranker  # type: ignore[arg-type]
         reranker.score(pairs.rows(np.arange(2)))
-        started = time.process_time()
-        scores[backend] = reranker.score(pairs)
-        speeds[backend] = round(len(pairs) / (time.process_time() - started), 1)
+        scores[backend], speeds[backend] = _timed(lambda use=reranker: use.score(pairs), len(pairs))
     orders: dict[str, Any] = {}
     for backend in ("onnx", "onnx-int8"):
         taus = []
@@ -132,14 +130,11 @@ def pair_speed() -> dict[str, Any]:
     return {"queries": len(queries), "pairs": len(pairs), "per CPU-second": speeds, "against torch": orders}
 
 
-def _rate(work: Callable[[], Any], count: int) -> float:
-    """How many a CPU-second; the better of two rounds, for other work on the machine slows both."""
-    seconds = []
-    for _ in range(2):
-        started = time.process_time()
-        work()
-        seconds.append(time.process_time() - started)
-    return round(count / min(seconds), 1)
+def _timed(work: Callable[[], Any], count: int) -> tuple[Any, float]:
+    """What comes of it, and how many were done in a CPU-second."""
+    started = time.process_time()
+    found = work()
+    return found, round(count / (time.process_time() - started), 1)
 
 
 EXTRAS: dict[str, Callable[[], dict[str, Any]]] = {

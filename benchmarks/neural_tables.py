@@ -429,9 +429,16 @@ def _speeds(extras: dict[str, Any]) -> list[str]:
 
 
 def _not_run(missing: list[str]) -> list[str]:
+    """What there is no value of yet, the seeds of a system together."""
     if not missing:
         return []
-    return [f"Not run yet ({len(missing)}): {'; '.join(missing)}.", ""]
+    seeds: dict[str, list[str]] = {}
+    for name in missing:
+        _, _, rest = name.partition("/") if "/" in name else ("", "", name)
+        system, _, seed = rest.partition("/")
+        seeds.setdefault(system, []).append(seed)
+    said = [system + ("" if each == [""] else f" (seed {', '.join(each)})") for system, each in seeds.items()]
+    return [f"Not run yet: {'; '.join(said)}.", ""]
 
 
 def _p(p: float | None) -> str:
