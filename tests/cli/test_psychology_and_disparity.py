@@ -77,7 +77,7 @@ def test_association_of_two_files(capfd: pytest.CaptureFixture[str], tmp_path: P
     [
         (("disparity", "--qrels", QRELS, "--genders", GENDERS), "needs --run"),
         (("disparity", *RUNS, "--qrels", QRELS, "--genders", GENDERS, "--measure", "RaB@3"), "measures bias"),
-        (("psychology", "--genders", GENDERS, "--docs", DOCS), "give qrels"),
+        (("psychology", "--genders", GENDERS, "--docs", DOCS), "give --qrels"),
         (("psychology", *RUNS, "--docs", DOCS), "give --genders"),
         (("psychology", "--scores", "nowhere.csv"), "nowhere.csv"),
     ],

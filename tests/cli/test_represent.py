@@ -100,7 +100,7 @@ def test_groups_inferred_from_documents_say_so() -> None:
     shown = json.loads(evenrank(*arguments, "--docs", DEMO / "docs.tsv").stdout)
     assert shown["labels"] == "inferred, the group with most words (lexicon rekabsaz2020)"
     assert shown["features"]["female"]["queries"] == 60 and shown["unknown"] > 0
-    assert "labels or a tally" in evenrank(*arguments, code=2).stderr
+    assert "--labels or --tally" in evenrank(*arguments, code=2).stderr
 
 
 def test_measure_takes_labels_of_documents(tmp_path: Path) -> None:

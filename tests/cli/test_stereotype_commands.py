@@ -65,12 +65,12 @@ def test_what_is_lacking_is_said_in_one_line(run: Path) -> None:
     for arguments, message in (
         (
             ("GSR", "--run", run, *texts),
-            "GSR needs relevance judgments; give qrels, or a depth, as in GSR@10",
+            "GSR needs relevance judgments; give --qrels, or a depth, as in GSR@10",
         ),
-        (("GSR@5", "--run", run, *texts[:2]), "GSR@5 needs the text of the queries; give queries"),
+        (("GSR@5", "--run", run, *texts[:2]), "GSR@5 needs the text of the queries; give --queries"),
         (
             ("GSR@5", "--run", run, "--tally", "t", *texts[2:]),
-            "GSR@5 needs the text of the documents; give docs",
+            "GSR@5 needs the text of the documents; give --docs",
         ),
         (("GSR@5", "--run", run, *texts, "--vectors", "no-such-file"), "no-such-file"),
     ):
