@@ -137,4 +137,4 @@ def _beside(pair: dict[str, Any]) -> dict[str, Any]:
     def line(terms: list[dict[str, Any]]) -> str:
         return " ".join(f"[{t['term']} {t['weight']:.3f}]" if t["group"] else t["term"] for t in terms)
 
-    return {"query": pair["text"], "before": line(pair["before"]), "after": line(pair["after"])}
+    return {"query": pair["query_id"], "before": line(pair["before"]), "after": line(pair["after"])}

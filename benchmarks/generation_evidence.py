@@ -98,9 +98,10 @@ def closeness_of(name: str, unit: str, model: Any, **given: Any) -> dict[str, An
     made, seconds = written(name, unit, texts, 1, model, **given)
     kept = filter_generated(made, collection(name)[2], answerable=ANSWERABLE)
     passed = set(kept.queries["query_id"])
+    # Ids, not texts, of the documents: they are not ours. What was extracted from them is not, either.
     shown = [
-        {"document": texts[doc_id], "query": text, "kept": query_id in passed}
-        for query_id, doc_id, text in made.queries.head(20).iter_rows()
+        {"document": doc_id, "query": text, "kept": query_id in passed}
+        for query_id, doc_id, text in made.queries.head(20 if unit != "extractive" else 0).iter_rows()
     ]
     return {
         "documents": len(texts),
@@ -323,8 +324,7 @@ def _closeness_page(found: dict[str, Any]) -> list[str]:
             lines += [f"The first 20 of {shown['documents']} on {name}, not selected ({shown['model']}):", ""]
             lines += [_row(["query", "passes the filters", "document"]), "|---|---|---|"]
             for each in shown["examples"]:
-                text = each["document"] if len(each["document"]) < 160 else each["document"][:160] + " …"
-                cells = (each["query"], "yes" if each["kept"] else "no", text)
+                cells = (each["query"], "yes" if each["kept"] else "no", each["document"])
                 lines.append(_row([cell.replace("|", "\\|") for cell in cells]))
             lines.append("")
     return lines + _missing(found, kinds)

@@ -62,8 +62,8 @@ def collections(data: Path) -> dict[str, Any]:
             }
         female, male = most_gendered(dataset.queries, count=5)
         found[collection]["most gendered queries"] = {
-            "female": [[query.text, query.g] for query in female],
-            "male": [[query.text, query.g] for query in male],
+            "female": [[query.query_id, query.g] for query in female],
+            "male": [[query.query_id, query.g] for query in male],
         }
         direct = direct_stereotype(runs["bm25"], **given)
         found[collection]["direct stereotype of bm25"] = {
