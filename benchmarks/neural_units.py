@@ -22,7 +22,9 @@ from evenrank.text.cache import root
 
 DEPTH = 100
 READ_TOGETHER = 20
-"""Candidates that are re-ranked by what is slow: a cross-encoder, and on wiki all that encodes passages."""
+"""Candidates that are re-ranked by what is slow: a language model, and on wiki all that encodes passages."""
+READ_ON_SQUAD = 50
+"""Candidates that a cross-encoder re-ranks on squad."""
 TRANSFORMERS = ("bi-encoder", "hybrid", "head", "cross-encoder", "fine-tuned bi-encoder")
 WIKI_TEST, WIKI_TRAINING, WIKI_DEPTH = 1000, 2000, 10
 """On wiki, for these: test queries, training queries, and candidates of each training query."""
@@ -151,7 +153,7 @@ def ranked(unit: Unit) -> tuple[pl.DataFrame, dict[str, Any]]:
     else:
         model, facts = trained(unit)
         if kind == "cross-encoder":
-            depth = READ_TOGETHER
+            depth = READ_ON_SQUAD
             model = _ScoredOnce(unit, model, hybrid=unit.system.endswith(", with"))
     if is_few(unit):
         queries, depth = drawn(queries, WIKI_TEST), READ_TOGETHER
@@ -173,7 +175,7 @@ class _ScoredOnce:
 
         self._opened = open_ranker(folder)
         self._weight = (self._opened.hybrid_weight or 0.0) if hybrid else 0.0
-        self._path = home() / "scores" / f"{unit.collection}--{unit.seed}.npy"
+        self._path = home() / "scores" / f"{unit.collection}--{unit.seed}--{READ_ON_SQUAD}.npy"
 
     def score(self, pairs: Any, *, progress: Any = None) -> Any:
         if not self._path.exists():
