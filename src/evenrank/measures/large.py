@@ -108,7 +108,9 @@ def looked(inputs: Inputs, measures: Sequence[Measure], options: Options) -> dic
             mine = inputs.qrels.filter(pl.col("query_id").is_in(run["query_id"].unique().implode()))
             if len(mine):
                 judged = effectiveness(run, mine, useful)
-        found[name] = Look({kind: view.seen(name, run, options) for kind, view in views.items()}, *judged)
+        # Without the contexts: those of all parts together are as large as the run.
+        seen = {kind: replace(view.seen(name, run, options), within={}) for kind, view in views.items()}
+        found[name] = Look(seen, *judged)
     return found
 
 
