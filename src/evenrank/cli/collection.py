@@ -62,6 +62,8 @@ def tally_command(
 
     options.check_engine(engine, master)
     if engine is options.Engine.spark:
+        if no_cache:
+            raise InputError("--no-cache is for this machine; Spark keeps no cache")
         from evenrank.spark.files import session, tally_files
 
         how: Any = {"tokenizer": tokenizer.value, "fields": split_names(fields), "id_field": id_field}

@@ -118,6 +118,10 @@ def measure(
     _check_bootstrap(confidence, resamples, seed)
     wanted = listed_measures(measures)
     if any(map(is_spark, named_runs(runs).values())):
+        if explain:
+            raise InputError(
+                "explain reads the documents, which Spark's workers lack; measure on one machine"
+            )
         how: Any = {"only": only, "confidence": confidence, "resamples": resamples, "seed": seed}
         there: Measurements = spark().measure_frames(runs, wanted, **how, **given)
         return there

@@ -82,6 +82,13 @@ def kept(says: str, what: str, change: Mapping[str, Any]) -> Claim:
     )
 
 
+def sign_test(more: int, fewer: int) -> float | None:
+    """How likely a split at least this uneven is by chance (two-sided, ties left out); None without any."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(more, more + fewer).pvalue) if more + fewer else None
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells under headings, ours and the published ones."""
