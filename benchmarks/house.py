@@ -35,17 +35,19 @@ _LATER = tuple(
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
     auditing/black_box.py measures/query_variants.py cli/compare_variants.py show/charts/variants.py
-    measures/pairs.py show/displayed.py show/notebook.py
-    auditing/certainty.py cli/plan.py stats/equivalence.py auditing/stages.py show/charts/stages.py
+    measures/pairs.py show/notebook.py measures/absolute.py
+    auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
     cli/mitigate/dial.py mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
-    mitigate/training_sets.py mitigate/comparing_sets.py cli/mitigate/compare_sets.py
-    cli/mitigate/judgments.py cli/mitigate/negatives.py
+    mitigate/training_sets.py mitigate/comparing_sets.py cli/mitigate/training_sets.py
+    arithmetic.py reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
+    reproduce/recipes.py reproduce/representation.py reproduce/settings.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,
 notebooks, runs that are not held in memory, training with less bias, equivalence, stages,
-dials. It does not count in a comparison."""
+dials, absolute values as measures, sums alike on every processor, papers' experiments as commands. It does
+not count in a comparison."""
 _INSTALLATION = ("installation, MB", "seconds of make demo from a clone")
 
 _ENTRY = "import sys, evenrank.cli; sys.argv[0] = 'evenrank'; evenrank.cli.main()"

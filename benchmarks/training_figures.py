@@ -12,7 +12,7 @@ import polars as pl
 from benchmarks.training_evidence import Unit, unit_path
 from evenrank.show.charts.theme import finished, named
 from evenrank.show.charts.tradeoff import tradeoff_scatter
-from evenrank.show.exporting import write_chart
+from evenrank.show.report import write_chart
 
 _IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TIED = 1e-9

@@ -368,9 +368,9 @@ def test_an_older_signature_is_said_to_fit_no_longer(
 def test_a_print_is_left_out_where_there_is_no_browser_and_that_is_said(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from evenrank.show import exporting
+    from evenrank.show import report
 
-    monkeypatch.setattr(exporting, "BROWSERS", ("no-such-browser",))
+    monkeypatch.setattr(report, "BROWSERS", ("no-such-browser",))
     assert audit(data, tmp_path / "a.zip", *STATED, "--pdf") == 0
     assert "report.pdf left out: no Chromium is installed" in capsys.readouterr().err
     assert "report.pdf" not in read_bundle(tmp_path / "a.zip").files

@@ -165,7 +165,7 @@ def stale() -> list[str]:
 
 
 def main() -> int:
-    from evenrank.show.exporting import drawn
+    from evenrank.show.report import drawn
 
     made = pictures()
     for name, each in made.items():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.measures import lookup
-from evenrank.measures.lookup import find_rows
+from evenrank.measures import lists
+from evenrank.measures.lists import find_rows
 
 IDS = st.lists(st.text(max_size=3), max_size=60)
 
@@ -20,7 +20,7 @@ def plain(ids: list[str], table: list[str]) -> list[int]:
 @given(ids=IDS, table=IDS.map(lambda docs: list(dict.fromkeys(docs))), by_hash=st.booleans())
 def test_every_id_is_found_in_its_row_or_nowhere(ids: list[str], table: list[str], by_hash: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lookup, "_SMALL", 0 if by_hash else 10**9)
+        patch.setattr(lists, "_SMALL", 0 if by_hash else 10**9)
         found = find_rows(pl.Series(ids, dtype=pl.String), pl.Series(table, dtype=pl.String))
     assert found.tolist() == plain(ids, table)
 
@@ -29,6 +29,6 @@ def test_two_ids_with_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -
     def all_collide(table: np.ndarray, hashes: np.ndarray) -> np.ndarray:
         return np.zeros(len(hashes), np.int64)
 
-    monkeypatch.setattr(lookup, "_SMALL", 0)
-    monkeypatch.setattr(lookup, "_kernel", lambda: all_collide)
+    monkeypatch.setattr(lists, "_SMALL", 0)
+    monkeypatch.setattr(lists, "_kernel", lambda: all_collide)
     assert find_rows(pl.Series(["b", "a", "c"]), pl.Series(["a", "b"])).tolist() == [1, 0, -1]

@@ -27,7 +27,7 @@ from evenrank.rankers import make
 from evenrank.rankers.index.building import index as build
 from evenrank.show.charts.theme import configuration
 from evenrank.show.charts.tradeoff import query_chart, strength_chart
-from evenrank.show.exporting import write_chart
+from evenrank.show.report import write_chart
 
 # Weight and number of biased terms: thesis, Table 4.3, Robust04, ARaB (it prints 65 where its data has 64).
 PUBLISHED = {"rm3": (64, 3.84), "bias-aware": (49, 2.72)}

@@ -13,8 +13,7 @@ from evenrank import demo
 from evenrank.auditing import Audit
 from evenrank.cli import main
 from evenrank.errors import InputError
-from evenrank.show.exporting import drawn
-from evenrank.show.report import sections
+from evenrank.show.report import drawn, sections
 
 STARTS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
 

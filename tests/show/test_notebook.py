@@ -179,7 +179,7 @@ def test_the_report_says_what_its_letters_mean(results: dict[str, Any], tmp_path
 
 
 def test_a_long_frame_prints_its_first_rows() -> None:
-    from evenrank.show.displayed import frame_grid
+    from evenrank.show.grid import frame_grid
 
     shown = frame_grid(pl.DataFrame({"n": range(20), "name": ["x"] * 20}), rows=3).text()
     assert shown.splitlines()[0].split() == ["name", "n"] and shown.splitlines()[-1].startswith("… 17 more")

@@ -16,10 +16,14 @@ from evenrank.data import tables
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 from evenrank.training.adversary import auc, pair_labels, probe, probe_rows, reverse  # noqa: E402
-from evenrank.training.examples import examples  # noqa: E402
+from evenrank.training.examples import (  # noqa: E402
+    MARK,
+    augmented,
+    examples,
+    twinned,
+)
 from evenrank.training.fitting import Recipe, _Aim  # noqa: E402
 from evenrank.training.losses import LOSSES, is_biased, pair_bias  # noqa: E402
-from evenrank.training.mirrored import MARK, augmented, twinned  # noqa: E402
 from evenrank.training.trainer import train_ranker  # noqa: E402
 
 torch.set_num_threads(1)

@@ -28,8 +28,7 @@ from evenrank.process import refuse_after_fork
 from evenrank.queries.rewriting import triples as read_triples
 from evenrank.queries.rewriting import variants
 from evenrank.show import numbers
-from evenrank.show.displayed import Drawn
-from evenrank.show.grid import Grid
+from evenrank.show.grid import Drawn, Grid
 
 FEWEST = 5
 """Triples below which nothing is judged: five of one sign have p = 0.06 in a sign-flip test, no less."""

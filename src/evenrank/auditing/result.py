@@ -23,8 +23,7 @@ from evenrank.measures.explain import Attribution
 from evenrank.measures.pairs import letters
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
-from evenrank.show.displayed import Drawn
-from evenrank.show.grid import Grid, Small, plain_markdown
+from evenrank.show.grid import Drawn, Grid, Small, plain_markdown
 from evenrank.show.numbers import form_of, interval, number
 
 if TYPE_CHECKING:
@@ -293,7 +292,7 @@ class Audit(Drawn):
         self, folder: str | PathLike[str], formats: Sequence[str] = ("svg", "png", "pdf"), **more: Any
     ) -> list[Path]:
         """Write every chart of the report as files, and the numbers behind it as CSV."""
-        exporting = import_module("evenrank.show.exporting")
+        exporting = import_module("evenrank.show.report")
         paths: list[Path] = exporting.write_charts(self, folder, formats, **more)
         return paths
 

@@ -27,8 +27,7 @@ from evenrank.measures.results import Bootstrap, Options
 from evenrank.measures.views import View, views_of
 from evenrank.process import refuse_after_fork
 from evenrank.show import numbers
-from evenrank.show.displayed import Drawn
-from evenrank.show.grid import Grid
+from evenrank.show.grid import Drawn, Grid
 
 MEASURES = ("ARaB@10", "NFaiRR@10", "ExposureGap@10")
 COLLECTION = "collection"

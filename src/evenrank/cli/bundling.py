@@ -292,7 +292,7 @@ def seal(asked: Asked, found: Audit, sealing: Sealing) -> int:
     from evenrank import cli
     from evenrank.auditing import bundle
     from evenrank.auditing.profiles import state
-    from evenrank.show.exporting import CannotPrintError, printed
+    from evenrank.show.report import CannotPrintError, printed
 
     assert sealing.bundle is not None
     profile = sealing.profile_name

@@ -86,7 +86,7 @@ def compare_variants_command(
     found = compared(table, at=at, confidence=confidence, resamples=resamples, seed=seed)
     if chart is not None:
         from evenrank.show.charts.variants import variant_figures
-        from evenrank.show.exporting import write_sheet
+        from evenrank.show.report import write_sheet
 
         write_sheet(variant_figures(found), chart)
     from evenrank.cli.rendering import print_found

@@ -68,7 +68,7 @@ def disparity_command(
         compared = associate(**files, bins=bins, confidence=confidence)
         if chart is not None:
             from evenrank.show.charts.psychology import association_figures
-            from evenrank.show.exporting import write_sheet
+            from evenrank.show.report import write_sheet
 
             write_sheet(association_figures(compared), chart)
         deliver(_associated(compared, form, output), output)

@@ -108,7 +108,7 @@ def psychology_command(
     refuse_few(found.queries)
     if chart is not None:
         from evenrank.show.charts.psychology import psychology_figures
-        from evenrank.show.exporting import write_sheet
+        from evenrank.show.report import write_sheet
 
         write_sheet(psychology_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)

@@ -107,7 +107,7 @@ def represent_command(
         )
     if chart is not None:
         from evenrank.show.charts.representation import representation_figures
-        from evenrank.show.exporting import write_sheet
+        from evenrank.show.report import write_sheet
 
         drawn = found if len(found) > 1 else next(iter(found.values()))
         write_sheet(representation_figures(drawn, feature=feature, named=", targets: {}"), chart)

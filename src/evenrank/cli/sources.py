@@ -56,7 +56,7 @@ def trace_command(
         )
     if chart is not None:
         from evenrank.show.charts.stages import stage_figures
-        from evenrank.show.exporting import write_sheet
+        from evenrank.show.report import write_sheet
 
         write_sheet(stage_figures(found), chart)
     from evenrank.cli.rendering import print_found
@@ -125,7 +125,7 @@ def preference_command(
         )
     if chart is not None:
         from evenrank.show.charts.stages import preference_figures
-        from evenrank.show.exporting import write_sheet
+        from evenrank.show.report import write_sheet
 
         write_sheet(preference_figures(found), chart)
     from evenrank.cli.rendering import print_found

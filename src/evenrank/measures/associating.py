@@ -19,7 +19,7 @@ from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
-from evenrank.show.displayed import Drawn
+from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
 
 BINS = 9  # as in the released code

@@ -22,7 +22,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import effectiveness, listed_measures
 from evenrank.measures.inputs import named_runs
-from evenrank.show.displayed import Displayed
+from evenrank.show.grid import Displayed
 from evenrank.stats import Comparison
 
 _GENDERS = ("female", "male", "neutral", "other")

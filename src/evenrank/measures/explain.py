@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from evenrank.arithmetic import dot, log1p
 from evenrank.errors import InputError
-from evenrank.measures.lists import Floats, Ints, RankedLists, magnitude_of
-from evenrank.measures.lookup import find_rows
+from evenrank.measures.lists import Floats, Ints, RankedLists, find_rows, magnitude_of
 
 if TYPE_CHECKING:
     from evenrank.measures.base import LinearMeasure

@@ -27,8 +27,7 @@ from evenrank.measures.evaluate import (
     provenance,
 )
 from evenrank.measures.inputs import Given, Inputs
-from evenrank.measures.lists import Floats
-from evenrank.measures.lookup import find_rows
+from evenrank.measures.lists import Floats, find_rows
 from evenrank.measures.parts import Seen, merged
 from evenrank.measures.results import Measurement, Measurements, Options, check_subset
 from evenrank.measures.views import View, views_of

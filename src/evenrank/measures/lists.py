@@ -2,13 +2,17 @@
 
 A bound on one list is Σ_i w_i · v(d_i) ≤ b: a weight for each rank times a value of the document there. What
 a measure looks like as such rows it says itself, in `limit`.
+
+Joining a run with a large tally is most of the work of measuring it. `find_rows` looks ids up by their 64-bit
+hash in an open-addressing table, some eight times as quick as joining the strings, and exact all the same:
+every hit is compared with the id, and what does not compare equal is joined the slow way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,7 +21,6 @@ from numpy.typing import NDArray
 
 from evenrank.arithmetic import dot
 from evenrank.errors import InputError
-from evenrank.measures.lookup import find_rows
 from evenrank.text.tally import magnitude
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ Weights = Callable[[int, int], Floats]
 T = TypeVar("T")
 WHOLE = 1 << 31
 """Depth of a measure that looks at whole lists."""
+_SMALL = 100_000
+"""Ids below which a join takes a few milliseconds, less than loading the compiled kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,3 +368,33 @@ def between(weights: Floats, values: Any, least: int, most: int, t: int) -> list
     """At least so many and at most so many, where that says something."""
     rows = [Row(weights, 1.0 * values, float(most))] if most < t else []
     return [*rows, Row(weights, -1.0 * values, float(-least))] if least > 0 else rows
+
+
+def find_rows(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
+    """Row of `table` that holds each id, and −1 for an id that is not in it.
+
+    The ids in `table` are distinct; those in `ids` need not be.
+    """
+    if len(ids) + len(table) < _SMALL:
+        return _join(ids, table)
+    rows = _kernel()(table.hash().to_numpy(), ids.hash().to_numpy())
+    hits = np.flatnonzero(rows >= 0)
+    same = (table.gather(rows[hits]) == ids.gather(hits)).to_numpy()
+    if not same.all():  # two ids with one hash: about once in 10 million tables of a million documents
+        wrong = hits[~same]
+        rows[wrong] = _join(ids.gather(wrong), table)
+    return rows
+
+
+def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
+    right = pl.DataFrame({"id": table, "row": np.arange(len(table), dtype=np.int64)})
+    joined = pl.DataFrame({"id": ids}).join(right, on="id", how="left", maintain_order="left")
+    return joined["row"].fill_null(-1).to_numpy()
+
+
+@cache
+def _kernel() -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.int64]]:
+    """The compiled look-up. Imported on first use: numba takes as long to load as a small run to measure."""
+    from evenrank.text.hashing import find_hashes
+
+    return find_hashes

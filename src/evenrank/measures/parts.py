@@ -16,8 +16,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evenrank.measures.lists import Floats, Ints
-from evenrank.measures.lookup import find_rows
+from evenrank.measures.lists import Floats, Ints, find_rows
 
 if TYPE_CHECKING:
     from evenrank.measures.base import BiasMeasure

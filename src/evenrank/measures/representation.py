@@ -19,7 +19,7 @@ import polars as pl
 from evenrank.measures.base import Context, register
 from evenrank.measures.groups import AgainstRest, Shares
 from evenrank.measures.lists import Alternatives, Ints, between, holds
-from evenrank.show.displayed import Drawn
+from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition

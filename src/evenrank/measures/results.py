@@ -21,7 +21,7 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError, choices
 from evenrank.measures.lists import Floats
-from evenrank.show.displayed import Drawn
+from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
     from evenrank.measures.pairs import Pair

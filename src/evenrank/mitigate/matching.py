@@ -28,7 +28,7 @@ from evenrank.measures.associating import BINS, Association, association
 from evenrank.mitigate.training_sets import data_set, read_triples, write_folder
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
-from evenrank.show.displayed import Displayed
+from evenrank.show.grid import Displayed
 
 
 @dataclass(frozen=True, eq=False, repr=False)

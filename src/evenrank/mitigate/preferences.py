@@ -36,8 +36,7 @@ from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index.building import index
 from evenrank.show import numbers
-from evenrank.show.displayed import Drawn
-from evenrank.show.grid import Grid
+from evenrank.show.grid import Drawn, Grid
 from evenrank.stats import Interval
 from evenrank.text.matcher import Source
 from evenrank.text.tally import tally

@@ -21,7 +21,7 @@ from evenrank.measures.parse import parse, parse_condition
 from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
 from evenrank.process import refuse_after_fork
-from evenrank.show.displayed import Drawn
+from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
     from evenrank.mitigate.trained import Training

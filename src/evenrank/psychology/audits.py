@@ -31,7 +31,7 @@ from evenrank.psychology.comparing import (
     scores_of,
     sizes,
 )
-from evenrank.show.displayed import Drawn
+from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
 from evenrank.text.dictionaries import dictionary as as_dictionary
 

@@ -21,11 +21,11 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
-from evenrank.measures.gsr.lists import Entries, perfect_entries, relevant_counts, run_entries
 from evenrank.measures.gsr.measure import GSR
 from evenrank.measures.gsr.results import Reinforcement
 from evenrank.measures.gsr.slope import Floats, significance
-from evenrank.measures.lookup import find_rows
+from evenrank.measures.gsr.study import Entries, perfect_entries, relevant_counts, run_entries
+from evenrank.measures.lists import find_rows
 from evenrank.text.lexicon import lexicon
 from evenrank.text.tally import tally
 from evenrank.vectors.texts import gendered_texts, given_names

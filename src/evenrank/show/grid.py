@@ -1,4 +1,9 @@
-"""A table of cells, and what it becomes: text, a table in the terminal, CSV, LaTeX, Markdown."""
+"""A table of cells, and what it becomes: text, a table in the terminal, CSV, LaTeX, Markdown.
+
+Results for people are `Displayed`: they print as such a table. How a notebook shows them is said in
+`notebook.py`, which knows charts and reports; it is looked up when it is needed, so that results can be made
+without either.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,15 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from evenrank.errors import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import RenderableType
+
 
 GAP = "  "
 _SPECIAL = {
@@ -166,3 +176,61 @@ def _latex_number(cell: str) -> str:
 def plain_markdown(text: str) -> str:
     """Text on one line that Markdown takes as it is."""
     return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", " ".join(text.split()))
+
+
+ROWS = 12
+"""Rows of a result that is printed as its frame."""
+
+
+class Displayed:
+    """A result: `print` it, look at it in a notebook, or take its numbers on as a frame."""
+
+    def frame(self) -> pl.DataFrame:
+        """The numbers."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """The numbers as a pandas frame."""
+        return as_pandas(self.frame())
+
+    def __str__(self) -> str:
+        return frame_grid(self.frame()).text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        page: str = import_module("evenrank.show.notebook").page(self)
+        return page
+
+
+class Drawn(Displayed):
+    """A result that has a chart."""
+
+    def chart(self) -> Any:
+        """Its chart, an Altair object: a notebook draws it, `save` writes it."""
+        return import_module("evenrank.show.notebook").chart(self)
+
+
+def as_pandas(frame: pl.DataFrame) -> Any:
+    """The frame, in pandas."""
+    try:
+        return frame.to_pandas()
+    except ModuleNotFoundError:
+        raise InputError("pandas is not installed; pip install pandas, or use frame()") from None
+
+
+def frame_grid(frame: pl.DataFrame, rows: int = ROWS) -> Grid:
+    """A frame as a table of text: numbers to three digits, the first rows if there are many."""
+    texts = [name for name, kind in frame.schema.items() if not kind.is_numeric()]
+    ordered = frame.select(*texts, *(name for name in frame.columns if name not in texts))
+    cells = [[_cell(value) for value in row] for row in ordered.head(rows).iter_rows()]
+    if frame.height > rows:
+        cells.append([f"… {frame.height - rows:,} more", *[""] * (len(frame.columns) - 1)])
+    return Grid([name.replace("_", " ") for name in ordered.columns], cells, max(len(texts), 1))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -37,11 +37,10 @@ from evenrank.show.charts.theme import LIGHT, configuration, finished, named
 from evenrank.show.charts.tradeoff import strength_chart, tradeoff_figures
 from evenrank.show.charts.values import value_figures
 from evenrank.show.charts.variants import variant_figures
-from evenrank.show.displayed import frame_grid
-from evenrank.show.exporting import converted, sheet
 from evenrank.show.figure import Figure
-from evenrank.show.grid import Grid, Small
+from evenrank.show.grid import Grid, Small, frame_grid
 from evenrank.show.numbers import PLAIN, counted, interval, minus, number
+from evenrank.show.report import converted, sheet
 from evenrank.show.tables import Card, cards
 
 WIDTH = 420

@@ -1,16 +1,24 @@
-"""`render`: an audit as one HTML page that needs no network."""
+"""`render`: an audit as one HTML page that needs no network; its charts as files, the page as a print."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from io import StringIO
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from evenrank.auditing import verdict
 from evenrank.auditing.result import Audit
+from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.measures.base import direction, is_bias, meaning, short
 from evenrank.show import numbers, tables
@@ -25,9 +33,13 @@ from evenrank.show.charts import (
     variants,
 )
 from evenrank.show.charts.theme import LIGHT, configuration
-from evenrank.show.figure import Section, embedded
+from evenrank.show.figure import Figure, Section, embedded
 from evenrank.show.numbers import minus
 
+FORMATS = ("svg", "png", "pdf")
+WIDTH = 640
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_PATIENCE = 180  # seconds; a report of many charts takes some ten
 MORE = (
     "tradeoff",
     "rank_shift",
@@ -167,3 +179,134 @@ def _bundle() -> str:
 
 def _template(name: str) -> str:
     return (resources.files("evenrank.show") / "templates" / name).read_text(encoding="utf-8")
+
+
+def write_charts(
+    audit: Audit, folder: str | PathLike[str], formats: Sequence[str] = FORMATS, **more: Any
+) -> list[Path]:
+    """Write every chart of the report; returns the paths."""
+    for form in formats:
+        if form not in FORMATS:
+            raise InputError(f"charts cannot be written as {form!r}; one of {', '.join(FORMATS)}")
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror or error}", path=target) from error
+    written = []
+    for section in sections(audit, **more):
+        for figure in section.figures:
+            for form in formats:
+                written.append(_write(target / f"{figure.id}.{form}", drawn(figure, form)))
+            written.append(_write(target / f"{figure.id}.csv", figure.frame.write_csv().encode()))
+    return written
+
+
+def write_sheet(figures: Sequence[Figure], path: str | PathLike[str]) -> Path:
+    """Write charts beneath one another into one file; its ending says which form it has."""
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise InputError(f"a chart ends in .{', .'.join(FORMATS)}, not {target.name!r}")
+    if not figures:
+        raise InputError("there is nothing to draw: no group, or no query that was compared", path=target)
+    return _write(target, converted(sheet(figures).to_dict(), form))
+
+
+def sheet(figures: Sequence[Figure], *, width: int = WIDTH) -> Any:
+    """Charts beneath one another, as one."""
+    import altair as alt
+
+    titled = []
+    for figure in figures:
+        # The look belongs to the whole sheet: a part of one may not bring its own.
+        part = figure.chart.properties(title=alt.TitleParams(figure.title, frame="group"), width=width)
+        part.config = alt.Undefined
+        titled.append(part)
+    # One legend to a chart: groups keep their colours, but not every chart has every group.
+    return alt.vconcat(*titled, spacing=28, config=alt.Config(**configuration())).resolve_scale(
+        color="independent", shape="independent"
+    )
+
+
+def write_chart(chart: Any, path: str | PathLike[str]) -> Path:
+    """Write one chart, in the form that its ending names; as HTML it needs no network."""
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
+    known = (*FORMATS, "html", "json")
+    if form not in known:
+        raise InputError(f"a chart ends in .{', .'.join(known)}, not {target.name!r}", path=target)
+    if form in FORMATS:
+        return _write(target, converted(chart.to_dict(), form))
+    text = StringIO()
+    chart.save(text, format=form, **({"inline": True} if form == "html" else {}))
+    return _write(target, text.getvalue().encode())
+
+
+def drawn(figure: Figure, form: str) -> bytes:
+    """One chart, as the bytes of a file."""
+    title = {"text": figure.title, "subtitle": _lines(figure.caption), "frame": "group"}
+    return converted(figure.chart.to_dict() | {"width": WIDTH, "title": title}, form)
+
+
+def _lines(text: str, most: int = 95) -> list[str]:
+    """Text in lines that fit above a chart."""
+    import textwrap
+
+    return textwrap.wrap(text, most)
+
+
+def converted(spec: dict[str, Any], form: str) -> bytes:
+    """A chart in Vega-Lite, as the bytes of a file."""
+    import vl_convert
+
+    if form == "svg":
+        text: str = vl_convert.vegalite_to_svg(spec)
+        return text.encode()
+    if form == "png":
+        png: bytes = vl_convert.vegalite_to_png(spec, scale=2)
+        return png
+    pdf: bytes = vl_convert.vegalite_to_pdf(spec)
+    return pdf
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with writing(path) as file:
+        file.write(content)
+    return path
+
+
+class CannotPrintError(Exception):
+    """Why a page could not be printed."""
+
+
+def printed(page: str) -> bytes:
+    """A page as PDF, as Chromium prints it: the style for paper, charts drawn in lines, links kept.
+
+    Raises
+    ------
+    CannotPrintError
+        No Chromium, or one that does not print.
+    """
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise CannotPrintError("no Chromium is installed")
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "report.html", Path(folder) / "report.pdf"
+        source.write_text(page, encoding="utf-8")
+        command = [
+            browser, "--headless", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+            "--disable-extensions", f"--user-data-dir={folder}/profile", "--no-pdf-header-footer",
+            "--virtual-time-budget=60000", f"--print-to-pdf={target}",
+        ]  # fmt: skip
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--no-sandbox")  # root has none; the page runs no script but its own
+        try:
+            done = subprocess.run(
+                [*command, source.as_uri()], capture_output=True, timeout=_PATIENCE, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CannotPrintError(f"{Path(browser).name} does not print: {error}") from error
+        if done.returncode or not target.is_file():
+            raise CannotPrintError(f"{Path(browser).name} ended with {done.returncode}")
+        return target.read_bytes()

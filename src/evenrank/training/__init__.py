@@ -1,17 +1,15 @@
 """Training of rankers: examples out of a first stage, the loop of the small models, transformers, a card.
 
-================ ==============================================================================
-examples.py      pairs and negatives, dev queries, RR@10 on them
+================ ================================================================================
+examples.py      pairs and negatives, dev queries, RR@10 on them; the same with the other gender
 fitting.py       the loop of the word-interaction models and the head; checkpoints
-losses.py        what is minimised, with or without a look at bias
+losses.py        what is minimised, with or without a look at bias; the same for sentence-transformers
 adversary.py     a gradient that hides gender, and the probe that tells whether it is hidden
-mirrored.py      the same examples with the other gender
-group_losses.py  our losses in the trainers of sentence-transformers
 transformers.py  cross- and bi-encoders, by the trainers of sentence-transformers
 card.py          what the dev queries say (hybrids too), and the card
 trainer.py       `train_ranker`: all of it, to the folder of a model
 evaluator.py     `BiasEvaluator`: our measures during anyone's own training
-================ ==============================================================================
+================ ================================================================================
 """
 
 from __future__ import annotations

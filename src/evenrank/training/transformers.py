@@ -130,7 +130,7 @@ def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, flo
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder, create_model_card=False)
             files = folder_files(Path(folder), ENCODER)
-    from evenrank.training.group_losses import vectors_of
+    from evenrank.training.losses import vectors_of
 
     vector = partial(vectors_of, job.kind, model, job.found)
     if job.kind == "cross-encoder":
@@ -173,7 +173,7 @@ def _new(kind: str, settings: TransformerSettings) -> tuple[Any, Any]:
 
 def _train(job: Job, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
-    from evenrank.training.group_losses import group_columns, group_loss
+    from evenrank.training.losses import group_columns, group_loss
 
     kind, recipe, found, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
     # The library keeps the weights of the model, not those of an adversary: such training begins anew.

@@ -217,7 +217,7 @@ def _whole(text: str, option: str) -> list[int]:
 
 def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries: Path | None) -> None:
     from evenrank.show.charts.tradeoff import query_chart, strength_chart
-    from evenrank.show.exporting import write_chart
+    from evenrank.show.report import write_chart
 
     if chart is not None:
         write_chart(strength_chart(swept), chart)

@@ -139,7 +139,7 @@ def sweep_command(
         )
     if chart is not None:
         from evenrank.show.charts.tradeoff import tradeoff_figures
-        from evenrank.show.exporting import write_sheet
+        from evenrank.show.report import write_sheet
 
         write_sheet(tradeoff_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)

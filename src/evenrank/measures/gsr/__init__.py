@@ -3,8 +3,8 @@
 ===========  ==========================================================================
 measure.py   the measure `GSR`, and how it sees the inputs
 slope.py     its arithmetic, on plain arrays
-lists.py     ranked lists and the collection as GSR reads them
-study.py     what all runs of one call share, and lines through their queries
+study.py     ranked lists and the collection as GSR reads them; what all runs of one call
+             share, and lines through their queries
 results.py   `Reinforcement`: GSR of one run, its attribution, one run against another;
              the most gendered queries, and the points that a report draws
 ===========  ==========================================================================

@@ -17,9 +17,8 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
-from evenrank.measures.gsr.lists import Valued
 from evenrank.measures.gsr.slope import Ints, Line
-from evenrank.measures.gsr.study import Fitted, Study
+from evenrank.measures.gsr.study import Fitted, Study, Valued
 from evenrank.measures.results import Change, Measurement, Options, labels_of, left_out
 from evenrank.text.tokens import tokens
 

@@ -35,7 +35,7 @@ from evenrank.mitigate.feedback.expanded_queries import (
     side_by_side,
     term_groups,
 )
-from evenrank.show.displayed import Drawn
+from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
     from evenrank.rankers.base import Progress

@@ -19,7 +19,6 @@ from evenrank.data.columns import ROWS, Block, show
 from evenrank.data.files import writing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.mitigate.swap import context
 from evenrank.mitigate.swap import words as word_lists
 from evenrank.mitigate.swap.words import Mirrors, Names
 from evenrank.rankers.base import Progress
@@ -213,28 +212,28 @@ class Swapper:
         surface = data[start:end].decode()
         if word in self._only_names and not surface[:1].isupper():
             return None
-        near = context.around(data, first, start, end, last)
+        near = word_lists.around(data, first, start, end, last)
         mirror: str | None
         if word == "her":
-            mirror = context.her(near)
+            mirror = word_lists.her(near)
         elif word == "his":
-            mirror = context.his(near)
+            mirror = word_lists.his(near)
         else:
             mirror = self._mirror(word, surface, near)
         return None if mirror is None else _cased(mirror, surface).encode()
 
-    def _mirror(self, word: str, surface: str, near: context.Around) -> str | None:
+    def _mirror(self, word: str, surface: str, near: word_lists.Around) -> str | None:
         title = self._titles.of(word)
-        if title is not None and context.is_title(word, surface, near):
+        if title is not None and word_lists.is_title(word, surface, near):
             return title
         known = self._names
         if known is None:
             return "her" if word == "him" else self.words.of(word)
         name = known.clear.of(word) or known.wordlike.of(word)
         if name is not None:
-            return name if context.is_given_name(word, surface, near, known) else None
+            return name if word_lists.is_given_name(word, surface, near, known) else None
         roles = word_lists.word_sets()["role_surnames"]
-        if word in roles and context.is_surname(surface, near, known):
+        if word in roles and word_lists.is_surname(surface, near, known):
             return None
         return "her" if word == "him" else self.words.of(word)
 

@@ -1,0 +1,262 @@
+"""`evenrank mitigate negatives|judgments|compare-sets`: training data with less bias, and what it does.
+
+Negatives teach a ranker to put one-sided documents down; judgments are added in pairs of a female and a male
+query whose documents read alike; rankers trained on one set and another are set side by side.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenrank.cli import options
+from evenrank.cli.common import Format, Missing, coloured, deliver, note, split_names
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.judgments import EvenJudgments
+
+
+class Form(StrEnum):
+    triplet = "triplet"
+    n_tuple = "n-tuple"
+    labeled_pair = "labeled-pair"
+    labeled_list = "labeled-list"
+
+
+def negatives_command(
+    run: Annotated[str, typer.Option(metavar="R", help="The first stage of the training queries.")],
+    qrels: Annotated[str, typer.Option(metavar="QR", help="Their relevance judgments.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The examples: .jsonl or .parquet.")
+    ],
+    docs: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="The collection: for the texts, and to be coloured."),
+    ] = None,
+    queries: Annotated[str | None, typer.Option(metavar="Q", help="The queries' texts.")] = None,
+    tally: options.TallyFile = None,
+    lexicon: options.Lexicon = None,
+    tokenizer: options.Cutting = None,
+    fields: options.Fields = "title,text",
+    id_field: options.IdField = None,
+    bias_lambda: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the negatives that are the most one-sided.")
+    ] = 0.6,
+    n: Annotated[int, typer.Option("--n", min=1, help="Negatives of each query.")] = 20,
+    bias: Annotated[
+        str,
+        typer.Option(help="What makes a document one-sided: tf, boolean, count, liwc, label, or a measure."),
+    ] = "tf",
+    labels: options.Labels = None,
+    dictionary: options.Dictionary = None,
+    depth: Annotated[int, typer.Option(min=1, help="Documents of each query, from the top.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draw; each query has its own.")] = 0,
+    ids: Annotated[
+        bool, typer.Option("--ids", help="Document ids, an object for each query; for `evenrank train`.")
+    ] = False,
+    form: Annotated[
+        Form, typer.Option(help="With texts: which form of sentence-transformers.")
+    ] = Form.n_tuple,
+    missing: Annotated[
+        Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
+    ] = Missing.error,
+) -> None:
+    """Choose negatives for training: some the most one-sided documents of the first stage, the rest drawn.
+
+    Candidates are the documents of the run that are not judged. The file is for the trainers of
+    sentence-transformers or, with --ids, for `evenrank train --negatives FILE`.
+
+        evenrank mitigate negatives --run bm25.run --qrels qrels.txt --docs docs.tsv --ids -o negatives.jsonl
+    """
+    from evenrank.data.tables import docs as open_docs
+    from evenrank.measures.document_bias import document_measure
+    from evenrank.mitigate.negatives import negatives
+
+    if output.suffix not in (".jsonl", ".parquet"):
+        raise InputError("the file is called .jsonl or .parquet", path=output)
+    if not ids and (docs is None or queries is None):
+        raise InputError("texts are written: give --docs and --queries, or --ids")
+    opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
+    measure = document_measure(bias)
+    given: dict[str, Any] = {"labels": labels, "dictionary": dictionary, "missing": missing.value}
+    counted = None
+    if "tally" in measure.NEEDS or (bias == "label" and labels is None):
+        if tally is None and docs is None:
+            raise InputError("give --docs, or --tally")
+        source = docs if tally is None else None
+        counted = coloured(tally, source, lexicon, tokenizer, fields=fields, id_field=id_field)
+    else:
+        given["docs"] = opened
+    found = negatives(
+        run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given
+    )
+    written = found.write(output, form="ids" if ids else form.value, docs=opened, queries=queries)
+    for why, count in found.left_out.items():
+        note(f"{why}: {count:,}")
+    biased = int(found.frame["biased"].sum())
+    note(
+        f"{len(found.frame):,} negatives for {found.frame['query_id'].n_unique():,} queries, {biased:,} of "
+        f"them the most one-sided; {written:,} {'object' if written == 1 else 'objects'}: {output}"
+    )
+
+
+def judgments_command(
+    generated: Annotated[
+        str, typer.Option(metavar="FILE", help="Queries of `evenrank generate`: query_id, doc_id, text.")
+    ],
+    docs: Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")],
+    queries: Annotated[str, typer.Option(metavar="Q", help="The training queries, to be added to.")],
+    qrels: Annotated[str, typer.Option(metavar="QR", help="Their judgments, to be added to.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A folder for the data set.")],
+    ratio: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Queries to be added, as a share of the judged relevant pairs."),
+    ] = 0.25,
+    genders: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Genders of the generated queries.", show_default="predicted"),
+    ] = None,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Let a document of a male query be matched several times.")
+    ] = False,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The characteristics, a .dic.", show_default="open"),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(metavar="IDX", help="An index of the collection; then triples are written too."),
+    ] = None,
+    triples: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be added to."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the negatives in triples.")] = 0,
+    with_genders: Annotated[
+        bool, typer.Option("--with-genders", help="Write the pairs too (pairs.tsv), which tell the genders.")
+    ] = False,
+    form: Annotated[Format, typer.Option("--format", help="How the summary is printed.")] = Format.table,
+) -> None:
+    """Add judgments in which documents of female and male queries do not differ in what they express.
+
+    Each generated query of a female query's kind is matched with the male one whose document is nearest in
+    affect, cognition, drives and concerns; the nearest pairs are added to queries and judgments.
+
+        evenrank mitigate judgments --generated made.tsv --docs docs.tsv --queries queries.tsv \\
+            --qrels qrels.txt --ratio 0.25 -o even
+    """
+    import polars as pl
+
+    from evenrank.data import tables
+    from evenrank.mitigate.judgments import even_judgments
+    from evenrank.rankers.index import Index
+
+    judged = tables.qrels(qrels)
+    found = even_judgments(
+        generated,
+        docs,
+        genders=genders,
+        ratio=ratio,
+        size=len(judged.filter(pl.col("relevance") > 0)),
+        reuse=reuse,
+        source=dictionary,
+        seed=seed,
+    )
+    files = found.write(
+        output,
+        queries=queries,
+        qrels=judged,
+        triples=triples,
+        index=None if index is None else Index.open(index),
+        genders=with_genders,
+        seed=seed,
+    )
+    deliver(_added(found, form), None)
+    note("written: " + ", ".join(str(each) for each in files))
+
+
+def _added(found: EvenJudgments, form: Format) -> str:
+    """What is added, and how alike the pairs are."""
+    import json
+
+    report = found.report()
+    if form is Format.json:
+        return json.dumps(report, indent=2, allow_nan=False)
+    from evenrank.cli.rendering import render_grid
+    from evenrank.show.numbers import number
+
+    away = report["distance"]
+    row = [
+        f"{found.counts['female']:,}",
+        f"{found.counts['male']:,}",
+        f"{len(found.pairs):,}",
+        f"{len(found.added):,}",
+        *(number(away[name], ".4f") for name in ("mean", "median", "largest")),
+    ]
+    headings = ["generated female", "male", "pairs", "queries added", "mean distance", "median", "largest"]
+    remarks = [f"not matched: {count:,} ({reason})" for reason, count in found.left_out.items()]
+    return render_grid(form, headings, [row], remarks=remarks)
+
+
+def compare_sets_command(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="What is compared.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A folder for all of it.")],
+    form: Annotated[Format, typer.Option("--format", help="How the table is printed.")] = Format.table,
+) -> None:
+    """Generate queries, balance judgments, train rankers on each set, and compare them.
+
+    The plan names docs, queries, qrels, test_queries and test_qrels; it may say writer, sample, per_document,
+    ratio, rankers, seeds, depth, neutral, settings. What was interrupted is gone on with by the same command.
+    Predicted genders are not written, unless write_genders = true.
+
+        evenrank mitigate compare-sets plan.toml -o compared
+    """
+    from evenrank.mitigate.comparing_sets import Plan, compare_sets
+
+    result = compare_sets(Plan.read(plan), output, say=note)
+    deliver(_compared(result, form), None)
+    note(f"written: {output / 'result.json'}")
+
+
+def _compared(result: dict[str, Any], form: Format) -> str:
+    """Male and female RR@10 of each ranker and set, the gap, and how it changed."""
+    import json
+
+    if form is Format.json:
+        return json.dumps(result, indent=2, allow_nan=False)
+    from evenrank.cli.rendering import render_grid
+    from evenrank.show.numbers import number, p_value
+
+    rows = []
+    for ranker, sets in result["rankers"].items():
+        for name, found in sets.items():
+            change = found.get("change", {})
+            lean = found["ARaB@10, neutral queries"]
+            rows.append(
+                [
+                    "bm25" if name == "bm25" else ranker,
+                    "" if name == "bm25" else name,
+                    number(found["male"], ".3f"),
+                    number(found["female"], ".3f"),
+                    number(found["gap"], "+.3f"),
+                    p_value(found["p"]),
+                    number(found["smallest gap that would be found"], ".3f"),
+                    number(change["gap"], "+.3f") if change else "",
+                    p_value(change["p"]) if change else "",
+                    "" if lean is None else number(lean, "+.3f"),
+                ]
+            )
+    headings = [
+        "ranker", "trained on", "male", "female", "gap", "p", "could show", "change", "p", "ARaB@10",
+    ]  # fmt: skip
+    counts = result["test queries"]
+    remarks = [
+        f"RR@10; {counts['female']:,} female and {counts['male']:,} male test queries, ARaB@10 on "
+        f"{counts['neutral']:,} neutral ones; positive favours male",
+        "could show: the smallest gap that would be found in four of five trials",
+    ]
+    return render_grid(form, headings, rows, remarks=remarks)
