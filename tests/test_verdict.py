@@ -11,7 +11,7 @@ import pytest
 
 import evenrank as er
 from evenrank.auditing import Audit, verdict
-from evenrank.auditing.running import cutoff_curves
+from evenrank.auditing.comparing import cutoff_curves
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.results import QUANTILES, Bootstrap, Options
 from evenrank.show import tables

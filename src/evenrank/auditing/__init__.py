@@ -1,8 +1,8 @@
 """One audit: runs × measures × tests, and everything behind the numbers.
 
 ============= =======================================================================
-running.py    `audit`: inputs in, an `Audit` out; which measures the inputs allow; curves
-comparing.py  each run against the baseline: paired tests, effect sizes, Holm's correction
+running.py    `audit`: inputs in, an `Audit` out; which measures the inputs allow
+comparing.py  each run against the baseline: paired tests, effect sizes, Holm's correction; curves
 passages.py   the queries and passages that contribute most, gendered words marked
 verdict.py    the findings in plain words
 certainty.py  is a lean small enough, and which lean could have been found; `plan`

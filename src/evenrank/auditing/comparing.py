@@ -1,8 +1,8 @@
-"""Each run against the baseline, query by query: is the difference more than chance?"""
+"""Each run against the baseline, against what its queries were offered, and at growing cut-offs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,10 +11,24 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.measures.base import compare
+from evenrank.data import tables
+from evenrank.measures.base import BiasMeasure, compare, is_bias
+from evenrank.measures.evaluate import measured
+from evenrank.measures.inputs import Inputs
 from evenrank.measures.pairs import significant, told
-from evenrank.measures.results import Measurement, Measurements
+from evenrank.measures.rank_bias import RaB
+from evenrank.measures.results import Measurement, Measurements, Options
 from evenrank.stats import Comparison
+
+CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
+_SCHEMA = {
+    "run": pl.String,
+    "measure": pl.String,
+    "cutoff": pl.Int64,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +64,11 @@ class Compared:
 
 
 def compare_runs(
-    measured: Measurements, baseline: str, *, confidence: float = 0.95, seed: int = 0
+    found_all: Measurements, baseline: str, *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Compared, ...]:
     """Every measure of every other run against the baseline, p corrected (Holm) over all of them."""
     found = [
-        _compare(m, measured[baseline, m.measure], confidence, seed) for m in measured if m.run != baseline
+        _compare(m, found_all[baseline, m.measure], confidence, seed) for m in found_all if m.run != baseline
     ]
     corrected = stats.holm([one.comparison.p for one in found])
     return tuple(replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True))
@@ -105,3 +119,71 @@ class Offered:
 def between(found: Sequence[Compared], run: str, measure: Measure) -> Compared | None:
     """The comparison of one run and measure, if there is one."""
     return next((one for one in found if one.run == run and one.measure == measure), None)
+
+
+def leans_offered(
+    found_all: Measurements, headline: BiasMeasure, inputs: Inputs, options: Options, confidence: float
+) -> dict[str, Offered]:
+    """For each run, the lean of what its queries were offered: relevant documents, else all candidates."""
+    found: dict[str, Offered] = {}
+    plain = RaB(
+        **{key: headline.params[key] for key in ("of", "against", "magnitude") if key in headline.params}
+    )
+    qrels = inputs.qrels
+    judged = None if qrels is None else _relevant_run(qrels, inputs.tally.frame["doc_id"])
+    for name, frame in inputs.runs.items():
+        mine = found_all[name, headline]
+        offers = [] if judged is None or judged.is_empty() else [("relevant documents", judged)]
+        lengths = frame.group_by("query_id").len()["len"]
+        if (lengths > headline.depth()).mean() > 0.5:  # type: ignore[operator]
+            offers.append(("candidates", frame))
+        for kind, documents in offers:
+            depth = int(documents.group_by("query_id").len()["len"].max())  # type: ignore[arg-type]
+            seen = inputs.of_runs({name: documents}, ties="order", missing="skip")
+            theirs = measured(seen, [plain @ depth], options)[plain @ depth]
+            _, a, b = mine.beside(theirs)
+            offered = Offered.of(kind, a, b, confidence)
+            if offered is not None:
+                found[name] = offered
+                break
+    return found
+
+
+def _relevant_run(qrels: pl.DataFrame, held: pl.Series) -> pl.DataFrame:
+    """The relevant documents that the collection holds, as a run; their order does not matter."""
+    relevant = qrels.filter((pl.col("relevance") > 0) & pl.col("doc_id").is_in(held.implode()))
+    return tables.run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
+
+
+def cutoff_curves(
+    inputs: Inputs, measures: Iterable[Measure], options: Options, *, confidence: float | None = 0.95
+) -> pl.DataFrame:
+    """Measures at growing cut-offs, RaB, ARaB and NFaiRR: run, measure, cutoff, value, low, high.
+
+    Only what the measures of the audit call worth drawing, down to half the depth that half of the lists
+    reach. Intervals are Student's: there are many, and curves are read by eye.
+    """
+    families = curve_measures(measures)
+    lengths = pl.concat(run.group_by("query_id").len()["len"] for run in inputs.runs.values())
+    depth = int(lengths.median() or 0)  # type: ignore[arg-type]
+    # Near the end of the lists NFaiRR goes to 1 of itself: run and background hold the same documents.
+    cutoffs = [k for k in CUTOFFS if k <= max(min(depth, 10), depth // 2, 1)]
+    if not families:
+        return pl.DataFrame(schema=_SCHEMA)
+    wanted = {(name, k): family @ k for name, family in families.items() for k in cutoffs}
+    found = measured(inputs, list(wanted.values()), options)
+    rows = []
+    for run in inputs.runs:
+        for (name, k), one in wanted.items():
+            m = found[run, one]
+            low = high = None
+            if confidence is not None and m.value is not None and len(m.values) > 1:
+                interval = stats.mean_interval(m.values, confidence=confidence, method="t")
+                low, high = interval.low, interval.high
+            rows.append((run, name, k, m.value, low, high))
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def curve_measures(measures: Iterable[Measure]) -> dict[str, Measure]:
+    """One measure without cut-off for each curve, by the name it goes under."""
+    return {str(curve): curve for one in measures if is_bias(one) for curve in one.curves()}

@@ -12,17 +12,15 @@ import polars as pl
 from ir_measures import AP, RR, nDCG
 from ir_measures.measures import Measure
 
-from evenrank import stats
 from evenrank.auditing import gate
 from evenrank.auditing.certainty import certainties, parse_deltas
-from evenrank.auditing.comparing import Offered, compare_runs
+from evenrank.auditing.comparing import compare_runs, cutoff_curves, leans_offered
 from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
-from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import BiasMeasure, is_bias, is_sum, leans
+from evenrank.measures.base import is_bias, is_sum, leans
 from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
@@ -42,15 +40,6 @@ if TYPE_CHECKING:
     from evenrank.mitigate.preferences import MirrorTest
 
 DEPTH = 10
-CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
-_SCHEMA = {
-    "run": pl.String,
-    "measure": pl.String,
-    "cutoff": pl.Int64,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-}
 
 
 def audit(
@@ -205,7 +194,7 @@ def audit(
         found = replace(
             found,
             curves=cutoff_curves(inputs, kept, quick, confidence=confidence),
-            offered=_offered(found_all, headline, inputs, quick, confidence or 0.95),
+            offered=leans_offered(found_all, headline, inputs, quick, confidence or 0.95),
             attributions={m.run: m.attribution for m in rows if m.attribution is not None},
             leaning=leaning_queries(rows, inputs),
         )
@@ -282,40 +271,6 @@ def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str
     elif compared["listed"]:
         for run in inputs.runs.values():
             inputs.docs.expect(run.filter(pl.col("rank") <= DEPTH)["doc_id"].to_list())
-
-
-def _offered(
-    found_all: Measurements, headline: BiasMeasure, inputs: Inputs, options: Options, confidence: float
-) -> dict[str, Offered]:
-    """For each run, the lean of what its queries were offered: relevant documents, else all candidates."""
-    found: dict[str, Offered] = {}
-    plain = RaB(
-        **{key: headline.params[key] for key in ("of", "against", "magnitude") if key in headline.params}
-    )
-    qrels = inputs.qrels
-    judged = None if qrels is None else _relevant_run(qrels, inputs.tally.frame["doc_id"])
-    for name, frame in inputs.runs.items():
-        mine = found_all[name, headline]
-        offers = [] if judged is None or judged.is_empty() else [("relevant documents", judged)]
-        lengths = frame.group_by("query_id").len()["len"]
-        if (lengths > headline.depth()).mean() > 0.5:  # type: ignore[operator]
-            offers.append(("candidates", frame))
-        for kind, documents in offers:
-            depth = int(documents.group_by("query_id").len()["len"].max())  # type: ignore[arg-type]
-            seen = inputs.of_runs({name: documents}, ties="order", missing="skip")
-            theirs = measured(seen, [plain @ depth], options)[plain @ depth]
-            _, a, b = mine.beside(theirs)
-            offered = Offered.of(kind, a, b, confidence)
-            if offered is not None:
-                found[name] = offered
-                break
-    return found
-
-
-def _relevant_run(qrels: pl.DataFrame, held: pl.Series) -> pl.DataFrame:
-    """The relevant documents that the collection holds, as a run; their order does not matter."""
-    relevant = qrels.filter((pl.col("relevance") > 0) & pl.col("doc_id").is_in(held.implode()))
-    return tables.run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
 
 
 def _measured(
@@ -467,37 +422,3 @@ def default_measures(
     if shown and targets:
         found += [MB(group=group) @ DEPTH for group in (shown[:1] if len(shown) == 2 else shown)]
     return found
-
-
-def cutoff_curves(
-    inputs: Inputs, measures: Iterable[Measure], options: Options, *, confidence: float | None = 0.95
-) -> pl.DataFrame:
-    """Measures at growing cut-offs, RaB, ARaB and NFaiRR: run, measure, cutoff, value, low, high.
-
-    Only what the measures of the audit call worth drawing, down to half the depth that half of the lists
-    reach. Intervals are Student's: there are many, and curves are read by eye.
-    """
-    families = curve_measures(measures)
-    lengths = pl.concat(run.group_by("query_id").len()["len"] for run in inputs.runs.values())
-    depth = int(lengths.median() or 0)  # type: ignore[arg-type]
-    # Near the end of the lists NFaiRR goes to 1 of itself: run and background hold the same documents.
-    cutoffs = [k for k in CUTOFFS if k <= max(min(depth, 10), depth // 2, 1)]
-    if not families:
-        return pl.DataFrame(schema=_SCHEMA)
-    wanted = {(name, k): family @ k for name, family in families.items() for k in cutoffs}
-    found = measured(inputs, list(wanted.values()), options)
-    rows = []
-    for run in inputs.runs:
-        for (name, k), one in wanted.items():
-            m = found[run, one]
-            low = high = None
-            if confidence is not None and m.value is not None and len(m.values) > 1:
-                interval = stats.mean_interval(m.values, confidence=confidence, method="t")
-                low, high = interval.low, interval.high
-            rows.append((run, name, k, m.value, low, high))
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-
-
-def curve_measures(measures: Iterable[Measure]) -> dict[str, Measure]:
-    """One measure without cut-off for each curve, by the name it goes under."""
-    return {str(curve): curve for one in measures if is_bias(one) for curve in one.curves()}

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -53,7 +52,6 @@ __all__ = [
     "docs",
     "genders",
     "load",
-    "pair_scores",
     "perfect",
     "qrels",
     "queries",
@@ -342,27 +340,6 @@ def genders(x: Any) -> pl.DataFrame:
     frame = frame.select(id_column(frame, "query_id"), gender)
     refuse_repeats(frame, ["query_id"])
     return _whole(frame, GENDERS_SCHEMA, "genders", None)
-
-
-def pair_scores(x: Any) -> pl.DataFrame:
-    """Scores of queries with their relevant documents: ``query_id``, ``doc_id``, ``score``.
-
-    ``x`` is a path (TSV or CSV with a header, JSONL, Parquet), a frame, rows, or a dict
-    ``{query_id: score}``. Where documents are not named, ``doc_id`` is null and a query may have several
-    scores; where they are, no pair may be there twice.
-    """
-    refuse_after_fork()
-    named = not isinstance(x, Mapping)
-    table = door.table(x, None if named else {"query_id": QUERY_ID, "score": SCORE})
-    found = table.frame.columns
-    if not {"query_id", "score"} <= set(found):
-        raise table.error(f"scores need a header with query_id and score; found: {listing(found, 6)}")
-    known = "doc_id" in found
-    doc_ids = table.ids("doc_id") if known else pl.lit(None, pl.String).alias("doc_id")
-    frame = table.frame.select(table.ids("query_id"), doc_ids, table.numbers("score"))
-    if known:
-        replace(table, frame=frame).once("query_id", "doc_id")
-    return frame
 
 
 def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> Dataset:

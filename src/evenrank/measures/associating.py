@@ -7,7 +7,8 @@ the BM25 score of a query with its relevant document, and rankers learn the easi
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 import evenrank
 from evenrank import stats
 from evenrank.data import door, tables
+from evenrank.data.columns import QUERY_ID, SCORE, listing
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
 from evenrank.show.grid import Drawn
@@ -122,7 +124,7 @@ def association(
     if male is None:
         if genders is None:
             raise InputError("one table of scores needs genders to tell female from male queries")
-        table = tables.pair_scores(female).join(tables.genders(genders), on="query_id")
+        table = pair_scores(female).join(tables.genders(genders), on="query_id")
         sides = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in ("female", "male")}
     else:
         sides = {"female": _scores(female), "male": _scores(male)}
@@ -157,5 +159,26 @@ def association(
 
 def _scores(x: Any) -> NDArray[np.float64]:
     if door.is_path(x) or door.is_frame(x):
-        return tables.pair_scores(x)["score"].to_numpy()
+        return pair_scores(x)["score"].to_numpy()
     return np.asarray(x, dtype=np.float64)
+
+
+def pair_scores(x: Any) -> pl.DataFrame:
+    """Scores of queries with their relevant documents: ``query_id``, ``doc_id``, ``score``.
+
+    ``x`` is a path (TSV or CSV with a header, JSONL, Parquet), a frame, rows, or a dict
+    ``{query_id: score}``. Where documents are not named, ``doc_id`` is null and a query may have several
+    scores; where they are, no pair may be there twice.
+    """
+    refuse_after_fork()
+    named = not isinstance(x, Mapping)
+    table = door.table(x, None if named else {"query_id": QUERY_ID, "score": SCORE})
+    found = table.frame.columns
+    if not {"query_id", "score"} <= set(found):
+        raise table.error(f"scores need a header with query_id and score; found: {listing(found, 6)}")
+    known = "doc_id" in found
+    doc_ids = table.ids("doc_id") if known else pl.lit(None, pl.String).alias("doc_id")
+    frame = table.frame.select(table.ids("query_id"), doc_ids, table.numbers("score"))
+    if known:
+        replace(table, frame=frame).once("query_id", "doc_id")
+    return frame

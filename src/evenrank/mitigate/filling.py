@@ -14,9 +14,8 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.associating import BINS, Association, association
+from evenrank.measures.associating import BINS, Association, association, pair_scores
 from evenrank.mitigate.matching import (
     Floats,
     Method,
@@ -169,7 +168,7 @@ def _offered(made: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFram
     from evenrank.mitigate.judgments import predicted_or_given
 
     labels, said = predicted_or_given(made, genders)
-    values = tables.pair_scores(scores)
+    values = pair_scores(scores)
     if values["query_id"].is_duplicated().any():
         raise InputError("a generated query has one document, and one score; some have several")
     found = made.join(values.select("query_id", "score"), on="query_id", how="left", maintain_order="left")

@@ -24,7 +24,7 @@ from evenrank.data import door, tables
 from evenrank.data.columns import listing
 from evenrank.data.files import one_line
 from evenrank.errors import InputError
-from evenrank.measures.associating import BINS, Association, association
+from evenrank.measures.associating import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import data_set, read_triples, write_folder
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
@@ -202,7 +202,7 @@ def score_table(scores: Any, male: Any, genders: Any) -> tuple[pl.DataFrame, lis
     if male is not None:
         if genders is not None:
             raise InputError("two tables of scores are the female and the male queries; leave genders out")
-        sides = {"female": tables.pair_scores(scores), "male": tables.pair_scores(male)}
+        sides = {"female": pair_scores(scores), "male": pair_scores(male)}
         both = set(sides["female"]["query_id"]) & set(sides["male"]["query_id"])
         if both:
             raise InputError(f"query {min(both)} is in the scores of both genders")
@@ -210,7 +210,7 @@ def score_table(scores: Any, male: Any, genders: Any) -> tuple[pl.DataFrame, lis
     if genders is None:
         raise InputError("one table of scores needs genders to tell female from male queries")
     labels = tables.genders(genders)
-    table = tables.pair_scores(scores).join(labels, on="query_id", how="left", maintain_order="left")
+    table = pair_scores(scores).join(labels, on="query_id", how="left", maintain_order="left")
     chosen = table["gender"].is_in(["female", "male"]).fill_null(False)
     rest = table.filter(~chosen)["query_id"].unique(maintain_order=True).to_list()
     return table.filter(chosen), rest

@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from evenrank.auditing.comparing import curve_measures
 from evenrank.auditing.result import Audit
-from evenrank.auditing.running import curve_measures
 from evenrank.measures.base import direction, good, is_bias, leans, short
 from evenrank.measures.results import Measurement
 from evenrank.show.charts.theme import (
