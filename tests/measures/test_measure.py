@@ -369,9 +369,10 @@ def test_frames_are_long() -> None:
     assert each.filter(pl.col("measure") == "nDCG@10")["female"].null_count() == 6
 
 
-def test_measurements_are_found_by_name() -> None:
+def test_measurements_are_found_by_name_and_by_place() -> None:
     found = er.measure({"a": RUN, "b": RUN}, [COUNT], docs=DOCS, confidence=None)
     assert found["a", "RaB(magnitude='count')@2"] is found.runs["a"][0]
+    assert found[1] is found.runs["b"][0] is found[-1]
     with pytest.raises(InputError, match="there is no run 'c'; one of a, b"):
         found["c", COUNT]
     with pytest.raises(InputError, match="several runs"):

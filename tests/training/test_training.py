@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from evenrank.data import tables
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
 from evenrank.training import train_ranker  # noqa: E402
+from evenrank.training.card import chosen_weight  # noqa: E402
 from evenrank.training.examples import examples  # noqa: E402
 from evenrank.training.trainer import Trained, negative_pairs, prepared  # noqa: E402
 
@@ -243,3 +245,40 @@ def test_queries_that_are_judged_but_not_asked_are_nothing_to_tell_of() -> None:
     more = pl.concat([some, pl.DataFrame({"query_id": ["new"], "text": ["a new question"]})])
     found = examples(DATA / "bm25.run", DATA / "docs.tsv", more, DATA / "qrels.txt")
     assert found.left_out["queries without a relevant document"] == 1
+
+
+def dev_of_all(**more: Any) -> Any:
+    found = prepared(
+        DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", run=DATA / "bm25.run", depth=50
+    ).examples
+    return replace(found, dev=np.ones_like(found.dev), **more)
+
+
+def test_the_weight_of_the_first_stage_is_found_again() -> None:
+    found, random = dev_of_all(), np.random.default_rng(1)
+    rows = found.dev_rows()
+    first = found.pairs.first[rows]
+    scores = random.normal(size=len(rows))
+    luck = random.gumbel(size=len(rows))  # the greatest of worth + luck is a draw from the softmax
+    relevant = np.zeros_like(found.relevant)
+    for query in np.unique(found.pairs.query[rows]):
+        own = np.flatnonzero(found.pairs.query[rows] == query)
+        relevant[rows[own[np.argmax((3 * scores + 3 * 0.4 * first + luck)[own])]]] = True
+    drawn = replace(found, relevant=relevant)
+    assert chosen_weight(drawn, rows, scores)["weight"] == pytest.approx(0.4, rel=0.3)
+    assert chosen_weight(drawn, rows, 10 * scores)["weight"] == pytest.approx(4, rel=0.3)
+
+
+def test_the_weight_is_finite_whatever_the_scores_are() -> None:
+    found = dev_of_all()
+    rows = found.dev_rows()
+    first = found.pairs.first[rows]
+    plain = found.rr(rows, first)
+    nothing = chosen_weight(found, rows, np.zeros(len(rows)))
+    assert np.isfinite(nothing["weight"]) and nothing["dev RR@10"] == plain
+    perfect = chosen_weight(found, rows, found.relevant[rows].astype(float))
+    assert 0 <= perfect["weight"] < 1 and perfect["dev RR@10"] > plain
+    misled = chosen_weight(found, rows, -found.relevant[rows].astype(float))
+    assert misled["dev RR@10"] == pytest.approx(plain, abs=0.01)
+    unjudged = replace(found, relevant=np.zeros_like(found.relevant))
+    assert np.isfinite(chosen_weight(unjudged, rows, first)["weight"])

@@ -172,7 +172,10 @@ class Measurements(Drawn):
         for measurements in self.runs.values():
             yield from measurements
 
-    def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Measurement:
+    def __getitem__(self, key: int | str | Measure | tuple[str, str | Measure]) -> Measurement:
+        """One measurement: by measure, by run and measure, or by its place among all."""
+        if isinstance(key, int):
+            return tuple(self)[key]
         run, wanted = key if isinstance(key, tuple) else (None, key)
         if run is None:
             if len(self.runs) > 1:
