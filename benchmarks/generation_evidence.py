@@ -54,15 +54,23 @@ def collection(name: str) -> Any:
     return train, test, own_index(test.docs)
 
 
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+"""Answerability that is tried on documents of training queries."""
+OTHERS = 700
+"""Held-out documents beyond the first: no prompt and no share was chosen on any of them."""
+
+
 @lru_cache(maxsize=2)
-def held_out(name: str) -> tuple[dict[str, str], pl.DataFrame]:
+def held_out(name: str, others: bool = False) -> tuple[dict[str, str], pl.DataFrame]:
     """Texts of the documents, and the judgments of test queries that ask for them."""
     train, test, index = collection(name)
     seen = train.qrels["doc_id"].unique().to_list()
     good = test.qrels.filter(pl.col("relevance") > 0, ~pl.col("doc_id").is_in(seen))
     good = good.filter(pl.col("query_id").is_in(test.queries["query_id"].to_list()))
     ids = sorted(good["doc_id"].unique().to_list())
-    drawn = [ids[row] for row in np.random.default_rng(1).permutation(len(ids))[:HELD_OUT]]
+    order = np.random.default_rng(1).permutation(len(ids))
+    chosen = order[HELD_OUT : HELD_OUT + OTHERS] if others else order[:HELD_OUT]
+    drawn = [ids[row] for row in chosen]
     return index.docs.texts(drawn), good.filter(pl.col("doc_id").is_in(drawn))
 
 
@@ -117,6 +125,50 @@ def closeness_of(name: str, unit: str, model: Any, **given: Any) -> dict[str, An
 def shots(name: str) -> dict[str, Any]:
     """SmolLM2, shown five real pairs."""
     return closeness_of(name, "shots", shown_writer(name))
+
+
+def calibrated(name: str) -> dict[str, Any]:
+    """SmolLM2 with the filter that makes its round trip that of real queries, on documents not used before.
+
+    The share of a query's terms that its document must have is chosen on documents of training queries.
+    """
+    train, test, index = collection(name)
+    good = train.qrels.filter(pl.col("relevance") > 0)
+    ids = sorted(good["doc_id"].unique().to_list())
+    drawn = [ids[row] for row in np.random.default_rng(2).permutation(len(ids))[:HELD_OUT]]
+    made, _ = written(name, "calibrating", index.docs.texts(drawn), 1, shown_writer(name))
+    own = good.filter(pl.col("doc_id").is_in(drawn))
+    asked = train.queries.join(own, on="query_id", how="semi")
+    tried = {}
+    for share in SHARES:
+        kept = filter_generated(made, index, answerable=share)
+        tried[share] = er.closeness(kept, index, queries=asked, qrels=own).to_dict()
+    share = min(SHARES, key=lambda each: abs(_trip(tried[each], "generated") - _trip(tried[each], "real")))
+    texts, good = held_out(name, others=True)
+    made, seconds = written(name, "calibrated", texts, 1, shown_writer(name))
+    kept = filter_generated(made, index, answerable=share)
+    asked = test.queries.join(good, on="query_id", how="semi")
+    shown = made.queries.head(20).join(
+        kept.queries.select("query_id", kept=pl.lit(True)), on="query_id", how="left", maintain_order="left"
+    )
+    return {
+        "documents": len(texts),
+        "share": share,
+        "tried on documents of training queries": {str(each): found for each, found in tried.items()},
+        "as they come": er.closeness(made, index, queries=asked, qrels=good).to_dict(),
+        "filtered": er.closeness(kept, index, queries=asked, qrels=good).to_dict(),
+        "left out": kept.left_out,
+        "CPU seconds a query": round(seconds, 3),
+        "model": made.provenance.get("model"),
+        "examples": [
+            {"document": row["doc_id"], "query": row["text"], "kept": bool(row["kept"])}
+            for row in shown.iter_rows(named=True)
+        ],
+    }
+
+
+def _trip(found: dict[str, Any], which: str) -> float:
+    return float(found[which]["round_trip"])
 
 
 def shown_writer(name: str) -> Any:
@@ -215,8 +267,8 @@ def compared(name: str) -> dict[str, Any]:
 UNITS: dict[str, Callable[[], dict[str, Any]]] = {
     f"{name}/{kind.__name__}": lambda kind=kind, name=name: kind(name)  # type: ignore[misc]
     for name, kinds in {
-        "squad": (extractive, balanced, shots, compared, tuned),
-        "wiki": (extractive, balanced, shots, tuned),
+        "squad": (extractive, balanced, shots, calibrated, compared, tuned),
+        "wiki": (extractive, balanced, calibrated, tuned, compared),
     }.items()
     for kind in kinds
 }
@@ -297,17 +349,7 @@ def _closeness_page(found: dict[str, Any]) -> list[str]:
         lines += [
             f"**{name}**, documents that no training query asks for, and their real queries.",
             "",
-            _row(
-                [
-                    "queries",
-                    "n",
-                    "round-trip RR@10",
-                    "words in document",
-                    "length",
-                    "JS distance",
-                    "CPU-s each",
-                ]
-            ),
+            _row(_HEADS),
             "|---|--:|--:|--:|--:|--:|--:|",
         ]
         for kind, unit in units.items():
@@ -319,7 +361,11 @@ def _closeness_page(found: dict[str, Any]) -> list[str]:
         lines += [_manner("real", real, ""), ""]
     lines += [f"Filtered: 3 to 30 words, no repeats, {ANSWERABLE:.0%} of the terms in the document.", ""]
     for name in ("squad", "wiki"):
-        shown = next((found[f"{name}/{k}"] for k in ("tuned", "shots") if f"{name}/{k}" in found), None)
+        if unit := found.get(f"{name}/calibrated"):
+            lines += _calibrated_table(name, unit)
+    for name in ("squad", "wiki"):
+        best = ("tuned", "calibrated", "shots")
+        shown = next((found[f"{name}/{k}"] for k in best if f"{name}/{k}" in found), None)
         if shown is not None:
             lines += [f"The first 20 of {shown['documents']} on {name}, not selected ({shown['model']}):", ""]
             lines += [_row(["query", "passes the filters", "document"]), "|---|---|---|"]
@@ -327,7 +373,26 @@ def _closeness_page(found: dict[str, Any]) -> list[str]:
                 cells = (each["query"], "yes" if each["kept"] else "no", each["document"])
                 lines.append(_row([cell.replace("|", "\\|") for cell in cells]))
             lines.append("")
-    return lines + _missing(found, kinds)
+    return lines + _missing(found, (*kinds, "calibrated"))
+
+
+def _calibrated_table(name: str, unit: dict[str, Any]) -> list[str]:
+    come, kept = unit["as they come"], unit["filtered"]
+    return [
+        f"**{name}**, {unit['documents']:,} other documents that no training query asks for. Here the filter asks "
+        f"for {unit['share']:.0%} of the terms: with this share, queries of {HELD_OUT} documents of training "
+        "queries came closest to the round trip of real ones.",
+        "",
+        _row(_HEADS),
+        "|---|--:|--:|--:|--:|--:|--:|",
+        _manner(_WRITERS["shots"], come["generated"], f"{unit['CPU seconds a query']:.2f}"),
+        _manner(f"{_WRITERS['shots']}, filtered", kept["generated"], ""),
+        _manner("real", come["real"], ""),
+        "",
+    ]
+
+
+_HEADS = ["queries", "n", "round-trip RR@10", "words in document", "length", "JS distance", "CPU-s each"]
 
 
 def _manner(label: str, manner: dict[str, Any], seconds: str) -> str:
