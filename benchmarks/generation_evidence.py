@@ -380,8 +380,8 @@ def _calibrated_table(name: str, unit: dict[str, Any]) -> list[str]:
     come, kept = unit["as they come"], unit["filtered"]
     return [
         f"**{name}**, {unit['documents']:,} other documents that no training query asks for. Here the filter "
-        f"asks for {unit['share']:.0%} of the terms: with this share, queries of {HELD_OUT} documents of training "
-        "queries came closest to the round trip of real ones.",
+        f"asks for {unit['share']:.0%} of the terms: with this share, queries of {HELD_OUT} documents of "
+        "training queries came closest to the round trip of real ones.",
         "",
         _row(_HEADS),
         "|---|--:|--:|--:|--:|--:|--:|",
