@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +16,15 @@ import pytest
 _FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
+def _chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Chromium, driven by Playwright; without either, the tests that need it are skipped."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = _chromium()
     if chromium is None:
         pytest.skip("needs a Chromium: apt install chromium")
     with playwright.sync_playwright() as driver:
@@ -29,16 +36,55 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The script of axe-core, which finds what hinders readers; from npm, else the test is skipped."""
+    folder = _from_npm("axe-core@4", tmp_path_factory.mktemp("axe"))
+    return (folder / "axe-core" / "axe.min.js").read_text()
+
+
+@pytest.fixture(scope="session")
+def lighthouse(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
+    """What Lighthouse would have mended on a page: for readers, by good practice, for who finds it."""
+    folder = _from_npm("lighthouse@12", tmp_path_factory.mktemp("lighthouse"))
+    chromium = str(_chromium())
+
+    def unmended(address: str) -> list[str]:
+        command = [
+            *("node", str(folder / "lighthouse" / "cli" / "index.js"), address),
+            *("--quiet", "--output=json", "--only-categories=accessibility,best-practices,seo"),
+            f"--chrome-flags={' '.join(_FLAGS)}",
+        ]
+        asked = subprocess.run(
+            command, env={**os.environ, "CHROME_PATH": chromium}, capture_output=True, timeout=300, check=True
+        )
+        found = json.loads(asked.stdout)
+        weights = {
+            each["id"]: each["weight"]
+            for category in found["categories"].values()
+            for each in category["auditRefs"]
+        }
+        return [
+            f"{name}: {audit['title']}"
+            for name, audit in found["audits"].items()
+            if weights.get(name)
+            and audit["score"] is not None
+            and audit["score"] < 1
+            and name != "robots-txt"  # it is asked for from within the page, which may ask for nothing
+        ]
+
+    return unmended
+
+
+def _from_npm(package: str, folder: Path) -> Path:
+    """Where a package of npm was installed; the test is skipped where it cannot be."""
     npm = shutil.which("npm")
+    name = package.partition("@")[0]
     if npm is None:
-        pytest.skip("needs npm, for axe-core")
-    folder = tmp_path_factory.mktemp("axe")
-    command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "axe-core@4"]
+        pytest.skip(f"needs npm, for {name}")
+    command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", package]
     try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=240)
     except (subprocess.SubprocessError, OSError):
-        pytest.skip("axe-core cannot be installed: no network?")
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+        pytest.skip(f"{name} cannot be installed: no network?")
+    return folder / "node_modules"
 
 
 @contextmanager

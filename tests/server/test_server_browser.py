@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
+import evenrank as er
 from browser_fixtures import hindrances, watched
 from evenrank import demo
 from evenrank.server.monitor import Observation, Value
@@ -114,6 +118,24 @@ def test_axe_finds_nothing_serious(browser: Any, address: str, trend: str, axe: 
         for path in ("/", "/?q=nurse&even=1", "/audit", "/docs", "trend"):
             page.goto(trend if path == "trend" else address + path)
             assert hindrances(page, axe) == [], path
+
+
+def test_lighthouse_finds_nothing_to_mend(lighthouse: Any, address: str, tmp_path: Path) -> None:
+    assert lighthouse(f"{address}/?q=nurse&even=1") == []
+    audit = er.audit(demo.folder() / "bm25.run", ["ARaB@10"], docs=demo.folder() / "docs.tsv")
+    audit.report(tmp_path / "report.html")
+    served = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path)))
+    Thread(target=served.serve_forever, daemon=True).start()
+    try:
+        assert lighthouse(f"http://127.0.0.1:{served.server_port}/report.html") == []
+    finally:
+        served.shutdown()
+        served.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *what: Any) -> None:
+        """Says nothing."""
 
 
 def test_a_phone_shows_both_leans_one_list_and_the_newest_observation(
