@@ -200,6 +200,13 @@ def certainty(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def monitor(data: Path) -> dict[str, Any]:
+    """False alarms of a monitor in simulation, and how soon it finds a change: seeds are in it."""
+    from benchmarks.monitor_evidence import monitor as found
+
+    return found(data)
+
+
 def dial(data: Path) -> dict[str, Any]:
     """The dial for dense rankers, fitted on one collection and tested on another."""
     from benchmarks.dial_evidence import dial as found
@@ -259,6 +266,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "where-bias-enters": where_bias_enters,
     "dial": dial,
     "certainty": certainty,
+    "monitor": monitor,
     "server-load": server_load,
     "reliability": reliability,
     "query-gender-transformer": query_gender_transformer,

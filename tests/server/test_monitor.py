@@ -6,8 +6,12 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -289,3 +293,97 @@ def test_a_file_damaged_in_its_names_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() != good
     with pytest.raises(InputError, match="cannot be used"), Store(path, create=False) as store:
         store.history()
+
+
+def filled(path: Path, looks: int, *, step: float = 0.0, measures: tuple[str, ...] = ("ARaB@10",)) -> None:
+    """A file as earlier versions wrote it: looks at nine queries, moved by `step` after the 40th."""
+    rng = np.random.default_rng(7)
+    level = rng.normal(size=9)
+    with Store(path) as store:
+        for look in range(looks):
+            time = (datetime(2026, 1, 1) + timedelta(days=look)).strftime("%Y-%m-%dT00:00:00Z")
+            values = level + rng.normal(size=9) * 0.1 + (step if look >= 40 else 0.0)
+            each = {f"q{number}": float(value) for number, value in enumerate(values)}
+            mean = float(values.mean())
+            rows = tuple(Value(name, mean, mean - 0.6, mean + 0.6, 9) for name in measures)
+            store.add(Observation(time, "shop", 9, 9, rows, per_query=dict.fromkeys(measures, each)))
+
+
+def looked_back(path: Path, capsys: pytest.CaptureFixture[str], *given: str) -> dict[str, Any]:
+    assert main(["monitor", "--db", str(path), "--history", "--format", "json", *given]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_change_raises_an_alarm_and_none_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "same.db", 80)
+    filled(tmp_path / "moved.db", 80, step=0.1)
+    (same,) = looked_back(tmp_path / "same.db", capsys)["changes"]
+    assert same["judged"] and same["alarm"] is None and same["low"] < 0 < same["high"] and same["paired"]
+    found = looked_back(tmp_path / "moved.db", capsys)
+    (moved,) = found["changes"]
+    assert moved["alarm"]["look"] > 40 and moved["low"] > 0 and "higher than looks 1 to" in moved["sentence"]
+    assert "about 5% of such monitors at most" in found["meaning"] and "shared" not in found["meaning"]
+    assert looked_back(tmp_path / "moved.db", capsys, "--since", "2026-02-11")["changes"][0]["alarm"] is None
+    page = tmp_path / "trend.html"
+    assert main(["monitor", "--db", str(tmp_path / "moved.db"), "--page", str(page)]) == 0
+    assert "! Changed" in page.read_text() and "however often they look" in page.read_text()
+
+
+@pytest.mark.parametrize("looks", [1, 2, 30])
+def test_few_looks_are_not_judged_and_say_so(
+    looks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "new.db", looks, step=5.0)
+    (found,) = looked_back(tmp_path / "new.db", capsys)["changes"]
+    assert not found["judged"] and found["alarm"] is None and found["low"] is None
+    counted = "1 look" if looks == 1 else f"{looks} looks"
+    assert found["sentence"] == f"ARaB@10: not judged ({counted}; the first 30 are the baseline)."
+    assert main(["monitor", "--db", str(tmp_path / "new.db"), "--history"]) == 0
+    assert f"not judged ({counted}" in capsys.readouterr().err
+
+
+def test_alpha_is_shared_over_measures_and_engines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "bias.db", 50, measures=("ARaB@10", "RaB@10"))
+    with Store(tmp_path / "bias.db") as store:
+        store.add(Observation("2026-05-01T00:00:00Z", "elsewhere", 9, 9, (Value("RaB@10", 1, 1, 1, 1),)))
+    found = looked_back(tmp_path / "bias.db", capsys, "--alpha", "0.06")
+    assert [one["alpha"] for one in found["changes"]] == pytest.approx([0.02] * 3)
+    assert "shared over 3 series" in found["meaning"]
+
+
+def test_new_queries_have_to_be_declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store(tmp_path / "bias.db") as store:
+        for look in range(40):
+            each = {f"q{look}-{number}": float(number + look % 3) for number in range(4)}
+            mean = sum(each.values()) / 4
+            value = Value("RaB@10", mean, None, None, 4)
+            time = f"2026-01-01T00:{look:02d}:00Z"
+            store.add(Observation(time, "shop", 4, 4, (value,), per_query={"RaB@10": each}))
+    (found,) = looked_back(tmp_path / "bias.db", capsys)["changes"]
+    assert not found["judged"] and "--new-queries" in found["sentence"]
+    (found,) = looked_back(tmp_path / "bias.db", capsys, "--new-queries")["changes"]
+    assert found["judged"] and not found["paired"]
+
+
+def test_a_change_decides_the_exit_code(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert service.index is not None
+    given = ["--index", str(service.index.path), "--db", str(tmp_path / "bias.db"), "--measure", "ARaB@10"]
+    given += ["--baseline", "10"]
+    assert once(*given) == 0
+    assert "ARaB@10: not judged (1 look; the first 10 are the baseline)." in capsys.readouterr().err
+    with Store(tmp_path / "bias.db") as store:
+        (seen,) = store.history()
+        moved = Value("ARaB@10", 5.0, None, None, 1)
+        for day in range(1, 30):
+            store.add(replace(seen, time=f"2025-01-{day:02d}T00:00:00Z", values=(moved,)))
+    assert once(*given, "--new-queries") == 0  # one look at another level is not enough
+    assert [once(*given, "--new-queries") for _ in range(4)][-1] == 1
+    assert "alert: ARaB@10: changed." in capsys.readouterr().err
+    assert once(*given, "--baseline", "3") == 2

@@ -9,6 +9,7 @@ import json
 import math
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
+    from evenrank.server.changes import Judged, Judging
     from evenrank.server.monitor import Observation, Store, Watch
 
 
@@ -144,18 +146,33 @@ def monitor_command(
     page: Annotated[
         Path | None, typer.Option(metavar="HTML", help="Write the trend there after each observation.")
     ] = None,
+    baseline: Annotated[
+        int, typer.Option(metavar="N", help="Looks before the first comparison; 10 at least.")
+    ] = 30,
+    alpha: Annotated[
+        float, typer.Option(help="How likely any alarm of a change is while nothing changes.")
+    ] = 0.05,
+    new_queries: Annotated[
+        bool, typer.Option("--new-queries", help="The queries are other ones at each look.")
+    ] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Begin a new baseline there: 2026-01-31.")
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to print the history.")] = Format.table,
 ) -> int:
     """Watch the bias of a live engine, or of an index, over time.
 
-    With --once for cron and CI: exit code 1 if a bound is exceeded, 2 if nothing could be measured. With
-    --every it stays and writes its alarms to stderr. Each observation is stored whole or not at all.
+    With --once for cron and CI: exit code 1 if a bound is exceeded or the mean has changed since the
+    baseline, 2 if nothing could be measured. With --every it stays and writes its alarms to stderr. Each
+    observation is stored whole or not at all.
 
         evenrank monitor --engine 'sqlite:///shop.db?table=docs' --queries queries.tsv --db shop-bias.db \\
             --once --fail-if 'abs(ARaB@10)>0.2' --page trend.html
     """
+    from evenrank.server.changes import Judging
     from evenrank.server.monitor import Store, seconds
 
+    judging = Judging(baseline, alpha, new_queries, since)
     observing = once or every is not None
     if not observing and not history and page is None:
         raise InputError("say when to observe: --once or --every 1d; or look back with --history")
@@ -164,7 +181,7 @@ def monitor_command(
     period = None if every is None else seconds(every)
     if not observing:
         with Store(db, create=False) as store:
-            _look_back(store, page, fail_if or [], form if history else None)
+            _look_back(store, page, fail_if or [], form if history else None, judging)
         return 0
     watch = _watch(queries, engine, index, ranker, given, measure, fail_if, qrels, genders, lexicon, depth)
     known = False
@@ -176,13 +193,13 @@ def monitor_command(
     due = time.monotonic()
     seen = _seen(watch, known)
     with Store(db) as store:
-        code = _keep(watch, seen, store, page)
+        code = _keep(watch, seen, store, page, judging)
         while period is not None:
             due += period * max(1, math.ceil((time.monotonic() - due) / period))  # what was missed is missed
             time.sleep(due - time.monotonic())
-            _keep(watch, _seen(watch, True), store, page)
+            _keep(watch, _seen(watch, True), store, page, judging)
         if history:
-            _look_back(store, None, [], form)
+            _look_back(store, None, [], form, judging)
     return code
 
 
@@ -230,17 +247,23 @@ def _seen(watch: Watch, known: bool) -> Observation:
         return observe(watch, progress=progress, known=known)
 
 
-def _keep(watch: Watch, seen: Observation, store: Store, page: Path | None) -> int:
-    """One observation, kept and told. 1: a bound is exceeded; 2: nothing could be measured."""
+def _keep(watch: Watch, seen: Observation, store: Store, page: Path | None, judging: Judging) -> int:
+    """One observation, kept and told. 1: a bound is exceeded or a mean changed; 2: nothing was measured."""
+    from evenrank.server.changes import changes, told
     from evenrank.server.monitor import alerts
 
     store.add(seen)
     note(_line(seen))
     found = alerts(watch, seen)
+    judged = changes(store, judging)
+    own = [one for one in judged if one.source == watch.source]
+    found += [f"{one.sentence()} To begin anew, say --since." for one in own if one.alarm]
+    for line in told(own):
+        note(line)
     for alarm in found:
         note(f"alert: {alarm}")
     if page is not None:
-        _write_page(store, page, watch.conditions)
+        _write_page(store, page, watch.conditions, judged)
     return 2 if seen.problem is not None else int(bool(found))
 
 
@@ -249,22 +272,28 @@ def _line(seen: Observation) -> str:
     return f"{seen.time}: {values} ({seen.answered:,} of {seen.queries:,} queries answered)"
 
 
-def _write_page(store: Store, page: Path, conditions: Any) -> None:
+def _write_page(store: Store, page: Path, conditions: Any, judged: Sequence[Judged]) -> None:
     from evenrank.server.rendering import trend_page
 
-    deliver(trend_page(store.history(), conditions), page)
+    deliver(trend_page(store.history(), conditions, judged=judged), page)
 
 
-def _look_back(store: Store, page: Path | None, fail_if: list[str], form: Format | None) -> None:
+def _look_back(
+    store: Store, page: Path | None, fail_if: list[str], form: Format | None, judging: Judging
+) -> None:
     from evenrank.measures.parse import parse_condition
+    from evenrank.server.changes import changes, meaning
 
+    judged = changes(store, judging)
     if page is not None:
-        _write_page(store, page, [parse_condition(one) for one in fail_if])
+        _write_page(store, page, [parse_condition(one) for one in fail_if], judged)
     if form is None:
         return
     seen = store.history()
     if form is Format.json:
-        content = {"observations": [one.to_dict() for one in seen]}
+        content: dict[str, Any] = {"observations": [one.to_dict() for one in seen]}
+        content["changes"] = [one.to_dict() for one in judged]
+        content["meaning"] = meaning(judging, len(judged)) if judged else None
         deliver(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False), None)
         return
     names = list(dict.fromkeys(value.measure for one in seen for value in one.values))
@@ -284,6 +313,10 @@ def _look_back(store: Store, page: Path | None, fail_if: list[str], form: Format
     from evenrank.cli.rendering import render_grid
 
     deliver(render_grid(form, headings, rows, left=2), None)
+    if form is Format.table and judged:
+        for one in judged:
+            note(one.sentence())
+        note(meaning(judging, len(judged)))
 
 
 def _cell(value: float | None) -> str:

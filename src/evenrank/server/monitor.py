@@ -329,6 +329,10 @@ class Store:
 
     def history(self) -> Sequence[Observation]:
         """All observations, the oldest first, without the values of single queries."""
+        return [seen for _, seen in self.numbered()]
+
+    def numbered(self) -> list[tuple[int, Observation]]:
+        """As `history`, each with the number under which the file knows it."""
         with self._explained():
             values: dict[int, list[Value]] = {}
             for number, *value in self._connection.execute(
@@ -336,11 +340,23 @@ class Store:
             ):
                 values.setdefault(number, []).append(Value(*value))
             return [
-                Observation(time, source, queries, answered, tuple(values.get(number, ())), problem)
+                (number, Observation(time, source, queries, answered, tuple(values.get(number, ())), problem))
                 for number, time, source, queries, answered, problem in self._connection.execute(
                     "SELECT id, time, source, queries, answered, problem FROM observation ORDER BY time, id"
                 )
             ]
+
+    def query_values(self, measure: str) -> dict[int, dict[str, float]]:
+        """The values of single queries, by the number of the observation."""
+        found: dict[int, dict[str, float]] = {}
+        with self._explained():
+            for number, query, value in self._connection.execute(
+                "SELECT observation, query_id, value FROM query_value WHERE measure = ? "
+                "ORDER BY observation, query_id",
+                (measure,),
+            ):
+                found.setdefault(number, {})[query] = value
+        return found
 
     def knows(self, source: str) -> bool:
         """Whether this was observed before."""

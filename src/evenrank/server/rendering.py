@@ -14,6 +14,8 @@ import polars as pl
 import evenrank
 from evenrank.measures.base import direction, meaning
 from evenrank.measures.parse import Condition, parse
+from evenrank.server.changes import Judged
+from evenrank.server.changes import meaning as meaning_of_alarms
 from evenrank.server.monitor import Observation
 from evenrank.show.numbers import minus, plain, typeset
 
@@ -87,10 +89,15 @@ class Trend:
     exceeded: bool
     signed: bool
     drawing: Any
+    judged: Judged | None = None
 
 
 def trend_page(
-    history: Sequence[Observation], conditions: Sequence[Condition] = (), *, groups: tuple[str, ...] = GROUPS
+    history: Sequence[Observation],
+    conditions: Sequence[Condition] = (),
+    *,
+    judged: Sequence[Judged] = (),
+    groups: tuple[str, ...] = GROUPS,
 ) -> str:
     """The page as text: one file, no script, no network.
 
@@ -102,7 +109,8 @@ def trend_page(
 
     measured = [seen for seen in history if seen.values]
     names = list(dict.fromkeys(value.measure for seen in reversed(measured) for value in seen.values))
-    trends = [_trend(name, measured, conditions, groups) for name in names]
+    changes = {one.measure: one for one in judged if history and one.source == history[-1].source}
+    trends = [_trend(name, measured, conditions, groups, changes.get(name)) for name in names]
     shown = [(seen, {value.measure: value for value in seen.values}) for seen in reversed(history[-200:])]
     return render(
         "trend.html",
@@ -117,11 +125,17 @@ def trend_page(
         last=history[-1] if history else None,
         conditions=[str(condition) for condition in conditions],
         exceeded=[trend.measure for trend in trends if trend.exceeded],
+        changed=[trend.judged.sentence() for trend in trends if trend.judged and trend.judged.alarm],
+        alarms=meaning_of_alarms(judged[0].judging, len(judged)) if judged else None,
     )
 
 
 def _trend(
-    name: str, measured: Sequence[Observation], conditions: Sequence[Condition], groups: tuple[str, ...]
+    name: str,
+    measured: Sequence[Observation],
+    conditions: Sequence[Condition],
+    groups: tuple[str, ...],
+    judged: Judged | None,
 ) -> Trend:
     measure = parse(name)
     rows = [(s.time, v.value, v.low, v.high) for s in measured for v in s.values if v.measure == name]
@@ -138,6 +152,7 @@ def _trend(
         any(condition.holds(latest) for condition in bounds),
         getattr(measure, "SIGNED", False),
         _drawn(frame, bounds),
+        judged,
     )
 
 

@@ -17,24 +17,30 @@ from evenrank.stats.equivalence import (
     queries_for_equivalence,
 )
 from evenrank.stats.intervals import Interval, bootstrap, mean_interval, quantiles
+from evenrank.stats.sequences import Change, change, first_alarms, paired_changes, sequence
 from evenrank.stats.tests import Comparison, benjamini_hochberg, holm, paired, permutation, rank_sum, welch
 
 __all__ = [
+    "Change",
     "Comparison",
     "Equivalence",
     "Interval",
     "benjamini_hochberg",
     "bootstrap",
+    "change",
     "detectable",
     "equivalence",
+    "first_alarms",
     "holm",
     "mean_interval",
     "paired",
+    "paired_changes",
     "permutation",
     "power_of",
     "quantiles",
     "queries_for",
     "queries_for_equivalence",
     "rank_sum",
+    "sequence",
     "welch",
 ]
