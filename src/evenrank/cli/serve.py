@@ -314,8 +314,8 @@ def _look_back(
 
     deliver(render_grid(form, headings, rows, left=2), None)
     if form is Format.table and judged:
-        for one in judged:
-            note(one.sentence())
+        for each in judged:
+            note(each.sentence())
         note(meaning(judging, len(judged)))
 
 
