@@ -316,6 +316,9 @@ def hashes(ids: pa.StringArray) -> Hashes:
     return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
 
 
+_MANY = 1 << 16  # hashes that take longer to sort than to look through
+
+
 class DuplicateCheck:
     """Sees all ids of a collection once, and refuses it at the end if one came twice.
 
@@ -327,13 +330,17 @@ class DuplicateCheck:
         self._seen: list[Hashes] = []
 
     def add(self, ids: pa.StringArray) -> None:
-        """The ids of the next block, in any order of blocks."""
+        """The ids of a block, in any order of blocks and from any thread."""
         self._seen.append(hashes(ids))
 
     def finish(self, docs: Docs) -> None:
         """Raise InputError, naming both places, if two documents share an id."""
         every = np.concatenate(self._seen) if self._seen else np.empty(0, np.uint64)
         self._seen = []
+        if len(every) > _MANY:
+            from evenrank.data.repeats import may_repeat  # loads numba
+
+            every = may_repeat(every)
         every.sort()
         repeated = np.unique(every[1:][every[1:] == every[:-1]])
         if not len(repeated):

@@ -90,17 +90,107 @@ def high_mask(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
-def lowest_bit(typing: Any, bits: Any) -> Any:
-    """The position of the lowest set bit; 64 if there is none."""
+def apostrophes_mask(typing: Any, address: Any) -> Any:
+    """Which of 64 bytes are an ASCII apostrophe."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+        chunk = _load(builder, args[0], _BYTES)
+        return builder.bitcast(builder.icmp_unsigned("==", chunk, _every(0x27)), _I64)
+
+    return types.uint64(types.int64), generate
+
+
+@intrinsic
+def _bits_set(typing: Any, bits: Any) -> Any:
+    """How many bits are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
     return types.int64(types.uint64), generate
 
 
+_AT_ONCE = 24
+
+
+@intrinsic
+def _put(typing: Any, address: Any, base: Any, bits: Any) -> Any:
+    """Store base + the positions of the lowest 24 set bits, 32 bits each; the other bits.
+
+    Where there are fewer, what is stored behind them means nothing: to write it costs less than to ask.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address, base, bits = args
+        small = ir.IntType(32)
+        place = builder.inttoptr(address, small.as_pointer())
+        for i in range(_AT_ONCE):
+            at = builder.add(base, builder.cttz(bits, ir.Constant(ir.IntType(1), 0)))
+            builder.store(builder.trunc(at, small), builder.gep(place, [ir.Constant(_I64, i)]))
+            bits = builder.and_(bits, builder.sub(bits, ir.Constant(_I64, 1)))
+        return bits
+
+    return types.uint64(types.int64, types.int64, types.uint64), generate
+
+
 # Without reference counts: nothing here allocates, and counting would cost more than the search.
 compiled = njit(nogil=True, cache=True, _nrt=False)  # type: ignore[call-overload]
+# Where a call would cost more than the work: arrays are handed over by copying all that is known of them.
+inlined = njit(nogil=True, cache=True, _nrt=False, forceinline=True)  # type: ignore[call-overload]
+
+_ONE, _ZERO, _LAST = np.uint64(1), np.uint64(0), np.uint64(63)
+_ROOM = 3 * _AT_ONCE  # places that the edges of 64 bytes may take
+
+
+@compiled
+def _is_token_byte(byte):
+    return 0x30 <= byte <= 0x39 or 0x41 <= (byte & 0xDF) <= 0x5A or byte >= 0x80
+
+
+@compiled
+def _without_lone_letters(mask, position, end, carried, quoted):
+    """A mask of `words` without the single ASCII letters that stand beside an apostrophe."""
+    quotes = apostrophes_mask(position)
+    follows = np.int64(byte_at(position + 64)) if position + 64 < end else np.int64(0)
+    behind = (mask >> _ONE) | (np.uint64(_is_token_byte(follows)) << _LAST)
+    lone = mask & ~((mask << _ONE) | carried) & ~behind
+    beside = (quotes << _ONE) | quoted | (quotes >> _ONE) | (np.uint64(follows == 0x27) << _LAST)
+    return mask & ~(lone & beside), quotes >> _LAST
+
+
+@inlined
+def find_edges(words, start, position, end, places, held, carried, quoted):
+    """Where the tokens of a text begin and end, from a position on: a beginning, an end, a beginning, …
+
+    They go into `places`, behind the first `held`, as bytes from the start. Characters beyond ASCII are all
+    taken for letters. Returns how many there are then, the position reached, which is before the end only if
+    there is no more room, whether the byte before it was of a token, or an apostrophe, and whether any was
+    beyond ASCII.
+    """
+    beyond, address = _ZERO, places.ctypes.data
+    while (position < end or carried != _ZERO) and held + _ROOM <= len(places):
+        mask = words_mask(position) if words else pieces_mask(position)
+        high = high_mask(position)
+        if end - position < 64:
+            inside = (_ONE << np.uint64(end - position)) - _ONE
+            mask &= inside
+            high &= inside
+        beyond |= high
+        if words:
+            mask, quoted = _without_lone_letters(mask, position, end, carried, quoted)
+        turns = mask ^ ((mask << _ONE) | carried)
+        carried = mask >> _LAST
+        count = _bits_set(turns)
+        base, place = position - start, address + 4 * held
+        rest = _put(place, base, turns)
+        if count > 24:
+            rest = _put(place + 96, base, rest)
+            if count > 48:
+                _put(place + 192, base, rest)
+        held += count
+        position += 64
+    return held, min(position, end), carried, quoted, beyond != _ZERO
+
 
 _FIRST_IDEOGRAPH, _LAST_IDEOGRAPH = 0x20000, 0x323AF
 

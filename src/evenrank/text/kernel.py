@@ -1,10 +1,9 @@
 """The byte kernel: finds the entries of a lexicon in UTF-8 text, 64 bytes at a step.
 
-Two halves. `_runs` reads a document in chunks of 64 bytes; each chunk becomes a bit mask of token bytes,
-and the edges in the mask are the tokens' starts and ends, so that the branch predictor is asked once per
-token and not once per letter. A token's first eight bytes, lower-cased by one OR, are hashed; the few
-tokens whose hash is that of an entry are handed on, with those that hold characters beyond ASCII.
-`_look_up` then folds them and compares them with the entries byte by byte, and remembers what it found
+Three steps, each a loop without branches that the processor would guess wrong. `find_edges` makes a bit mask
+of the token bytes of each 64; where the mask turns, tokens begin and end. `_choose` multiplies each token's
+first eight bytes, lower-cased by one OR, into a hash, and keeps the few tokens whose hash is that of an
+entry. `_look_up` folds these and compares them with the entries byte by byte, and remembers what it found
 for short tokens, since most of what a text says it says again.
 
 Everything here is a free function on the arrays of :mod:`evenrank.text.layout`.
@@ -18,16 +17,13 @@ from evenrank.arithmetic import log1p, log_of
 from evenrank.text.codepoints import (
     byte_at,
     compiled,
-    high_mask,
+    find_edges,
+    inlined,
     load8,
-    lowest_bit,
     next_piece,
     next_word,
-    pieces_mask,
-    words_mask,
 )
 from evenrank.text.layout import (
-    CARRY,
     ENTRY,
     FIRST_PHRASE,
     GOES_ON,
@@ -42,8 +38,6 @@ from evenrank.text.layout import (
     MEMO,
     NONE,
     OFFSET,
-    OPEN_AT,
-    OPEN_HIGH,
     P_ENTRY,
     P_OFFSET,
     P_OPEN,
@@ -53,11 +47,12 @@ from evenrank.text.layout import (
     SIZE,
     TOKEN_END,
     TOUCHED,
-    UNKNOWN,
 )
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _CASE = np.uint64(0x2020202020202020)
+_HIGH = np.uint64(0x8080808080808080)
+_FROM_A, _BEYOND_Z = np.uint64(0x3F3F3F3F3F3F3F3F), np.uint64(0x2525252525252525)
 _FIVE = np.uint64(0xFFFFFFFFFF)
 _LOGARITHMS = log1p(np.arange(64))
 _MIX_KEY, _MIX_LENGTH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
@@ -71,17 +66,12 @@ def hash_key(key, size):
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@compiled
-def is_marked(bits, hashed):
-    """One or zero: the bit for the upper 18 bits of a hash."""
-    mark = hashed >> np.uint64(46)
-    return (bits[mark >> np.uint64(6)] >> (mark & np.uint64(63))) & _ONE
-
-
-@compiled
-def stem_hash(key):
-    """The hash of the first five bytes."""
-    return hash_key(np.uint64(key) & _FIVE, 5)
+@inlined
+def _is_marked(bits, salt, key):
+    """One or zero: the bit for a key; the matcher has set it."""
+    mixed = key * salt
+    word = bits[(mixed >> np.uint64(52)) & np.uint64(len(bits) - 1)]
+    return (word >> ((mixed >> np.uint64(46)) & np.uint64(63))) & _ONE
 
 
 @compiled
@@ -94,76 +84,75 @@ def _corner(key):
     return (key & five) | second | third | fourth
 
 
-@compiled
+@inlined
 def _loose_key(address, size):
     """The first eight bytes at an address, or `size` if fewer, lower-cased by force: exact for letters."""
     spare = np.uint64(64 - 8 * min(size, 8))
     return ((load8(address) | _CASE) << spare) >> spare
 
 
-@compiled
-def _runs(words, bits, stems, corners, prefixed, start, end, position, runs, state):
-    """Collect the candidate tokens of the text at start:end from a position on.
+@inlined
+def _lower_key(address, size):
+    """The same of ASCII bytes, lower-cased as is right."""
+    spare = np.uint64(64 - 8 * min(size, 8))
+    bytes_ = load8(address)
+    seven = bytes_ & ~_HIGH
+    upper = ((seven + _FROM_A) ^ (seven + _BEYOND_Z)) & ~bytes_ & _HIGH
+    return ((bytes_ | (upper >> np.uint64(2))) << spare) >> spare
 
-    Returns the tokens counted, the candidates found, and the position reached, which is before the end
-    only if `runs` is full. Tokens beyond ASCII are left for `_look_up` to count.
+
+@inlined
+def _has_high(address, size):
+    """Is a character beyond ASCII among so many bytes?"""
+    while size > 8:
+        if load8(address) & _HIGH != _ZERO:
+            return True
+        address, size = address + 8, size - 8
+    return (load8(address) & _HIGH) << np.uint64(64 - 8 * size) != _ZERO
+
+
+@inlined
+def _may_be(bits, salt, stems, corners, prefixed, key):
+    """One if a token with these first bytes may be an entry, or zero."""
+    candidate = _is_marked(bits, salt, key)
+    if prefixed:
+        candidate |= _is_marked(stems, salt, key & _FIVE)
+        if len(corners) > 1:
+            corner = _corner(key)
+            candidate |= (corners[corner >> np.uint64(6)] >> (corner & np.uint64(63))) & _ONE
+    return np.int64(candidate)
+
+
+@inlined
+def _choose(bits, salt, stems, corners, prefixed, start, edges, count, chosen):
+    """Put the numbers of those of the first tokens that may be entries into `chosen`; how many they are."""
+    found = 0
+    for number in range(count):
+        first, last = np.int64(edges[2 * number]), np.int64(edges[2 * number + 1])
+        key = _loose_key(start + first, last - first)
+        # Written in any case and kept or not: a branch here would be guessed wrong too often.
+        chosen[found] = number
+        found += _may_be(bits, salt, stems, corners, prefixed, key)
+    return found
+
+
+@inlined
+def _choose_beyond(bits, salt, stems, corners, prefixed, start, edges, count, chosen):
+    """The same where tokens may hold characters beyond ASCII, and how many of them do.
+
+    They are all chosen, by a negative number (~number), and `_look_up` is to count them.
     """
-    tokens, found = 0, 0
-    limit = len(runs) - 64
-    cornered = len(corners) > 1
-    carry = np.uint64(state[CARRY])  # was the byte before this chunk a token byte …
-    open_at = state[OPEN_AT]  # … then its run began here …
-    open_high = state[OPEN_HIGH] != 0  # … and does it hold characters beyond ASCII
-    while (position < end or carry != _ZERO) and found < limit:
-        mask = words_mask(position) if words else pieces_mask(position)
-        high = high_mask(position)
-        if end - position < 64:
-            inside = (_ONE << np.uint64(end - position)) - _ONE
-            mask &= inside
-            high &= inside
-        shifted = (mask << _ONE) | carry
-        starts, ends = mask & ~shifted, shifted & ~mask
-        opened = carry != _ZERO
-        while ends != _ZERO:
-            begin, stop = np.int64(0) if opened else lowest_bit(starts), lowest_bit(ends)
-            first, last = open_at if opened else position + begin, position + stop
-            size = last - first
-            beyond = (open_high and opened) or (
-                high != _ZERO
-                and (high >> np.uint64(begin)) & ((_ONE << np.uint64(stop - begin)) - _ONE) != _ZERO
-            )
-            starts = starts if opened else starts & (starts - _ONE)
-            ends &= ends - _ONE
-            opened = False
-            if beyond:
-                runs[found, 0], runs[found, 1], runs[found, 2] = first, last, 1
-                found += 1
-                continue
-            if size == 1 and words:
-                before = first > start and byte_at(first - 1) == 0x27
-                if before or (last < end and byte_at(last) == 0x27):
-                    continue  # one letter beside an apostrophe
-            tokens += 1
-            key = _loose_key(first, size)
-            candidate = is_marked(bits, hash_key(key, size))
-            if prefixed:
-                candidate |= is_marked(stems, stem_hash(key))
-            if cornered:
-                corner = _corner(key)
-                candidate |= (corners[corner >> np.uint64(6)] >> (corner & np.uint64(63))) & _ONE
-            # Written in any case and kept or not: a branch here would be guessed wrong too often.
-            runs[found, 0], runs[found, 1], runs[found, 2] = first, last, 0
-            found += np.int64(candidate)
-        carry = mask >> np.uint64(63)
-        if starts != _ZERO:
-            begin = lowest_bit(starts)
-            open_at = position + begin
-            open_high = (high >> np.uint64(begin)) != _ZERO
+    found, beyond = 0, 0
+    for number in range(count):
+        first, last = np.int64(edges[2 * number]), np.int64(edges[2 * number + 1])
+        if _has_high(start + first, last - first):
+            chosen[found] = ~number
+            found, beyond = found + 1, beyond + 1
         else:
-            open_high = carry != _ZERO and (open_high or high != _ZERO)
-        position += 64
-    state[CARRY], state[OPEN_AT], state[OPEN_HIGH] = np.int64(carry), open_at, np.int64(open_high)
-    return tokens, found, position if carry != _ZERO else min(position, end)
+            key = _loose_key(start + first, last - first)
+            chosen[found] = number
+            found += _may_be(bits, salt, stems, corners, prefixed, key)
+    return found, beyond
 
 
 @compiled
@@ -270,116 +259,141 @@ def _entry(table, key, token, size):
     return np.int64(NONE), slot
 
 
-@compiled
-def _recall(memo, place, key, rest, size):
-    """The entry of a word met before, or UNKNOWN."""
-    if memo[place, M_KEY] == key and memo[place, M_REST] == rest and memo[place, M_SIZE] == size:
-        return memo[place, M_ENTRY]
-    return np.int64(UNKNOWN)
+@inlined
+def _differs(memo, place, key, rest, size):
+    """Zero if this token is remembered here."""
+    return (memo[place, M_KEY] ^ key) | (memo[place, M_REST] ^ rest) | (memo[place, M_SIZE] ^ size)
 
 
 @compiled
 def _learn(table, at, last, token, memo, place, key, rest):
-    """Look an ASCII word of at most 16 bytes up, and remember its entry."""
+    """Look an ASCII token of at most 16 bytes up, and remember its entry."""
     size = last - at
     _lower(at, last, token)
     entry, slot = _entry(table, key, token, size)
     if slot >= 0 and table.slots[slot, LAST_PHRASE] > table.slots[slot, FIRST_PHRASE]:
         entry = np.int64(GOES_ON)
-    memo[place, M_KEY], memo[place, M_REST], memo[place, M_SIZE], memo[place, M_ENTRY] = (
-        key,
-        rest,
-        size,
-        entry,
-    )
+    memo[place, M_KEY], memo[place, M_REST], memo[place, M_SIZE] = key, rest, size
+    memo[place, M_ENTRY] = entry
     return entry
 
 
-@compiled
+@inlined
 def _note(entry, row, first, last, seen, spans, state):
-    """Count one hit, and where it stands if that is wanted."""
-    if seen[entry, 0] == 0:
-        seen[state[TOUCHED], 1] = entry
-        state[TOUCHED] += 1
+    """Count one hit, and where it stands if that is wanted; NONE is counted too, in the last place of `seen`.
+
+    There is no branch to be guessed wrong.
+    """
+    touched = state[TOUCHED]
+    seen[touched, 1] = entry
+    state[TOUCHED] = touched + np.int64(seen[entry, 0] == 0)
     seen[entry, 0] += 1
     hit = state[HITS]
-    if hit < len(spans):
+    if hit < len(spans) and entry >= 0:
         spans[hit, 0], spans[hit, 1], spans[hit, 2], spans[hit, 3] = row, entry, first, last
-    state[HITS] = hit + 1
+    state[HITS] = hit + np.int64(entry >= 0)
 
 
 @compiled
-def _look_up(table, start, end, found, row, scratch):
-    """Find the entries in the first `found` runs and note them; returns the tokens not yet counted."""
-    slots, words = table.slots, table.words
-    runs, token, memo = scratch.runs, scratch.token, scratch.memo
-    seen, spans, state = scratch.seen, scratch.spans, scratch.state
+def _look_closer(table, start, end, position, last, beyond, row, scratch):
+    """Find the entries in a run of token bytes that may begin a phrase, is long or holds characters beyond
+    ASCII, and note them; returns the tokens not yet counted."""
+    slots, token, state = table.slots, scratch.token, scratch.state
     tokens = 0
-    for run in range(found):
-        position, last, beyond = runs[run, 0], runs[run, 1], runs[run, 2]
-        if words and not beyond and last - position <= 16:
+    while position < last:
+        if not beyond:
+            at, position, size = position, last, last - position
+            _lower(at, last, token)
+        else:
+            at, position, size = _next_token(table, start, position, last, end, token)
+            if at < 0:
+                break
+            tokens += 1
+        if at < state[PHRASE_END]:
+            continue
+        entry, slot = _entry(table, _packed(token, size), token, size)
+        stop = position
+        if slot >= 0 and slots[slot, LAST_PHRASE] > slots[slot, FIRST_PHRASE]:
+            phrase, phrase_end = _phrase(table, start, position, end, slot, scratch)
+            if phrase >= 0:
+                entry, stop = phrase, phrase_end
+                state[PHRASE_END] = stop
+        if entry >= 0:
+            _note(entry, row, at - start, stop - start, scratch.seen, scratch.spans, state)
+    return tokens
+
+
+@inlined
+def _look_up(table, start, end, found, row, scratch):
+    """Find the entries among the tokens chosen and note them; returns the tokens not yet counted."""
+    edges, chosen, memo, state = scratch.edges, scratch.chosen, scratch.memo, scratch.state
+    tokens = 0
+    for i in range(found):
+        number = np.int64(chosen[i])
+        beyond = number < 0
+        number = ~number if beyond else number
+        position, last = start + np.int64(edges[2 * number]), start + np.int64(edges[2 * number + 1])
+        size = last - position
+        if not beyond and size <= 16:
             if position < state[PHRASE_END]:
                 continue
-            size = last - position
-            key = np.int64(_loose_key(position, size))
-            rest = np.int64(_loose_key(position + 8, size - 8)) if size > 8 else np.int64(0)
-            place = np.int64(hash_key(key + rest, size)) & np.int64(MEMO - 1)
-            entry = _recall(memo, place, key, rest, size)
-            if entry == UNKNOWN:  # the whole table goes on the stack for this call
-                entry = _learn(table, position, last, token, memo, place, key, rest)
-            if entry >= 0:
-                _note(entry, row, position - start, last - start, seen, spans, state)
+            key = np.int64(_lower_key(position, size))
+            rest = np.int64(_lower_key(position + 8, max(size - 8, 1))) & -np.int64(size > 8)
+            place = np.int64(hash_key(key + rest, size) & np.uint64(MEMO - 2))
+            place += np.int64(_differs(memo, place, key, rest, size) != 0)  # two places side by side
+            entry = memo[place, M_ENTRY]
+            if _differs(memo, place, key, rest, size):
+                place -= (last ^ key) & 1  # either, as it comes
+                # The whole table goes on the stack for this call, and for the one below.
+                entry = _learn(table, position, last, scratch.token, memo, place, key, rest)
             if entry != GOES_ON:
+                _note(entry, row, position - start, last - start, scratch.seen, scratch.spans, state)
                 continue
-        while position < last:
-            if not beyond:
-                at, position, size = position, last, last - position
-                _lower(at, last, token)
-            else:
-                at, position, size = _next_token(table, start, position, last, end, token)
-                if at < 0:
-                    break
-                tokens += 1
-            if at < state[PHRASE_END]:
-                continue
-            entry, slot = _entry(table, _packed(token, size), token, size)
-            stop = position
-            if slot >= 0 and slots[slot, LAST_PHRASE] > slots[slot, FIRST_PHRASE]:
-                phrase, phrase_end = _phrase(table, start, position, end, slot, scratch)
-                if phrase >= 0:
-                    entry, stop = phrase, phrase_end
-                    state[PHRASE_END] = stop
-            if entry >= 0:
-                _note(entry, row, at - start, stop - start, seen, spans, state)
+        tokens += _look_closer(table, start, end, position, last, beyond, row, scratch)
     return tokens
 
 
-@compiled
+@inlined
 def _scan(table, start, end, row, scratch):
     """Find all entries in one text, into scratch.seen; returns its number of tokens."""
-    state, runs = scratch.state, scratch.runs
-    words, bits, stems, corners = table.words, table.bits, table.stems, table.corners
-    prefixed = len(table.prefixes) > 1
-    tokens, position = 0, start
-    state[TOUCHED] = state[PHRASE_END] = state[CARRY] = 0
-    while position < end or state[CARRY]:
-        here, found, position = _runs(
-            words, bits, stems, corners, prefixed, start, end, position, runs, state
+    state, edges = scratch.state, scratch.edges
+    prefixed, salt = len(table.prefixes) > 1, np.uint64(table.salt)
+    tokens, position, held = 0, start, np.int64(0)
+    carried, quoted, high = _ZERO, _ZERO, False
+    state[TOUCHED] = state[PHRASE_END] = 0
+    while position < end or carried != _ZERO:
+        held, position, carried, quoted, beyond_ascii = find_edges(
+            table.words, start, position, end, edges, held, carried, quoted
         )
-        tokens += here
+        high = high or beyond_ascii
+        count = held >> 1
+        if high:
+            found, beyond = _choose_beyond(
+                table.bits, salt, table.stems, table.corners, prefixed, start, edges, count, scratch.chosen
+            )
+            tokens -= beyond
+        else:
+            found = _choose(
+                table.bits, salt, table.stems, table.corners, prefixed, start, edges, count, scratch.chosen
+            )
+        tokens += count
         if found:
             tokens += _look_up(table, start, end, found, row, scratch)
+        if held & 1:  # a token goes on
+            edges[0] = edges[held - 1]
+        held &= 1
     return tokens
 
 
 @compiled
-def count(table, groups, group_starts, starts, ends, scratch, tokens, counts, logwords):
+def count(table, groups, more, more_starts, starts, ends, scratch, tokens, counts, logwords):
     """Fill tokens[n], counts[n, groups] and logwords[n, groups] for the n texts at starts:ends.
 
     Starts and ends are addresses in memory, and PADDING bytes behind each end must be readable. The
-    groups of entry e are groups[group_starts[e]:group_starts[e + 1]].
+    groups of entry e are groups[e], two or the last of all, which nobody asks for, and
+    more[more_starts[e]:more_starts[e + 1]].
     """
-    state, seen = scratch.state, scratch.seen
+    state, seen, times_of, logs_of = scratch.state, scratch.seen, scratch.counts, scratch.logwords
     for row in range(len(starts)):
         tokens[row] = _scan(table, starts[row], ends[row], row, scratch)
         for i in range(state[TOUCHED]):
@@ -387,9 +401,15 @@ def count(table, groups, group_starts, starts, ends, scratch, tokens, counts, lo
             times = seen[entry, 0]
             seen[entry, 0] = 0
             logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else _log(1.0 + times)
-            for j in range(group_starts[entry], group_starts[entry + 1]):
-                counts[row, groups[j]] += times
-                logwords[row, groups[j]] += logarithm
+            for j in range(2):
+                times_of[groups[entry, j]] += times
+                logs_of[groups[entry, j]] += logarithm
+            for j in range(more_starts[entry], more_starts[entry + 1]):
+                times_of[more[j]] += times
+                logs_of[more[j]] += logarithm
+        for group in range(counts.shape[1]):
+            counts[row, group], logwords[row, group] = times_of[group], logs_of[group]
+            times_of[group], logs_of[group] = 0, 0.0
 
 
 @compiled
@@ -400,10 +420,9 @@ def collect(table, starts, ends, scratch, bounds, entries, times):
         _scan(table, starts[row], ends[row], row, scratch)
         for i in range(state[TOUCHED]):
             entry = seen[i, 1]
-            entries[found + i] = entry
-            times[found + i] = seen[entry, 0]
+            entries[found], times[found] = entry, seen[entry, 0]
             seen[entry, 0] = 0
-        found += state[TOUCHED]
+            found += np.int64(entry >= 0)
         bounds[row + 1] = found
 
 

@@ -193,7 +193,7 @@ class PlainMatcher:
         """Fill size[n], counts[n, groups] and logwords[n, groups], as the kernel would."""
         for row, text in enumerate(texts):
             found = tokens(text or "", self._tokenizer)
-            size[row] = len(found)
+            size[row], counts[row], logwords[row] = len(found), 0, 0.0
             for entry, times in self._entries(found).items():
                 logarithm = log_of(1.0 + times)
                 for group in self._memberships[entry]:

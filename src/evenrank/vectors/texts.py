@@ -27,8 +27,8 @@ import pyarrow as pa
 
 from evenrank.process import cores
 from evenrank.text import kernel, layout
+from evenrank.text.compiling import every_word_table
 from evenrank.text.layout import addresses, strings
-from evenrank.text.matcher import every_word_table
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
 
