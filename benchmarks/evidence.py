@@ -179,6 +179,13 @@ def query_gender_transformer(data: Path) -> dict[str, Any]:
     return transformer(data)
 
 
+def head_to_head(data: Path) -> dict[str, Any]:
+    """Published re-rankers beside constrained re-ranking, at equal bounds; takes some ten minutes."""
+    from benchmarks.head_to_head import head_to_head as found
+
+    return found(data)
+
+
 def counterfactual(data: Path) -> dict[str, Any]:
     """What gender alone does in the lists of every ranker on Grep-BiasIR; takes minutes."""
     from benchmarks.counterfactual_evidence import counterfactual as found
@@ -259,6 +266,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "rankers": rankers,
     "feedback": feedback,
     "trade-off": trade_off,
+    "head-to-head": head_to_head,
     "counterfactual": counterfactual,
     "matching": matching,
     "constrain": constrain,

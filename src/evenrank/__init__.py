@@ -63,6 +63,7 @@ _HOME = {
     "constrain": "mitigate.constrain",
     "interpolate": "mitigate.mitigations",
     "penalise": "mitigate.mitigations",
+    "rebalance": "mitigate.rebalancing",
     "negatives": "mitigate.negatives",
     "sweep": "mitigate.tradeoff",
     "swap": "mitigate.swap",
@@ -187,6 +188,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.mitigations import penalise as penalise
     from evenrank.mitigate.negatives import negatives as negatives
     from evenrank.mitigate.preferences import preference as preference
+    from evenrank.mitigate.rebalancing import rebalance as rebalance
     from evenrank.mitigate.swap import swap as swap
     from evenrank.mitigate.tradeoff import sweep as sweep
     from evenrank.psychology.audits import audit_judgments as audit_judgments

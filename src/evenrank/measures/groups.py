@@ -99,12 +99,16 @@ class Groups(View):
             )
         return super().told(name, seen, options)
 
+    def target_of(self, measure: Any) -> str:
+        """Which shares a measure compares with, in words."""
+        target = measure["target"] or ("list" if self.targets is None else "given")
+        return _TARGETS[target] if isinstance(target, str) else str(target)
+
     def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
         """Says where groups and target come from, too."""
         notes = [f"group labels: {self.tally.how}", *super().notes(measure, seen, defined, options)]
         if "target" in measure.SUPPORTED_PARAMS:
-            target = measure["target"] or ("list" if self.targets is None else "given")
-            notes.append(f"target: {_TARGETS[target] if isinstance(target, str) else target}")
+            notes.append(f"target: {self.target_of(measure)}")
         looked, unknown = (int(seen.counts[measure][what][defined].sum()) for what in ("above", "unknown"))
         if unknown:
             notes.append(f"{unknown / looked:.1%} of the documents looked at show no group")

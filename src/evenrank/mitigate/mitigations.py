@@ -22,12 +22,13 @@ from evenrank.measures.rank_bias import ARaB
 from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import constrained, reordered_run
+from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished
 from evenrank.text.tally import Tally
 
 if TYPE_CHECKING:
     from evenrank.mitigate.trained import Training
 
-METHODS = ("constrain", "interpolate", "penalty", "feedback")
+METHODS = ("constrain", "interpolate", "penalty", "feedback", *REBALANCERS)
 """What needs no training; :func:`evenrank.mitigate.trained.methods` names the rest."""
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 _WEIGHTS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -86,9 +87,16 @@ def mitigation(
         return Feedback(index, inputs.queries, ranker, measure, given, tally)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")
+    frame = tables.run(run, order=inputs.order)  # type: ignore[arg-type]  # checked when opened
+    if method in REBALANCERS:
+        known = measure.SUPPORTED_PARAMS
+        target = measure["target"] if "target" in known else None
+        at = (measure["cutoff"] if "cutoff" in known else None) or 10
+        group = measure["group"] if method == "fair" and "group" in known else None
+        wished = Wished(method, at=at, target=target, group=group, candidates=candidates)
+        return Rebalancing(frame, inputs, wished, given)
     if not inputs.countable:
         raise InputError(f"{method} needs a tally")
-    frame = tables.run(run, order=inputs.order)  # type: ignore[arg-type]  # checked when opened
     if method == "interpolate":
         return Interpolation(frame, inputs.tally, measure, given, candidates)
     if method == "penalty":

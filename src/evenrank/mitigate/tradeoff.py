@@ -154,10 +154,11 @@ def sweep(
     method
         ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``penalty``: w, see
         :func:`penalise`. ``feedback``: λ of bias-aware RM3, which searches anew and needs `index` and
-        `queries` instead of a run. ``negatives``, a loss, ``adversary``, ``augment`` or ``consistency``:
-        a ranker is trained at each strength, which needs `training` and `queries`, and re-ranks the run. Or a
-        mitigation of your own, any object with a `name`, ``strengths()``, none first, and
-        ``apply(strength)``, a run.
+        `queries` instead of a run. ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair``:
+        how far shares go from those of the list to the target of `bias`, see :func:`rebalance`.
+        ``negatives``, a loss, ``adversary``, ``augment`` or ``consistency``: a ranker is trained at each
+        strength, which needs `training` and `queries`, and re-ranks the run. Or a mitigation of your own, any
+        object with a `name`, ``strengths()``, none first, and ``apply(strength)``, a run.
     mode
         Of `constrain`: the bound holds for the ``mean`` or for ``each`` query.
     strengths

@@ -10,6 +10,7 @@ from evenrank.cli.mitigate import (
     counterfactual,
     dial,
     feedback,
+    rebalance,
     sweep,
     training_sets,
 )
@@ -18,6 +19,7 @@ app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=Tru
 app.command("feedback")(feedback.feedback_command)
 app.command("expanded-terms")(feedback.expanded_terms_command)
 app.command("constrain")(constrain.constrain_command)
+app.command("rebalance")(rebalance.rebalance_command)
 app.command("negatives")(training_sets.negatives_command)
 app.command("sweep")(sweep.sweep_command)
 app.command("swap")(counterfactual.swap_command)

@@ -25,8 +25,9 @@ def sweep_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="What grows stronger: constrain, interpolate, penalty, feedback; with --train: negatives, "
-            "adversary, augment, consistency, or a loss. Repeat it for one front of several.",
+            help="What grows stronger: constrain, interpolate, penalty, feedback, detgreedy, detcons, "
+            "detrelaxed, detconstsort, fair; with --train: negatives, adversary, augment, consistency, or a "
+            "loss. Repeat it for one front of several.",
             show_default="constrain",
         ),
     ] = None,
@@ -68,6 +69,8 @@ def sweep_command(
     background: Annotated[
         str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.", show_default="the run")
     ] = None,
+    labels: options.Labels = None,
+    targets: options.Targets = None,
     tolerance: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Choose by the share of utility lost, not by significance."),
@@ -89,8 +92,8 @@ def sweep_command(
     """
     from evenrank.mitigate.tradeoff import sweeps
 
-    if (given.tally is None) == (given.docs is None):
-        raise InputError("give either --tally or --docs")
+    if (given.tally is None) == (given.docs is None) and (given.docs is not None or labels is None):
+        raise InputError("give either --tally or --docs, or --labels where the bias is about groups")
     methods = method or ["constrain"]
     if strengths is not None and len(methods) > 1:
         raise InputError("--strengths are those of one --method; several have their usual ones")
@@ -130,6 +133,8 @@ def sweep_command(
             queries=queries,
             ranker=ranker,
             background=background,
+            labels=labels,
+            targets=targets,
             tolerance=tolerance,
             alpha=alpha,
             confidence=confidence,

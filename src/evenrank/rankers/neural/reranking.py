@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,11 +25,12 @@ NAMES = ("hybrid", "bi-encoder", "cross-encoder", "llm")
 
 
 def rerank(
-    model: Any,
-    run: Any,
-    docs: Any,
-    queries: Any,
+    model: Any = None,
+    run: Any = None,
+    docs: Any = None,
+    queries: Any = None,
     *,
+    method: str | None = None,
     depth: int = 100,
     hybrid: bool = False,
     keep_rest: bool = False,
@@ -36,7 +38,7 @@ def rerank(
     progress: Progress | None = None,
     **settings: Any,
 ) -> pl.DataFrame:
-    """The documents of a run, ordered anew by a model.
+    """The documents of a run, ordered anew by a model, or by a method that balances groups.
 
     Parameters
     ----------
@@ -56,6 +58,9 @@ def rerank(
         left out.
     allow_training_queries
         Re-rank also for queries that the model was trained on.
+    method
+        Instead of a model: ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair`` or
+        ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`.
     settings
         ``backend`` for transformers (torch, onnx, onnx-int8); for models by name also ``weight``, ``batch``,
         ``max_length``, and those of a language model.
@@ -65,6 +70,16 @@ def rerank(
     A run table.
     """
     refuse_after_fork()
+    if method is not None:
+        if model is not None:
+            raise InputError("a model and a method are given; give one of them")
+        found: pl.DataFrame = import_module("evenrank.mitigate.rebalancing").rebalance(
+            run, method, docs=docs, **settings
+        )
+        return found
+    for name, value in (("model", model), ("run", run), ("docs", docs), ("queries", queries)):
+        if value is None:
+            raise InputError(f"rerank needs {name}, or a method that balances groups")
     table, asked = tables.run(run), tables.queries(queries)
     made = make_reranker(model, hybrid=hybrid, queries=None if allow_training_queries else asked, **settings)
     check_depth(depth)

@@ -1,0 +1,138 @@
+"""`evenrank mitigate rebalance`: published re-rankers for the shares of groups, as baselines."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenrank.cli import options
+from evenrank.cli.common import Missing, deliver, note
+from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.mitigate.rebalancing import Rebalanced
+
+
+class Method(StrEnum):
+    detgreedy = "detgreedy"
+    detcons = "detcons"
+    detrelaxed = "detrelaxed"
+    detconstsort = "detconstsort"
+    fair = "fair"
+    interpolate = "interpolate"
+
+
+@options.takes_inputs
+def rebalance_command(
+    run: Annotated[str, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="Where the new run goes.")],
+    given: options.Collection,
+    method: Annotated[
+        Method, typer.Option(help="Of Geyik et al. (det…), FA*IR (fair), or scores mixed with bias.")
+    ] = Method.detconstsort,
+    at: Annotated[int, typer.Option(min=1, help="How many ranks are filled.")] = 10,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARES",
+            help="list, collection, equal, or {'female': 0.4, 'male': 0.6}.",
+            show_default="--targets, else list",
+        ),
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="From the shares in the list (0) to the target (1); of interpolate λ.",
+            show_default="1; λ 0.5",
+        ),
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="For fair: who is not to fall short.")] = None,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="For fair: significance of its test.")] = 0.1,
+    candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
+    labels: options.Labels = None,
+    targets: options.Targets = None,
+    missing: Annotated[
+        Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
+    ] = Missing.error,
+    name: Annotated[
+        str | None, typer.Option(help="Tag of the new run.", show_default="the file's name")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what became of each query, as JSON.")
+    ] = None,
+) -> int:
+    """Re-rank by a published method, so that every prefix shows groups in the shares they should have.
+
+    These are baselines: they prove nothing, `mitigate constrain` does. Queries whose candidates lack a group
+    are counted and named.
+
+        evenrank mitigate rebalance --run bm25.run --labels labels.tsv --target equal -o even.run
+    """
+    from evenrank.data.tables import write_run
+    from evenrank.measures.inputs import run_name
+    from evenrank.mitigate.rebalancing import rebalance
+
+    if missing is Missing.skip:
+        raise InputError("--missing skip is for measuring; choose error or zero")
+    if given.tally is not None and given.docs is not None:
+        raise InputError("--tally and --docs are both given; give one")
+    even = rebalance(
+        run,
+        method.value,
+        at=at,
+        target=_shares(target),
+        strength=strength,
+        group=group,
+        alpha=alpha,
+        candidates=candidates,
+        tally=given.counted(),
+        labels=labels,
+        targets=targets,
+        missing=missing.value,  # type: ignore[arg-type]
+    )
+    write_run(even, output, name=name or run_name(output))
+    if report is not None:
+        deliver(json.dumps(even.to_report(), indent=2, ensure_ascii=False, allow_nan=False), report)
+    for line in summary(even):
+        note(line)
+    return 0
+
+
+def _shares(text: str | None) -> Any:
+    """A word, or shares as Python writes them."""
+    if text is None or not text.strip().startswith("{"):
+        return text
+    import ast
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise InputError(f"--target {text!r}: write shares as in {{'female': 0.4, 'male': 0.6}}") from None
+
+
+_SAYING = {
+    "kept": "as they were",
+    "moved": "re-ranked",
+    "missed": "re-ranked, though some prefix still lacks a group that has documents enough",
+    "infeasible": "cannot have the shares, a group has too few documents",
+    "no target": "left as they were: no target, or no document with a group",
+}
+
+
+def summary(even: Rebalanced) -> list[str]:
+    """What was done, in a few lines for people; queries that cannot have the shares by name."""
+    from evenrank.data.columns import listing
+
+    lines = []
+    for status, text in _SAYING.items():
+        chosen = even.report.filter(even.report["status"] == status)["query_id"].to_list()
+        if chosen:
+            named = f": {listing(chosen)}" if status in ("missed", "infeasible", "no target") else ""
+            lines.append(f"{len(chosen):,} {'query' if len(chosen) == 1 else 'queries'} {text}{named}")
+    return lines
