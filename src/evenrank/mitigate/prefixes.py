@@ -203,9 +203,7 @@ def _fill(
         start, n = starts[q], lengths[q]
         head, following = _next_of_group(code, start, n, groups)
         places = np.flatnonzero(code[start : start + n] >= 0)
-        slots = 0
-        for place in places:
-            slots += place < at
+        slots = int((places < at).sum())
         supply = np.zeros(groups, np.int64)
         for place in places:
             supply[code[start + place]] += 1

@@ -117,7 +117,7 @@ class Wished:
         if self.method == "fair":
             made: GroupMeasure = FAIR(target=self.target, group=self.group, alpha=self.alpha)
             return made
-        return NDKL(target=self.target)  # type: ignore[no-any-return]
+        return NDKL(target=self.target)
 
 
 def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalanced:
