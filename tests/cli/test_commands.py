@@ -46,6 +46,22 @@ def test_help_imports_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_command_loads_no_other_and_no_audit() -> None:
+    files = ("docs.tsv", "queries.tsv", "qrels.txt", "bm25.run")
+    docs, queries, qrels, run = (str(DEMO / name) for name in files)
+    words = ["measure", "ARaB@10", "--docs", docs, "--queries", queries, "--qrels", qrels, "--run", run]
+    code = (
+        f"import sys; from evenrank.cli import main; code = main({words}); "
+        "print(code, *sorted(name for name in sys.modules if name.startswith('evenrank.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    code, *loaded = done.stderr.splitlines()[-1].split()
+    of_commands = {name for name in loaded if name.startswith("evenrank.cli.")}
+    shared = {f"evenrank.cli.{name}" for name in ("app", "common", "options", "rendering", "streams")}
+    assert code == "0" and of_commands == {"evenrank.cli.measure"} | shared
+    assert not any(name.startswith(("evenrank.auditing", "evenrank.mitigate")) for name in loaded)
+
+
 def test_every_command_has_a_help_text() -> None:
     commands = "demo measure represent psychology disparity tally lexicons pool vote vectors reproduce"
     for command in commands.split():

@@ -171,7 +171,7 @@ def test_measure_can_predict_the_genders(tmp_path: Path, capsys: pytest.CaptureF
 def test_queries_from_training_get_no_predicted_gender(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from evenrank.cli.classify import genders_or_predicted
+    from evenrank.cli.common import genders_or_predicted
 
     lines = (shared / "data" / "query-gender" / "annotated.tsv").read_text().splitlines()[:5]
     known = "".join("\t".join(line.split("\t")[:2]) + "\n" for line in lines)

@@ -1,36 +1,48 @@
-"""All commands, gathered. Their modules import nothing heavy until a command runs."""
+"""All commands, gathered. A command's module is imported when the command is looked up, and no other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
 import evenrank
-from evenrank.cli import (
-    annotate,
-    audit,
-    classify,
-    collection,
-    compare_variants,
-    demo,
-    disparity,
-    generate,
-    measure,
-    mitigate,
-    neural,
-    psychology,
-    represent,
-    reproduce,
-    serve,
-    sources,
-    vectors,
-    verify,
-)
 from evenrank.errors import InputError, nearest
 
+# By panel of the help, each command and the module of `evenrank.cli` that has it: `pool` is `pool_command`.
+_COMMANDS = {
+    "Begin": {"demo": "demo"},
+    "Measure": {
+        "audit": "audit",
+        "verify": "verify",
+        "measure": "measure",
+        "represent": "represent",
+        "psychology": "psychology",
+        "compare-variants": "compare_variants",
+        "disparity": "disparity",
+        "plan": "audit",
+        "trace": "sources",
+        "preference": "sources",
+        "lexicons": "collection",
+        "tally": "collection",
+    },
+    "Rank": {"index": "collection", "search": "collection", "train": "neural", "rerank": "neural"},
+    "Label queries": {
+        "classify": "classify",
+        "classify-train": "classify",
+        "generate": "generate",
+        "generate-train": "generate",
+        "pool": "annotate",
+        "vote": "annotate",
+    },
+    "Watch": {"serve": "serve", "monitor": "serve"},
+}
+_GROUPS = ("mitigate", "vectors", "reproduce")
+_PANEL_OF_GROUPS = "More, each with commands of its own"
 # What people call a command that has another name here.
 _ALSO = {
     "match": "mitigate balance",
@@ -63,12 +75,51 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+class _Gathered(Mapping[str, Any]):
+    """The commands by name, each made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._homes = {
+            name: (panel, home) for panel, found in _COMMANDS.items() for name, home in found.items()
+        }
+        self._made: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._homes, *_GROUPS))
+
+    def __len__(self) -> int:
+        return len(self._homes) + len(_GROUPS)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Any:
+        alone = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+        if name in _GROUPS:
+            group = import_module(f"evenrank.cli.{name}").app
+            alone.add_typer(group, name=name, cls=Commands, rich_help_panel=_PANEL_OF_GROUPS)
+        else:
+            panel, home = self._homes[name]
+            function = getattr(import_module(f"evenrank.cli.{home}"), f"{name.replace('-', '_')}_command")
+            alone.command(name, rich_help_panel=panel)(function)
+        return get_group(alone).commands[name]
+
+
+class _Root(Commands):
+    """All commands and groups."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Gathered()  # type: ignore[assignment]
+
+
 def _meant(name: str, root: Any) -> str | None:
     """The command that is called so, nearly so, or was called so elsewhere."""
-    paths = {}
-    for command, found in root.commands.items():
-        paths[command] = command
-        paths |= {inner: f"{command} {inner}" for inner in getattr(found, "commands", {})}
+    paths = {command: command for command in root.commands}
+    for group in _GROUPS:
+        paths |= {inner: f"{group} {inner}" for inner in root.commands[group].commands}
     paths = _ALSO | {path: path for path in paths.values()} | paths
     near = nearest(name, paths)
     return paths[near] if near else None
@@ -76,7 +127,7 @@ def _meant(name: str, root: Any) -> str | None:
 
 app = typer.Typer(
     name="evenrank",
-    cls=Commands,
+    cls=_Root,
     help="Measure gender bias, or bias toward any group, in search results.",
     epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 internal error; of bundles also "
     "1 mismatch, 4 incomplete, 5 damaged. "
@@ -102,42 +153,3 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-_COMMANDS: dict[str, dict[str, Callable[..., Any]]] = {
-    "Begin": {"demo": demo.demo_command},
-    "Measure": {
-        "audit": audit.audit_command,
-        "verify": verify.verify_command,
-        "measure": measure.measure_command,
-        "represent": represent.represent_command,
-        "psychology": psychology.psychology_command,
-        "compare-variants": compare_variants.compare_variants_command,
-        "disparity": disparity.disparity_command,
-        "plan": audit.plan_command,
-        "trace": sources.trace_command,
-        "preference": sources.preference_command,
-        "lexicons": collection.lexicons_command,
-        "tally": collection.tally_command,
-    },
-    "Rank": {
-        "index": collection.index_command,
-        "search": collection.search_command,
-        "train": neural.train_command,
-        "rerank": neural.rerank_command,
-    },
-    "Label queries": {
-        "classify": classify.classify_command,
-        "classify-train": classify.classify_train_command,
-        "generate": generate.generate_command,
-        "generate-train": generate.generate_train_command,
-        "pool": annotate.pool_command,
-        "vote": annotate.vote_command,
-    },
-    "Watch": {"serve": serve.serve_command, "monitor": serve.monitor_command},
-}
-for _panel, _commands in _COMMANDS.items():
-    for _name, _command in _commands.items():
-        app.command(_name, rich_help_panel=_panel)(_command)
-for _name, _group in (("mitigate", mitigate.app), ("vectors", vectors.app), ("reproduce", reproduce.app)):
-    app.add_typer(_group, name=_name, cls=Commands, rich_help_panel="More, each with commands of its own")

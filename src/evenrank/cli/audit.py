@@ -12,7 +12,15 @@ import typer
 from evenrank.cli import options
 from evenrank.cli.bundling import Asked, Sealing, seal
 from evenrank.cli.collection import ranked_runs
-from evenrank.cli.common import Format, deliver, note, parse_runs, progress_bar, split_runs
+from evenrank.cli.common import (
+    Format,
+    deliver,
+    genders_or_predicted,
+    note,
+    parse_runs,
+    progress_bar,
+    split_runs,
+)
 from evenrank.cli.streams import screen_width, visible
 from evenrank.errors import InputError
 
@@ -215,7 +223,6 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     """What a growing bound on the mean lean costs each of the first runs, on the queries of the audit."""
     import polars as pl
 
-    from evenrank.cli.classify import genders_or_predicted
     from evenrank.data import tables
     from evenrank.measures.results import gender_labels
     from evenrank.mitigate.tradeoff import sweep

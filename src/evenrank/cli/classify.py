@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import deliver, note, progress_bar
+from evenrank.cli.common import counted_labels, deliver, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def classify_command(
     with progress_bar("labelling", unit="queries") as progress:
         found = classify(queries, model, min_confidence=min_confidence, explain=explain, progress=progress)
     deliver(_tsv(found), output)
-    note(f"{len(found):,} queries: {_counted(found)}")
+    note(f"{len(found):,} queries: {counted_labels(found)}")
     for what, meaning in (
         ("training query", "were part of the training data; leave them out of an audit"),
         ("empty", "hold no word; labelled neutral"),
@@ -270,32 +270,3 @@ def _tsv(found: pl.DataFrame) -> str:
         )
         columns.append(pl.col("reasons").list.eval(reason).list.join(", "))
     return found.select(columns).write_csv(separator="\t", quote_style="never", float_precision=4)
-
-
-def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFrame | str | None:
-    """What `--genders` names; for `predict` the labels of the shipped static classifier.
-
-    Queries that it was trained on get no label: a classifier is not evidence about what it was told.
-    """
-    if genders != "predict":
-        return genders
-    if queries is None:
-        raise InputError("--genders predict reads the queries' texts; give --queries")
-    from evenrank.queries.classifier import classify
-
-    found = classify(queries)
-    seen = found["note"].str.contains("training query", literal=True)
-    if seen.all():
-        raise InputError("the classifier was trained on all of these queries; give labels as --genders FILE")
-    kept = found.filter(~seen)
-    said = [f"{len(kept):,} of {len(found):,} queries labelled by the classifier: {_counted(kept)}"]
-    if seen.any():
-        said.append(f"{int(seen.sum()):,} get no predicted gender, because it was trained on them")
-    note("; ".join(said))
-    return kept.select("query_id", gender="label")
-
-
-def _counted(found: pl.DataFrame) -> str:
-    """How many queries have which label, the most frequent first."""
-    counts = sorted(found["label"].value_counts().iter_rows(), key=lambda row: (-row[1], row[0]))
-    return ", ".join(f"{number:,} {label}" for label, number in counts)

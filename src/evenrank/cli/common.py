@@ -1,4 +1,4 @@
-"""What commands share: runs by name, progress on stderr, results to a file or stdout."""
+"""What commands share: runs by name, genders, progress on stderr, results to a file or stdout."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from evenrank.cli.streams import put, say
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from evenrank.text.tally import Tally
 
 
@@ -168,3 +170,32 @@ def note(message: str) -> None:
     """A line for people, or several, on stderr."""
     for line in message.splitlines():
         say(line)
+
+
+def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFrame | str | None:
+    """What `--genders` names; for `predict` the labels of the shipped static classifier.
+
+    Queries that it was trained on get no label: a classifier is not evidence about what it was told.
+    """
+    if genders != "predict":
+        return genders
+    if queries is None:
+        raise InputError("--genders predict reads the queries' texts; give --queries")
+    from evenrank.queries.classifier import classify
+
+    found = classify(queries)
+    seen = found["note"].str.contains("training query", literal=True)
+    if seen.all():
+        raise InputError("the classifier was trained on all of these queries; give labels as --genders FILE")
+    kept = found.filter(~seen)
+    said = [f"{len(kept):,} of {len(found):,} queries labelled by the classifier: {counted_labels(kept)}"]
+    if seen.any():
+        said.append(f"{int(seen.sum()):,} get no predicted gender, because it was trained on them")
+    note("; ".join(said))
+    return kept.select("query_id", gender="label")
+
+
+def counted_labels(found: pl.DataFrame) -> str:
+    """How many queries have which label, the most frequent first."""
+    counts = sorted(found["label"].value_counts().iter_rows(), key=lambda row: (-row[1], row[0]))
+    return ", ".join(f"{number:,} {label}" for label, number in counts)

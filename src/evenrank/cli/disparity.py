@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, parse_runs
+from evenrank.cli.common import Format, deliver, genders_or_predicted, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def disparity_command(
         evenrank disparity --run bm25.run --run fair.run --qrels qrels.txt --genders genders.tsv
         evenrank disparity --association female=female.tsv --association male=male.tsv
     """
-    from evenrank.cli.classify import genders_or_predicted
 
     if association:
         if run or qrels:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenrank.cli import options
 from evenrank.cli.common import Format, deliver, note, progress_bar, split_runs
 from evenrank.errors import InputError
+
+if TYPE_CHECKING:
+    from evenrank.measures.parse import Condition
+    from evenrank.measures.results import Measurements
 
 
 class Pairs(StrEnum):
@@ -81,7 +85,6 @@ def measure_command(
 
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
     """
-    from evenrank.auditing import gate
     from evenrank.cli.rendering import render, render_by_query
     from evenrank.data import tables
     from evenrank.measures.evaluate import measure
@@ -113,7 +116,7 @@ def measure_command(
             compare="pairs" if compare else None,
             **keywords,
         )
-    failures = gate.failures(gate.check(measured, conditions, judging=judging.value))
+    failures = _failures(measured, conditions, judging)
     if by_query:
         texts = {} if given.queries is None else dict(tables.queries(given.queries).iter_rows())
         deliver(render_by_query(measured, form, queries=texts, output=output), output)
@@ -125,6 +128,17 @@ def measure_command(
     for line in failures:
         note(f"failed: {line}")
     return int(bool(failures))
+
+
+def _failures(
+    measured: Measurements, conditions: list[Condition], judging: options.Judging
+) -> tuple[str, ...]:
+    """What does not keep to the bounds, a line each."""
+    if not conditions:
+        return ()
+    from evenrank.auditing import gate
+
+    return gate.failures(gate.check(measured, conditions, judging=judging.value))
 
 
 def _check_form(form: Format, *, explain: bool, per_query: bool) -> None:

@@ -12,7 +12,16 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from evenrank.cli.common import Format, Missing, Order, Tokenizer, coloured, parse_runs, split_names
+from evenrank.cli.common import (
+    Format,
+    Missing,
+    Order,
+    Tokenizer,
+    coloured,
+    genders_or_predicted,
+    parse_runs,
+    split_names,
+)
 from evenrank.errors import InputError
 
 
@@ -334,7 +343,6 @@ class GivenInputs(Collection):
 
     def keywords(self, runs: dict[str, str]) -> dict[str, Any]:
         """The inputs, as :func:`evenrank.measure` and :func:`evenrank.audit` take them."""
-        from evenrank.cli.classify import genders_or_predicted
 
         given = {name: _plain(getattr(self, name)) for name in _KEYWORDS}
         given["docs"] = self.documents()
@@ -345,7 +353,6 @@ class GivenInputs(Collection):
 
     def on_spark(self, runs: dict[str, str], master: str | None) -> tuple[Any, dict[str, Any]]:
         """Runs and inputs as :func:`evenrank.measure` takes them, the large ones as Spark frames."""
-        from evenrank.cli.classify import genders_or_predicted
         from evenrank.spark.files import given_frames, session
 
         given = {name: _plain(getattr(self, name)) for name in _KEYWORDS if name != "docs"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, Tokenizer, deliver, parse_runs
+from evenrank.cli.common import Format, Tokenizer, deliver, genders_or_predicted, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ def psychology_command(
         evenrank psychology --scores female.csv --scores male.csv --scores neutral.csv
         evenrank psychology --run bm25.run --run fair.run --genders genders.tsv --docs docs.tsv
     """
-    from evenrank.cli.classify import genders_or_predicted
     from evenrank.measures.disparities import refuse_few
     from evenrank.psychology import audit_judgments, audit_rankings
 

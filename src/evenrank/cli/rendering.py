@@ -17,7 +17,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from evenrank.auditing.result import latex_values
 from evenrank.cli.common import Format, deliver
 from evenrank.cli.streams import visible
 from evenrank.measures.results import Measurement, Measurements, Summary
@@ -113,6 +112,8 @@ def render(
     if form is Format.csv:
         return (measured.per_query() if per_query else _summaries(measured)).write_csv()
     if form is Format.latex:
+        from evenrank.auditing.result import latex_values
+
         return latex_values(measured, measured.marks)
     console = canvas(output)
     console.print(table(measured, width=console.width, confidence=confidence))

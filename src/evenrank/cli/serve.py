@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenrank.cli.common import Format, deliver, note, progress_bar
+from evenrank.cli.common import Format, deliver, genders_or_predicted, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -216,7 +216,6 @@ def _watch(
     lexicon: str,
     depth: int,
 ) -> Watch:
-    from evenrank.cli.classify import genders_or_predicted
     from evenrank.rankers.catalogue import parse_settings
     from evenrank.server.monitor import Watch
 

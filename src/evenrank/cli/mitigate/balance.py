@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenrank.cli.common import Format, deliver, note
+from evenrank.cli.common import Format, deliver, genders_or_predicted, note
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,7 +89,6 @@ def balance_command(
         evenrank mitigate balance --by generation --generated made.tsv --index idx --queries queries.tsv \
             --qrels qrels.txt --genders predict -o even
     """
-    from evenrank.cli.classify import genders_or_predicted
     from evenrank.mitigate.matching import association_scores, balance
 
     settings: dict[str, Any] = {
