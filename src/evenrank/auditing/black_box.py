@@ -6,7 +6,6 @@ the last, the engine takes the question for a man's. The unit is the triple; few
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -28,7 +27,7 @@ from evenrank.process import refuse_after_fork
 from evenrank.queries.rewriting import triples as read_triples
 from evenrank.queries.rewriting import variants
 from evenrank.show import numbers
-from evenrank.show.grid import Drawn, Grid
+from evenrank.show.grid import Grid, Recorded
 
 FEWEST = 5
 """Triples below which nothing is judged: five of one sign have p = 0.06 in a sign-flip test, no less."""
@@ -94,7 +93,7 @@ class VariantLean:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VariantAudit(Drawn):
+class VariantAudit(Recorded):
     """What the neutral queries' results resemble, for each engine.
 
     Attributes
@@ -149,9 +148,6 @@ class VariantAudit(Drawn):
             "cautions": list(self.cautions),
             "provenance": dict(self.provenance),
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
     def grid(self, rows: Iterable[VariantLean] | None = None) -> Grid:
         """Rows as a table for people."""

@@ -7,7 +7,6 @@ add up to is the difference of the last from the first, exactly.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Unpack
@@ -27,7 +26,7 @@ from evenrank.measures.results import Bootstrap, Options
 from evenrank.measures.views import View, views_of
 from evenrank.process import refuse_after_fork
 from evenrank.show import numbers
-from evenrank.show.grid import Drawn, Grid
+from evenrank.show.grid import Grid, Recorded
 
 MEASURES = ("ARaB@10", "NFaiRR@10", "ExposureGap@10")
 COLLECTION = "collection"
@@ -60,7 +59,7 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace(Drawn):
+class Trace(Recorded):
     """What each stage of a ranking adds to each measure.
 
     Attributes
@@ -99,9 +98,6 @@ class Trace(Drawn):
             "confidence": self.confidence,
             "provenance": dict(self.provenance),
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
     def grid(self) -> Grid:
         """The stages as a table for people."""

@@ -11,7 +11,6 @@ N. Rekabsaz, Measuring Bias in Search Results Through Retrieval List Comparison,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
@@ -69,13 +68,7 @@ class Variants(View):
         return replace(super().seen(name, run, replace(options, only=None)), asked=asked)
 
     def context(
-        self,
-        run: pl.DataFrame,
-        name: str = "the run",
-        *,
-        measures: Sequence[BiasMeasure] = (),
-        expected_ties: bool = False,
-        qrels: pl.DataFrame | None = None,
+        self, run: pl.DataFrame, name: str = "the run", *, qrels: pl.DataFrame | None = None, **how: Any
     ) -> Context:
         """The neutral lists; columns `female` and `male` hold the rank in that variant's list, 0 for none."""
         neutral = run.filter(~_is_variant())

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +19,8 @@ import polars as pl
 import xxhash
 
 from evenrank.data import door, tables
-from evenrank.data.files import check_utf8, reading, whole, writing
+from evenrank.data.columns import DOC_ID, QUERY_ID
+from evenrank.data.files import raw_blocks, writing
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import document_bias
 
@@ -216,39 +218,28 @@ def _shaped(
 
 
 def negative_pairs(source: Any) -> pl.DataFrame:
-    """Pairs ``query_id, doc_id`` out of a file with these two columns or of lists of ids, or a table."""
-    if not isinstance(source, (str, os.PathLike)):
-        table = pl.DataFrame(source)
-        if not {"query_id", "doc_id"} <= set(table.columns):
-            raise InputError("negatives need the columns query_id and doc_id")
-        return table.select(pl.col("query_id").cast(pl.String), pl.col("doc_id").cast(pl.String))
-    raw = whole(source)
-    if raw.tobytes()[:4].lstrip()[:1] == b"{" or door.is_parquet(Path(source)):
-        return _listed(Path(source))
-    check_utf8(raw, source, line=1)
-    rows = []
-    for number, line in enumerate(raw.tobytes().decode().splitlines(), 1):
-        cells = line.split()
-        if number == 1 and cells[:2] == ["query_id", "doc_id"]:
-            continue
-        if len(cells) < 2:
-            raise InputError("a line of negatives has a query_id and a doc_id", path=source, line=number)
-        rows.append((cells[0], cells[1]))
-    if not rows:
-        raise InputError("there are no negatives in it", path=source)
-    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
+    """Pairs ``query_id, doc_id`` out of a table of them, or of lists of ids that `Negatives.write` wrote."""
+    listed = _listed(source) if door.is_path(source) else None
+    if listed is not None:
+        return listed
+    names = {"query_id": QUERY_ID, "doc_id": DOC_ID}
+    table = door.table(source, names, layouts=[list(names)])
+    return pl.DataFrame([table.ids(name) for name in names])
 
 
-def _listed(path: Path) -> pl.DataFrame:
-    """Pairs out of a file of ids that `Negatives.write` wrote: JSONL or Parquet."""
+def _listed(path: Any) -> pl.DataFrame | None:
+    """Pairs out of a file of lists, JSONL or Parquet; None if it is another table."""
+    objects: Iterator[tuple[int | None, dict[str, Any]]]
     if door.is_parquet(path):
-        with reading(path):
-            table = pl.read_parquet(path)
-        objects = [(None, row) for row in table.iter_rows(named=True)]
+        objects = ((None, row) for row in door.read(path)[0].iter_rows(named=True))
+    elif any(block.tobytes().lstrip()[:1] == b"{" for block in islice(raw_blocks(path), 1)):
+        objects = ((number, row) for number, row, _ in door.objects(path))
     else:
-        objects = [(number, row) for number, row, _ in door.objects(path)]  # type: ignore[misc]
+        return None
     rows = []
     for number, row in objects:
+        if "query_id" in row and "doc_id" in row and not rows:
+            return None
         if "query_id" not in row or not isinstance(row.get("negatives"), list):
             problem = "an object needs query_id and negatives, a list of document ids"
             if "query" in row:

@@ -10,7 +10,6 @@ far they stand apart.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -36,7 +35,7 @@ from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index.building import index
 from evenrank.show import numbers
-from evenrank.show.grid import Drawn, Grid
+from evenrank.show.grid import Grid, Recorded
 from evenrank.stats import Interval
 from evenrank.text.matcher import Source
 from evenrank.text.tally import tally
@@ -86,7 +85,7 @@ class Preference:
 
 
 @dataclass(frozen=True, eq=False)
-class MirrorTest(Drawn):
+class MirrorTest(Recorded):
     """What rankers prefer, and what the texts bring.
 
     Attributes
@@ -134,9 +133,6 @@ class MirrorTest(Drawn):
             "confidence": self.confidence,
             "provenance": dict(self.provenance),
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
     def grid(self) -> Grid:
         """The rankers as a table for people."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -210,6 +211,17 @@ class Drawn(Displayed):
     def chart(self) -> Any:
         """Its chart, an Altair object: a notebook draws it, `save` writes it."""
         return import_module("evenrank.show.notebook").chart(self)
+
+
+class Recorded(Drawn):
+    """A result that has a chart, and a record in JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the record holds."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def as_pandas(frame: pl.DataFrame) -> Any:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,18 +32,18 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How a small model is trained.
+class Training:
+    """What every training has to decide.
 
     Attributes
     ----------
     epochs, patience
-        Passes over the training queries at most; stop after so many without a better RR@10 on the dev
-        queries. The weights of the best epoch are kept.
+        Passes over the training queries at most; stop after so many looks at the dev queries without a better
+        RR@10. The best weights are kept.
     batch, negatives
         Groups in a step, and documents in each group beside the relevant one, drawn anew in every epoch.
-    rate, decay
-        Of AdamW.
+    rate
+        The learning rate, or the highest where it rises and falls.
     loss, loss_strength
         One of :data:`evenrank.training.losses.LOSSES`; for those that look at bias their strength β, 1 if not
         given.
@@ -60,12 +60,15 @@ class Recipe:
         their candidates are re-ranked.
     """
 
+    WHOLE: ClassVar[tuple[str, ...]] = tuple(
+        "epochs patience batch negatives depth dev_most dev_depth".split()
+    )
+
     epochs: int = 8
     patience: int = 2
     batch: int = 64
     negatives: int = 3
     rate: float = 1e-3
-    decay: float = 0.0
     loss: str = "softmax"
     loss_strength: float | None = None
     adversary: float | None = None
@@ -78,26 +81,28 @@ class Recipe:
     dev_depth: int = 50
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "patience", "batch", "negatives", "depth", "dev_most", "dev_depth"):
+        for name in self.WHOLE:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
         if not self.rate > 0:
             raise InputError(f"rate is {self.rate:g}; it must be above 0")
-        check_aims(self)
+        check_loss(self.loss, self.loss_strength)
+        check_choice("adversary_labels", self.adversary_labels, ("neutrality", "group"))
+        check_choice("mirror", self.mirror, ("none", "augment", "consistency"))
+        for name in ("adversary", "mirror_strength"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise InputError(f"{name} is {value!r}; it must be a number from 0 on")
+        if self.mirror_strength is not None and self.mirror != "consistency":
+            raise InputError("mirror_strength is for mirror=consistency")
 
 
-def check_aims(recipe: Any) -> None:
-    """Refuse a loss, an adversary or mirroring that cannot be, for any recipe."""
-    check_loss(recipe.loss, recipe.loss_strength)
-    check_choice("adversary_labels", recipe.adversary_labels, ("neutrality", "group"))
-    check_choice("mirror", recipe.mirror, ("none", "augment", "consistency"))
-    for name in ("adversary", "mirror_strength"):
-        value = getattr(recipe, name)
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise InputError(f"{name} is {value!r}; it must be a number from 0 on")
-    if recipe.mirror_strength is not None and recipe.mirror != "consistency":
-        raise InputError("mirror_strength is for mirror=consistency")
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Training):
+    """How a small model is trained: by AdamW, whose weight decay is `decay`."""
+
+    decay: float = 0.0
 
 
 def fit(
@@ -292,8 +297,3 @@ class _State:
         state.history, state.best = notes["history"], best
         state.best_rr, state.waited = notes["best"], notes["waited"]
         return state
-
-
-def recipe_facts(recipe: Any) -> dict[str, Any]:
-    """A recipe as plain values."""
-    return asdict(recipe)

@@ -71,7 +71,7 @@ def train_ranker(
         drmm, matchpyramid, knrm, convknrm, pacrr, cross-encoder, bi-encoder or head.
     docs, queries, qrels
         The collection, the training queries and their judgments. Some of the queries are held out, and
-        decide when to stop.
+        decide when to stop. What :func:`prepared` has made of them may stand in place of `docs`.
     output
         The folder to be written. What an interrupted training has left beside it is gone on with, if all
         that decides the training is the same.
@@ -100,36 +100,49 @@ def train_ranker(
     if isinstance(negatives, int):
         settings["negatives"], negatives = negatives, None
     _check_output(output, seed)
-    recipe = read_settings(kind, settings)[1]
+    if vectors is not None and kind not in INTERACTION:
+        raise InputError(f"word vectors are for {', '.join(INTERACTION)}; {kind} does not use them")
+    model_settings, recipe = read_settings(kind, settings)
+    if recipe.adversary is not None and kind in INTERACTION:
+        raise InputError(
+            f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
+        )
+    from evenrank.rankers.neural.saved import open_ranker, save_ranker
+    from evenrank.training.losses import aimed
+
     started = time.process_time()
-    ready = prepared(
-        docs,
-        queries,
-        qrels,
-        run=run,
-        index=index,
-        negatives=negatives,
-        depth=recipe.depth,
-        dev_share=recipe.dev_share,
-        dev_most=recipe.dev_most,
-        seed=seed,
-        say=say,
-    )
-    found = train_prepared(
-        kind,
-        ready,
-        output,
-        vectors=vectors,
-        bias=bias,
-        lexicon=lexicon,
-        labels=labels,
-        seed=seed,
-        hybrid=hybrid,
-        say=say,
-        progress=progress,
-        **settings,
-    )
-    return found._replace(seconds=time.process_time() - started)
+    if not isinstance(docs, Prepared):
+        share = {"depth": recipe.depth, "dev_share": recipe.dev_share, "dev_most": recipe.dev_most}
+        first = {"run": run, "index": index, "negatives": negatives}
+        docs = prepared(docs, queries, qrels, **first, **share, seed=seed, say=say)
+    ready: Prepared = docs
+    target, found = Path(output), ready.examples
+    asked = int((~found.dev).sum())
+    found, of_gender = aimed(found, recipe, bias, lexicon, labels)
+    config: dict[str, Any] = {
+        "evenrank": evenrank.__version__,
+        "ranker": kind,
+        "settings": asdict(model_settings),
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "facts": {"seed": seed, "first stage": ready.first_stage, "collection": ready.collection},
+    }
+    config["facts"] |= of_gender
+    checkpoint = target.with_name(f".{target.name}.training")
+    data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
+    job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, say, progress)
+    reranker, files, history, vector = _fit(job, vectors)
+    dev = found.dev_rows(recipe.dev_depth)
+    metrics = dev_metrics(found, dev, reranker, history, kind, hybrid, say, progress)
+    if found.reads is not None:
+        from evenrank.training.adversary import probed
+
+        metrics["probe"] = probed(found, vector, recipe.adversary_labels, seed, say)
+    used = pl.DataFrame({"query_id": found.pairs.query_ids, "text": found.pairs.queries})
+    card = model_card(config, metrics, training=asked, left_out=found.left_out)
+    save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    return Trained(open_ranker(output), metrics, time.process_time() - started)
 
 
 class Prepared(NamedTuple):
@@ -175,61 +188,9 @@ def prepared(
     return Prepared(found, stage, collection.describe())
 
 
-def train_prepared(
-    kind: str,
-    ready: Prepared,
-    output: str | os.PathLike[str],
-    *,
-    vectors: Any = None,
-    bias: Any = "tf",
-    lexicon: Any = None,
-    labels: Any = None,
-    seed: int = 0,
-    hybrid: bool = True,
-    say: Say = lambda text: None,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Trained:
+def train_prepared(kind: str, ready: Prepared, output: str | os.PathLike[str], **how: Any) -> Trained:
     """As :func:`train_ranker`, on data that is ready."""
-    from evenrank.rankers.neural.saved import open_ranker, save_ranker
-    from evenrank.training.losses import aimed
-
-    _check_output(output, seed)
-    if vectors is not None and kind not in INTERACTION:
-        raise InputError(f"word vectors are for {', '.join(INTERACTION)}; {kind} does not use them")
-    started = time.process_time()
-    target, found = Path(output), ready.examples
-    model_settings, recipe = read_settings(kind, settings)
-    if recipe.adversary is not None and kind in INTERACTION:
-        raise InputError(
-            f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
-        )
-    asked = int((~found.dev).sum())
-    found, of_gender = aimed(found, recipe, bias, lexicon, labels)
-    config: dict[str, Any] = {
-        "evenrank": evenrank.__version__,
-        "ranker": kind,
-        "settings": asdict(model_settings),
-        "recipe": asdict(recipe),
-        "seed": seed,
-        "facts": {"seed": seed, "first stage": ready.first_stage, "collection": ready.collection},
-    }
-    config["facts"] |= of_gender
-    checkpoint = target.with_name(f".{target.name}.training")
-    data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
-    job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, say, progress)
-    reranker, files, history, vector = _fit(job, vectors)
-    dev = found.dev_rows(recipe.dev_depth)
-    metrics = dev_metrics(found, dev, reranker, history, kind, hybrid, say, progress)
-    if found.reads is not None:
-        from evenrank.training.adversary import probed
-
-        metrics["probe"] = probed(found, vector, recipe.adversary_labels, seed, say)
-    used = pl.DataFrame({"query_id": found.pairs.query_ids, "text": found.pairs.queries})
-    card = model_card(config, metrics, training=asked, left_out=found.left_out)
-    save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
-    shutil.rmtree(checkpoint, ignore_errors=True)
-    return Trained(open_ranker(output), metrics, time.process_time() - started)
+    return train_ranker(kind, ready, None, None, output, **how)
 
 
 def _check_output(output: str | os.PathLike[str], seed: int) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.examples import Examples, Job
-from evenrank.training.fitting import check_aims
+from evenrank.training.fitting import Training
 
 _FACTS = "facts.json"
 _SURE = 100.0
@@ -55,56 +55,32 @@ class TransformerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerRecipe:
+class TransformerRecipe(Training):
     """How a transformer is trained.
+
+    With a loss, an adversary or mirroring of ours (but for ``augment``) a bi-encoder learns from each group
+    by itself, not from all documents of the step.
 
     Attributes
     ----------
-    epochs
-        Passes over the training queries; negatives are drawn anew for each.
-    batch, negatives
-        Groups in a step, and documents in each beside the relevant one.
-    loss, loss_strength, adversary, adversary_labels, mirror, mirror_strength
-        As for the small models: :class:`evenrank.training.fitting.Recipe`. With any of them but ``augment`` a
-        bi-encoder learns from each group by itself, not from all documents of the step.
-    rate, warm_up
-        The highest learning rate, and the share of steps in which it rises; then it falls to 0.
-    checks, patience
-        How often the dev queries are asked in all; stop after so many without a better RR@10.
+    warm_up
+        The share of steps in which the learning rate rises to `rate`; then it falls to 0.
+    checks
+        How often the dev queries are asked in all.
     most_queries
         Training queries at most, drawn by the seed; all if not given.
-    depth, dev_share, dev_most, dev_depth
-        First-stage candidates of each query; the share of queries that are held out, the most of them, and
-        how many of their candidates are re-ranked.
     """
+
+    WHOLE = (*Training.WHOLE, "checks")
 
     epochs: int = 1
     batch: int = 8
-    negatives: int = 3
-    loss: str = "softmax"
-    loss_strength: float | None = None
-    adversary: float | None = None
-    adversary_labels: Literal["neutrality", "group"] = "neutrality"
-    mirror: Literal["none", "augment", "consistency"] = "none"
-    mirror_strength: float | None = None
     rate: float = 2e-4
-    warm_up: float = 0.1
-    checks: int = 5
-    patience: int = 2
-    most_queries: int | None = None
-    depth: int = 100
-    dev_share: float = 0.1
     dev_most: int = 100
     dev_depth: int = 20
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "negatives", "checks", "patience", "depth", "dev_most", "dev_depth"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
-        if not self.rate > 0:
-            raise InputError(f"rate is {self.rate:g}; it must be above 0")
-        check_aims(self)
+    warm_up: float = 0.1
+    checks: int = 5
+    most_queries: int | None = None
 
     @property
     def is_plain(self) -> bool:
