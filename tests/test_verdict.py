@@ -108,12 +108,22 @@ def test_a_gauge_puts_balance_in_the_middle_and_the_bound_at_the_end() -> None:
     found = audit(lists("m", "x"), qrels={query: {"m": 1} for query in QUERIES})
     (card,) = tables.cards(found)
     gauge, m = card.gauge, found.measured["run", "ARaB@2"]
-    assert gauge is not None and m.value is not None and m.low is not None
+    assert gauge is not None and m.value is not None and m.low is not None and m.high is not None
     assert gauge.value == pytest.approx(50 + 50 * m.value / gauge.bound, abs=0.01)
     assert gauge.low == pytest.approx(50 + 50 * m.low / gauge.bound, abs=0.01)
+    assert gauge.high == pytest.approx(50 + 50 * m.high / gauge.bound, abs=0.01)
     assert gauge.offered == pytest.approx(50 + 50 * np.log(4) / gauge.bound, abs=0.01)
     assert 50 < gauge.low < gauge.value < gauge.offered < 100  # type: ignore[operator]
-    assert gauge.bound in (1.5, 2.0)  # the next round number beyond all of them, with room
+    assert gauge.bound == 2.0  # the next round number beyond all of them, with room
+
+
+@pytest.mark.parametrize(("tied", "said"), [(1, False), (2, True)])
+def test_ties_are_said_from_a_tenth_of_the_queries_on(tied: int, said: bool) -> None:
+    assert verdict.TIED == 0.1
+    run = {f"q{i}": {"m": 1.0, "f": 1.0 if i < tied else 0.5} for i in range(19 if tied == 1 else 20)}
+    found = audit(run, ["ARaB@1"])
+    assert found.measured["run", "ARaB@1"].ties == pytest.approx(tied / len(run))
+    assert any(finding.kind == "ties" for finding in found.findings) == said
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from evenrank import demo
 from evenrank.server.app import make_app
 from evenrank.server.limits import Limits
 from evenrank.server.searching import Service
+from evenrank.server.uploads import Auditor
 
 EVIL = """</script><script>alert(1)</script><img src=x onerror=alert(2)>'"--><svg onload=alert(3)>"""
 
@@ -140,6 +141,18 @@ def test_audits_have_limits(service: Service, run: bytes) -> None:
         answer = uploaded(client, run=("a.run", run))
         assert answer.status_code == 503 and "longer than 0.05 seconds" in answer.text
         assert uploaded(client, run=("a.run", b"x" * (2 << 20))).status_code == 413
+
+
+def test_the_twenty_last_reports_are_kept(service: Service, tmp_path: Path) -> None:
+    auditor = Auditor(service, Limits())
+    for number in range(22):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "report.html").write_text(f"report {number}")
+        (folder / "run").write_text("what was sent")
+        auditor._keep(str(number), folder)
+    assert [auditor.report(str(number)) for number in (1, 2, 21)] == [None, "report 2", "report 21"]
+    assert not (tmp_path / "1").exists() and not (tmp_path / "21" / "run").exists()
 
 
 def test_reports_that_are_not_there(client: TestClient) -> None:

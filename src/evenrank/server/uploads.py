@@ -149,9 +149,6 @@ def _shown(name: str) -> str:
     return "".join(c for c in last if c.isprintable())[:60] or "run"
 
 
-_BLOCK = 1 << 20
-
-
 def work(asked: dict[str, Any]) -> None:
     """Audit the files against the index and write the report."""
     from evenrank.auditing import audit
