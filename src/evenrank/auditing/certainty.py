@@ -22,29 +22,29 @@ from evenrank.measures.pairs import LEVEL
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Bootstrap, Measurement, Measurements, Options
 from evenrank.show import numbers
-from evenrank.stats.equivalence import ALPHA, POWER, check_delta
+from evenrank.stats.equivalence import ALPHA, POWER, Equivalence, check_delta
 
 Word = Literal["leans", "leans, but less than δ", "no lean beyond δ", "cannot tell", "not judged"]
 
 
-@dataclass(frozen=True)
-class Certainty:
+_TOLD = (
+    *("run", "measure", "baseline", "value", "n", "delta", "low", "high", "t_low", "t_high"),
+    *("p", "smallest", "detectable", "alpha", "tests", "word"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certainty(Equivalence):
     """What is known about the size of a mean, or of its difference from the baseline.
+
+    The test of equivalence, and beside it:
 
     Attributes
     ----------
     baseline
         The run that the difference is from; None for the mean itself.
-    value, n
-        The mean or the difference, over so many queries.
-    delta
-        What was called small enough; None where nobody said.
-    low, high, t_low, t_high
-        Bootstrap and Student's interval at the 90 % level: within ±δ is equivalence at α = 0.05.
-    p
-        Of the two one-sided t-tests, the larger.
-    smallest
-        The smallest δ that would pass; both intervals have to lie within it.
+    value
+        The mean or the difference.
     detectable
         The smallest value that would have been found with 80 % power at `alpha`, from the queries' spread.
     alpha, tests
@@ -57,21 +57,13 @@ class Certainty:
     measure: Measure
     baseline: str | None
     value: float | None
-    n: int
-    delta: float | None
-    low: float | None
-    high: float | None
-    t_low: float | None
-    t_high: float | None
-    p: float | None
-    smallest: float | None
     detectable: float | None
     alpha: float
     tests: int
     word: Word
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"measure": str(self.measure), "power": POWER}
+        return {name: getattr(self, name) for name in _TOLD} | {"measure": str(self.measure), "power": POWER}
 
     def said(self) -> str:
         """Both answers as sentences; empty where neither is known."""
@@ -190,7 +182,7 @@ def _of_difference(
         if again.low is not None and again.high is not None:
             smallest = max(abs(again.low), abs(again.high))
             bounds = (again.low, again.high)
-            same = stats.Equivalence(delta, again.n, *bounds, None, None, None, smallest, smallest < delta)
+            same = Equivalence(delta, again.n, *bounds, None, None, None, smallest, smallest < delta)
     return Certainty(
         **_facts(one.run, one.measure, one.baseline, change.difference, same, True) | {"n": change.n},
         detectable=_detectable(spread, len(one.changes), alpha),
@@ -201,18 +193,10 @@ def _of_difference(
 
 
 def _facts(
-    run: str, measure: Measure, baseline: str | None, value: float | None, same: Any, judged: bool
+    run: str, measure: Measure, baseline: str | None, value: float | None, same: Equivalence, judged: bool
 ) -> dict[str, Any]:
-    bounds = ("low", "high", "t_low", "t_high", "p", "smallest")
-    return {
-        "run": run,
-        "measure": measure,
-        "baseline": baseline,
-        "value": value,
-        "n": same.n,
-        "delta": same.delta,
-        **{name: getattr(same, name) if judged else None for name in bounds},
-    }
+    known = same if judged else Equivalence(same.delta, same.n, *[None] * 7)
+    return asdict(known) | {"run": run, "measure": measure, "baseline": baseline, "value": value}
 
 
 def _detectable(spread: float | None, n: int, alpha: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -58,7 +59,7 @@ def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
             "query": service.gender(asked.query),
             "at": asked.at,
             "verdict": _verdict(found),
-            "measures": [value._asdict() for value in found.values()],
+            "measures": [asdict(value) for value in found.values()],
             "results": found.results([result.id for result in asked.results]),
             "groups": found.labels_from,
             "representation": found.representation(),

@@ -112,8 +112,9 @@ class _Places:
 _QUERY = "query"
 
 
-class Value(NamedTuple):
-    """A measure of one list; `value` is None where it is undefined, and `undefined` says why."""
+@dataclass(frozen=True)
+class Measured:
+    """A measure of the list; null where it is undefined, and `undefined` says why."""
 
     measure: str
     value: float | None
@@ -172,7 +173,7 @@ class Evaluated:
                 )
         return said
 
-    def values(self) -> list[Value]:
+    def values(self) -> list[Measured]:
         """Every measure that applies."""
         context = Context(self.lists, self.lists)
         wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
@@ -247,12 +248,12 @@ class Evaluated:
             _lists(columns, groups), targets=None if self.targets is None else {_QUERY: self.targets}
         )
 
-    def _value(self, measure: BiasMeasure, context: Context) -> Value:
+    def _value(self, measure: BiasMeasure, context: Context) -> Measured:
         found = measure.per_query(context)
         value = _number(found.values[0])
         parts = {name: float(of[0]) for name, of in found.parts.items()}
         groups = context.groups
-        return Value(
+        return Measured(
             str(measure),
             value,
             parts,

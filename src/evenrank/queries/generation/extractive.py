@@ -41,13 +41,7 @@ class ExtractiveWriter:
         return {"writer": "extractive", "words": WORDS}
 
     def write(
-        self,
-        doc_ids: Sequence[str],
-        texts: Sequence[str],
-        n: int,
-        *,
-        seed: int,
-        progress: Progress | None = None,
+        self, doc_ids: Sequence[str], texts: Sequence[str], n: int, *, seed: int, progress: Progress | None
     ) -> list[list[str]]:
         """So many queries for each document, of one sentence each; fewer where it has fewer sentences."""
         found = []

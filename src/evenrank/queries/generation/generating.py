@@ -47,13 +47,7 @@ class Writer(Protocol):
         ...
 
     def write(
-        self,
-        doc_ids: Sequence[str],
-        texts: Sequence[str],
-        n: int,
-        *,
-        seed: int,
-        progress: Progress | None = None,
+        self, doc_ids: Sequence[str], texts: Sequence[str], n: int, *, seed: int, progress: Progress | None
     ) -> list[list[str]]:
         """At most `n` queries for each document."""
         ...

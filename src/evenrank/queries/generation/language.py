@@ -99,13 +99,7 @@ class LanguageWriter:
         }
 
     def write(
-        self,
-        doc_ids: Sequence[str],
-        texts: Sequence[str],
-        n: int,
-        *,
-        seed: int,
-        progress: Progress | None = None,
+        self, doc_ids: Sequence[str], texts: Sequence[str], n: int, *, seed: int, progress: Progress | None
     ) -> list[list[str]]:
         """So many queries for each document, in its order.
 
