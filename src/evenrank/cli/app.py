@@ -23,7 +23,7 @@ _COMMANDS = {
         "represent": "represent",
         "psychology": "psychology",
         "compare-variants": "compare_variants",
-        "disparity": "disparity",
+        "disparity": "psychology",
         "plan": "audit",
         "trace": "sources",
         "preference": "sources",
