@@ -102,6 +102,7 @@ def look(tree: Path) -> dict[str, Any]:
         "lines of files without later features": sum(len(file.read_text().splitlines()) for file in same),
         "files above 450 lines": sum(len(file.read_text().splitlines()) > 450 for file in files),
         "modules with a single importer": sum(n == 1 for n in importers.values()),
+        "modules that are only loaded by name": sum(n == 0 for n in importers.values()),
         "isinstance tests on measure classes": outside,
         "files with such tests": len(where),
     }
