@@ -27,8 +27,8 @@ def is_json(path: str | os.PathLike[str], first: bytes) -> bool:
     return suffix in SUFFIXES or (suffix != ".tsv" and first.lstrip().startswith(b"{"))
 
 
-def nested(text: str, path: str | os.PathLike[str], value: str) -> dict[str, dict[str, Any]]:
-    """A whole file that is one object, ``{query_id: {doc_id: value}}``, as ranx and pytrec_eval write it."""
+def value_of(text: str, path: str | os.PathLike[str]) -> Any:
+    """A whole file that is one JSON value; no name may stand twice in an object."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -39,10 +39,17 @@ def nested(text: str, path: str | os.PathLike[str], value: str) -> dict[str, dic
         return found
 
     try:
-        found = json.loads(text, object_pairs_hook=once)
-    except (json.JSONDecodeError, RecursionError) as error:
+        return json.loads(text, object_pairs_hook=once)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise InputError(f"not readable as JSON: {files.one_line(error)}", path=path, line=line) from None
+
+
+def nested(text: str, path: str | os.PathLike[str], value: str) -> dict[str, dict[str, Any]]:
+    """A whole file that is one object, ``{query_id: {doc_id: value}}``, as ranx and pytrec_eval write it."""
+    found = value_of(text, path)
     if not isinstance(found, dict) or not all(isinstance(inner, dict) for inner in found.values()):
         raise InputError(f'expected {{"query_id": {{"doc_id": {value}, …}}, …}}', path=path)
     return found

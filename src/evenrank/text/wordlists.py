@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evenrank.data import jsonl
 from evenrank.data.columns import show
+from evenrank.data.files import one_line
 from evenrank.errors import InputError
 
 # What a TOML or JSON file may say about itself beside its ``groups`` table.
@@ -156,26 +157,12 @@ def _read_toml(text: str, path: Path) -> WordList:
     except (ValueError, RecursionError) as error:
         found = re.search(r"at line (\d+)", str(error))
         line = int(found[1]) if found else text.rstrip().count("\n") + 1  # "at end of document"
-        raise InputError(f"not readable as TOML: {_one_line(error)}", path=path, line=line) from None
+        raise InputError(f"not readable as TOML: {one_line(error)}", path=path, line=line) from None
     return _of_content(content, text, path)
 
 
 def _read_json(text: str, path: Path) -> WordList:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        content = dict(pairs)
-        if len(content) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"the key {twice!r} stands twice in one object", path=path)
-        return content
-
-    try:
-        content = json.loads(text, object_pairs_hook=unique)
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(f"not readable as JSON: {_one_line(error)}", path=path, line=line) from None
+    content = jsonl.value_of(text, path)
     if not isinstance(content, dict):
         raise InputError('expected {"group": ["word", ...], ...}', path=path)
     return _of_content(content, text, path)
@@ -255,10 +242,6 @@ def _line_of(text: str, word: str) -> int | None:
     """The last line on which `word` stands in quotes: where a repeated word is repeated."""
     place = max(text.rfind(f'"{word}"'), text.rfind(f"'{word}'"))
     return None if place < 0 else text.count("\n", 0, place) + 1
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 _READERS: dict[str, Callable[[str, Path], WordList]] = {
