@@ -112,9 +112,9 @@ def train_ranker(
 
     started = time.process_time()
     if not isinstance(docs, Prepared):
-        share = {"depth": recipe.depth, "dev_share": recipe.dev_share, "dev_most": recipe.dev_most}
-        first = {"run": run, "index": index, "negatives": negatives}
-        docs = prepared(docs, queries, qrels, **first, **share, seed=seed, say=say)
+        first: dict[str, Any] = {"run": run, "index": index, "negatives": negatives}
+        first |= {name: getattr(recipe, name) for name in ("depth", "dev_share", "dev_most")}
+        docs = prepared(docs, queries, qrels, **first, seed=seed, say=say)
     ready: Prepared = docs
     target, found = Path(output), ready.examples
     asked = int((~found.dev).sum())
