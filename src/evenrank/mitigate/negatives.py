@@ -236,7 +236,7 @@ def _listed(path: Any) -> pl.DataFrame | None:
         objects = ((number, row) for number, row, _ in door.objects(path))
     else:
         return None
-    rows = []
+    rows: list[tuple[str, str]] = []
     for number, row in objects:
         if "query_id" in row and "doc_id" in row and not rows:
             return None
