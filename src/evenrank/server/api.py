@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -59,7 +58,7 @@ def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
             "query": service.gender(asked.query),
             "at": asked.at,
             "verdict": _verdict(found),
-            "measures": [asdict(value) for value in found.values()],
+            "measures": [value.model_dump() for value in found.values()],
             "results": found.results([result.id for result in asked.results]),
             "groups": found.labels_from,
             "representation": found.representation(),

@@ -28,6 +28,7 @@ from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.views import Words
 from evenrank.mitigate.constrain.limits import rerank
+from evenrank.server.models import Measured
 from evenrank.show.numbers import toward
 from evenrank.text.matcher import Counts, Matcher
 
@@ -110,18 +111,6 @@ class _Places:
 
 
 _QUERY = "query"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A measure of the list; null where it is undefined, and `undefined` says why."""
-
-    measure: str
-    value: float | None
-    parts: dict[str, float]
-    meaning: str
-    reading: str
-    undefined: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,12 +243,12 @@ class Evaluated:
         parts = {name: float(of[0]) for name, of in found.parts.items()}
         groups = context.groups
         return Measured(
-            str(measure),
-            value,
-            parts,
-            meaning(measure, groups),
-            direction(measure, groups),
-            None if value is not None else found.undefined,
+            measure=str(measure),
+            value=value,
+            parts=parts,
+            meaning=meaning(measure, groups),
+            reading=direction(measure, groups),
+            undefined=None if value is not None else found.undefined,
         )
 
 

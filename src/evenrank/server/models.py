@@ -6,8 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from evenrank.server.evaluating import Measured
-
 RESULTS, TITLE, TEXT, QUERY, QUERIES, DEEPEST = 100, 2_000, 50_000, 1_000, 1_000, 100
 """How many results, how long their titles and texts, queries, how many of these, and how deep lists are."""
 
@@ -139,6 +137,17 @@ class Colours(BaseModel):
     tokens: int
     contribution: float
     spans: list[Span]
+
+
+class Measured(BaseModel):
+    """A measure of the list; null where it is undefined, and `undefined` says why."""
+
+    measure: str
+    value: float | None
+    parts: dict[str, float]
+    meaning: str
+    reading: str
+    undefined: str | None
 
 
 class Represented(BaseModel):
