@@ -21,7 +21,9 @@ import evenrank as er
 from evenrank import GSR, InputError, nDCG
 from evenrank.data import tables
 from evenrank.measures import compare_reinforcement
+from evenrank.measures.gsr.lists import Valued, perfect_entries
 from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.gsr.study import within
 from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words
@@ -156,7 +158,33 @@ def test_contributions_have_the_slope_as_their_mean_and_parts_add_up_to_it() -> 
     found = measured()
     assert np.mean(list(found.per_query().values())) == pytest.approx(found.value)
     assert sum(found.parts.values()) == pytest.approx(found.value)
-    assert found.parts["stereotypical"] > 0 > found.parts["counter-stereotypical"]
+
+
+def test_parts_are_told_apart_by_polarity_and_not_by_what_they_add() -> None:
+    queries = {"p": "plumber", "e": "electrician"}  # both lean male, one further
+    either = [{"p": {"d2": 1.0}, "e": {"d4": 1.0}}, {"p": {"d4": 1.0}, "e": {"d2": 1.0}}]
+    found = [measured("GSR@1", run, queries=queries, qrels=None).parts for run in either]
+    assert [parts["counter-stereotypical"] for parts in found] == [0, 0]  # both documents lean male
+    assert found[0]["stereotypical"] == pytest.approx(-found[1]["stereotypical"])
+
+
+def test_the_perfect_engine_is_cut_where_the_run_is() -> None:
+    graded = {"q": {"a": 2, "b": 1, "c": 1, "d": 1}, "p": {"e": 1}}
+    study = perfect_entries(tables.qrels(graded), tables.queries({"q": "x", "p": "y"})["query_id"])
+    listed = Valued(study.query_rows, np.arange(5), study.ranks, np.zeros(5))
+    kept, shares = within(listed, np.array([3, 3]))
+    assert shares[kept.ranks == 2].tolist() == pytest.approx([2 / 3] * 3)
+    assert shares[kept.ranks == 1].tolist() == [1, 1]
+    kept, shares = within(listed, np.array([1, 1]))
+    assert kept.ranks.tolist() == [1, 1]
+
+
+def test_stop_words_of_indri_are_another_reading_of_the_same_texts() -> None:
+    both = er.measure(
+        RUN, ["GSR@3", "GSR(stop_words='indri')@3"], docs=DOCS, queries=QUERIES, confidence=None
+    )
+    assert [one.measure for one in both] == [GSR @ 3, GSR(stop_words="indri") @ 3]
+    assert all(one.value is not None for one in both)
 
 
 def test_what_makes_it_up_adds_up_by_word_document_and_query() -> None:

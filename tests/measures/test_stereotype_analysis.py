@@ -17,6 +17,7 @@ from evenrank import GSR, InputError
 from evenrank.measures.gsr.results import most_gendered, scatter
 from evenrank.reproduce.gsr_toy import gsr_parity
 from evenrank.reproduce.stereotype_tables import (
+    census_given_names,
     debiasing_distances,
     direct_stereotype,
     effectiveness_table,
@@ -26,7 +27,6 @@ from evenrank.reproduce.stereotype_tables import (
     spearman,
 )
 from evenrank.vectors import genderedness
-from evenrank.vectors.texts import clear_names
 
 LISTS = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1, max_size=6)
 
@@ -190,9 +190,18 @@ def test_given_names_make_documents_gendered() -> None:
     assert direct_stereotype(run, **given, names={}).left_out == {"no female document in either": 1}
 
 
-def test_names_that_are_words_or_on_both_lists_are_not_used() -> None:
-    lists = {
-        "female": ["mary", "grace", "may", "robin", "jessie"],
-        "male": ["john", "mark", "will", "jessie"],
-    }
-    assert clear_names(lists) == {"female": ("mary",), "male": ("john",)}
+def test_given_names_come_with_the_package_and_say_a_gender_alone() -> None:
+    names = census_given_names()
+    assert "mary" in names["female"] and "john" in names["male"]
+    assert not {"grace", "may", "mark", "will"} & {*names["female"], *names["male"]}
+    given = {"docs": {"d": "amanda smith", "m": "he"}, "queries": {"q": "nurse"}, "qrels": {"q": {"m": 1}}}
+    assert direct_stereotype({"q": {"d": 1.0}}, **given).queries["side"].to_list() == ["female"]
+
+
+def test_bins_may_hold_equally_many_queries() -> None:
+    words = ("nurse", "plumber", "guitar", "football", "secretary", "electrician")
+    queries = dict(zip("abcdef", words, strict=True))
+    qrels, run = {q: {"m1": 1} for q in queries}, {q: {"f1": 1.0} for q in queries}
+    found = direct_stereotype(run, docs=DOCS, queries=queries, qrels=qrels, names={}, edges=3)
+    assert found.bins["queries"].to_list() == [2, 2, 2]
+    assert found.bins["female"].to_list() == [1, 1, 1]

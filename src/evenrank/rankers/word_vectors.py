@@ -34,11 +34,11 @@ from evenrank.vectors.files import load
 from evenrank.vectors.lookup import place, slots
 from evenrank.vectors.space import Vectors
 from evenrank.vectors.texts import GENDERED, packed
-from evenrank.vectors.texts import stop_words as glasgow
+from evenrank.vectors.texts import stop_words as listed_stop_words
 
 Composition = Literal["add", "si"]
 Debias = Literal["regular", "hard", "strong", "leace"]
-StopWords = Literal["glasgow", "none"]
+StopWords = Literal["glasgow", "indri", "none"]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -68,8 +68,8 @@ class WordVectorRanker:
         self.settings = {"composition": composition, "debias": debias, "stop_words": stop_words}
         self._surface = Surface(vectors.words)
         self._stopped = np.zeros(len(vectors), bool)
-        if stop_words == "glasgow":
-            left_out = glasgow() - GENDERED
+        if stop_words != "none":
+            left_out = listed_stop_words(stop_words) - GENDERED
             self._stopped[[place for place, word in enumerate(vectors.words) if word in left_out]] = True
         self._fingerprint = _content(self.vectors)
 
@@ -167,8 +167,8 @@ def w2v_add(
         ``regular`` (as they are), ``hard``, ``strong`` or ``leace``: see :func:`evenrank.vectors.debiased`.
     stop_words
         ``glasgow`` leaves out the 318 words of the Glasgow list but for the gendered ones (she, his, …): the
-        words that GSR does not look at either. ``none`` counts every word; the mean is then mostly that of
-        *the* and *of*, and finds much less.
+        words that GSR does not look at either. ``indri`` has the 418 of Indri. ``none`` counts every word;
+        the mean is then mostly that of *the* and *of*, and finds much less.
     """
     return _made(index, vectors, "add", debias, stop_words)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,7 +37,7 @@ def feedback_recipe(settings: Settings, steps: Steps) -> Page:
         first = {str(one.measure): one.value for one in swept.first}
         return {"first": first, "steps": [step.to_dict() for step in swept], "queries": len(data.queries)}
 
-    found = steps("feedback", asdict(settings), work)
+    found = steps("feedback", settings.facts, work)
     by_lambda = {step["lambda"]: {one["measure"]: one for one in step["measures"]} for step in found["steps"]}
     half, zero = by_lambda[0.5], by_lambda[0.0]
     rows = [

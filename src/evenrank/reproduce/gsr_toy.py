@@ -11,18 +11,21 @@ parity, the share of stereotypical ones among what is returned (§3.5 and Figure
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 
+from evenrank.data import files
 from evenrank.measures.evaluate import measure
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.measure import GSR
-from evenrank.reproduce.page import Claim, Page, Steps, Table
+from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table, correlated
 from evenrank.reproduce.settings import Settings
-from evenrank.show.numbers import number
+from evenrank.show.numbers import DASH, number
+from evenrank.vectors.gendered import association_tests
 from evenrank.vectors.texts import gendered_texts
 from evenrank.vectors.words import STEREOTYPES
 
@@ -126,12 +129,17 @@ class Parity:
     points: pl.DataFrame
 
 
-def gsr_parity(vectors: Any = None, *, draws: int = 10_000, seed: int = 0) -> Parity:
+Draw = Literal["dirichlet", "uniform"]
+
+
+def gsr_parity(
+    vectors: Any = None, *, draws: int = 10_000, seed: int = 0, draw: Draw = "dirichlet"
+) -> Parity:
     """Draw answers to the queries of the direct collection, and compare GSR with statistical parity.
 
     There are 3^20 answers in which each query gets its stereotypical document, the other one, or both
-    (unranked). Drawn one by one, nearly all of them are close to balance; so for each, shares of the
-    three are drawn first, from Dirichlet(1, 1, 1), and then every query's answer from these.
+    (unranked). Drawn one by one (`uniform`), nearly all of them are close to balance; so for each, shares
+    of the three are drawn first, from Dirichlet(1, 1, 1), and then every query's answer from these.
     """
     toy, texts = direct(), gendered_texts(vectors)
     jobs = list(toy.queries)
@@ -145,7 +153,7 @@ def gsr_parity(vectors: Any = None, *, draws: int = 10_000, seed: int = 0) -> Pa
     known = ~np.isnan(x) & ~np.isnan(matching) & ~np.isnan(opposite)
     options = np.stack([matching, opposite, (matching + opposite) / 2])[:, known]
     rng = np.random.default_rng(seed)
-    shares = rng.dirichlet((1, 1, 1), draws)
+    shares = rng.dirichlet((1, 1, 1), draws) if draw == "dirichlet" else np.full((draws, 3), 1 / 3)
     chosen = (rng.random((draws, int(known.sum()), 1)) > np.cumsum(shares, axis=1)[:, None, :2]).sum(axis=2)
     y = options[chosen, np.arange(options.shape[1])]
     gsr = slope.slopes(np.broadcast_to(x[known], y.shape), y)
@@ -158,11 +166,20 @@ def gsr_parity(vectors: Any = None, *, draws: int = 10_000, seed: int = 0) -> Pa
 
 def gsr_toy_recipe(settings: Settings, steps: Steps) -> Page:
     """GSR of systems whose stereotypes are known."""
+    vectors = settings.option("vectors") or None
+    facts: dict[str, Any] = {"options": settings.options, "seed": settings.seed}
+    facts |= {} if vectors is None else {"vectors": files.fingerprint(vectors)}
 
     def work() -> dict[str, Any]:
-        return gsr_toy() | {"parity": gsr_parity(seed=settings.seed).r}
+        texts = gendered_texts(vectors)
+        chosen: dict[str, Any] = {"draws": settings.option("draws"), "seed": settings.seed}
+        parity = {draw: gsr_parity(texts, **chosen, draw=draw) for draw in get_args(Draw)}
+        return gsr_toy(texts) | {
+            "parity": {draw: {"r": one.r, "p": one.p, "n": len(one.points)} for draw, one in parity.items()},
+            "associations": [test.to_dict() for test in association_tests(texts.genderedness)],
+        }
 
-    found = steps("gsr-toy", asdict(settings), work)
+    found = steps("gsr-toy", facts, work)
     rows = [
         [f"{kind}, {system}", number(value), number(found["published"][kind][system])]
         for kind in ("direct", "indirect")
@@ -179,14 +196,42 @@ def gsr_toy_recipe(settings: Settings, steps: Steps) -> Page:
                 value=s,
             )
         )
+    for draw, said in (("uniform", "drawn evenly"), ("dirichlet", "drawn by shares")):
+        says = f"GSR follows the share of stereotypical documents (answers {said})"
+        claims.append(correlated(says, found["parity"][draw]))
+    tests = []
+    for one in found["associations"]:
+        tests.append([one["name"], number(one["difference"]), _small(one["p"]), _small(one["published"])])
+        says = f"{one['name'].replace('–', ' leans male, ')} female"
+        holds = None if one["p"] >= LEVEL else one["difference"] > 0
+        found_here = f"the sets differ by {number(one['difference'])}"
+        claims.append(Claim(says, found_here, holds, one["difference"], p=one["p"]))
+    agreement = [
+        [said, number(found["parity"][draw]["r"], "+.2f"), "+0.92" if draw == "uniform" else DASH]
+        for draw, said in (("uniform", "every answer alike"), ("dirichlet", "shares first (Dirichlet)"))
+    ]
     return Page(
         "gsr-toy",
         "Gender stereotype reinforcement on constructed collections",
-        "A. Fabris, A. Purpura, G. Silvello and G. A. Susto, IP&M 2020, Section 4",
+        "A. Fabris, A. Purpura, G. Silvello and G. A. Susto, IP&M 57(6), 2020: Figures 1, 4, 5 and 6",
         "Three systems over sentences such as “The woman is a nurse”; word vectors of Google News.",
-        "The same sentences with the shipped table of genderedness (GloVe).",
-        [Table("GSR", ["collection, system", "here", "published"], rows)],
+        "The same sentences with "
+        + ("the shipped table of genderedness (GloVe)." if vectors is None else f"{Path(vectors).name}."),
+        [
+            Table("Figures 4 and 6: GSR", ["collection, system", "here", "published"], rows),
+            Table("Figure 5: Pearson's r of GSR and parity", ["answers", "here", "published"], agreement),
+            Table("Figure 1: association tests", ["sets", "difference of means", "p", "p, published"], tests),
+        ],
         claims,
-        ["Other vectors, so other sizes; signs and order are what can be compared."],
+        [
+            "Other vectors, so other sizes; signs and order are what can be compared.",
+            "The paper enumerates the answers of Figure 5; here they are drawn. Drawn evenly nearly all are "
+            "close to balance, so they are also drawn with shares first.",
+            "On constructed collections values are exact: the first two claims need no test.",
+        ],
         found,
     )
+
+
+def _small(p: float) -> str:
+    return "0" if p == 0 else f"{p:.1e}"

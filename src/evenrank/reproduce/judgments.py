@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
             "all": {name: {**audit[name].to_dict(), "higher": audit[name].higher} for name in sorted(names)},
         }
 
-    found = steps("judgments", asdict(settings), work)
+    found = steps("judgments", settings.facts, work)
     rows, claims = [], []
     for name, claim in _JUDGMENTS.items():
         one = found["all"].get(name)

@@ -8,8 +8,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import xxhash
+
 import evenrank
-from evenrank.data.files import writing
+from evenrank.data import tables
+from evenrank.data.files import fingerprint, writing
 from evenrank.errors import InputError
 from evenrank.show.grid import Grid, plain_markdown
 from evenrank.show.numbers import number, p_said
@@ -79,6 +83,36 @@ def kept(says: str, what: str, change: Mapping[str, Any]) -> Claim:
     more = "" if fell or difference is None else ": no significant loss, which is no proof that there is none"
     return Claim(
         says, found + more, False if fell else None, difference, change["low"], change["high"], p, change["n"]
+    )
+
+
+def alike(says: str, what: str, change: Mapping[str, Any], margin: float) -> Claim:
+    """A claim that two things are about the same: decided by where the interval of their difference lies.
+
+    It is held if the 90 % interval lies within ±margin (two one-sided tests at 5 %), and refuted if the 95 %
+    interval lies outside.
+    """
+    difference, low, high = change["difference"], change["low"], change["high"]
+    if difference is None or low is None or high is None:
+        return Claim(says, "not judged", None, difference, low, high, change["p"], change["n"])
+    inner = [change.get("low 90"), change.get("high 90")]
+    holds: bool | None = None
+    if None not in inner and max(map(abs, inner)) <= margin:  # type: ignore[arg-type]
+        holds = True
+    elif low > margin or high < -margin:
+        holds = False
+    said = f"{what} differs by {number(difference)}; up to ±{margin:.3f} counts as alike"
+    return Claim(says, said, holds, difference, low, high, change["p"], change["n"])
+
+
+def correlated(says: str, found: Mapping[str, Any], *, positive: bool = True) -> Claim:
+    """A claim that two things go together: the test of a correlation decides."""
+    r, p = found.get("r"), found.get("p")
+    if r is None or p is None:
+        return Claim(says, "not judged: too few, or all alike", None, r, n=found.get("n"))
+    holds = (r > 0) == positive if p < LEVEL else None
+    return Claim(
+        says, f"correlation {number(r, '+.2f')}", holds, r, found.get("low"), found.get("high"), p, found["n"]
     )
 
 
@@ -176,15 +210,43 @@ class Steps:
         if path is not None and path.exists():
             try:
                 stored = json.loads(path.read_text())
-                if stored["settings"] == asked:
-                    self.say(f"{name}: as it was")
-                    return dict(stored["found"])
+                known, found = stored["settings"] == asked, stored["found"]
+                whole = stored["checksum"] == _checksum(found)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError("not a step of a recipe; remove it", path=path) from error
+            if not whole:
+                raise InputError("was changed since it was written; remove it", path=path)
+            if known:
+                self.say(f"{name}: as it was")
+                return dict(found)
         self.say(f"{name} …")
-        found: dict[str, Any] = json.loads(json.dumps(work()))
+        found = json.loads(json.dumps(work()))
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
+            stored = {"settings": asked, "checksum": _checksum(found), "found": found}
             with writing(path) as file:
-                file.write((json.dumps({"settings": asked, "found": found}, indent=1) + "\n").encode())
-        return found
+                file.write((json.dumps(stored, indent=1) + "\n").encode())
+        return dict(found)
+
+    def run(self, name: str, settings: Mapping[str, Any], work: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+        """A run that `work` makes, kept as a file; made anew where it was changed or is gone."""
+        made: list[pl.DataFrame] = []
+        if self.folder is None:
+            return tables.run(work())
+        path = self.folder / "steps" / "runs" / f"{name}.run.gz"
+
+        def step() -> dict[str, Any]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            tables.write_run(work(), path, name="run")
+            made.append(tables.run(path))
+            return {"rows": len(made[0]), "fingerprint": fingerprint(path)}
+
+        found = self(f"run {name}", settings, step)
+        if not made and (not path.exists() or fingerprint(path) != found["fingerprint"]):
+            (self.folder / "steps" / f"run {name}.json").unlink()
+            self(f"run {name}", settings, step)
+        return made[0] if made else tables.run(path)
+
+
+def _checksum(found: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(found, sort_keys=True).encode())

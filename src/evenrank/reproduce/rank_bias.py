@@ -63,7 +63,7 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
             },
         }
 
-    found = steps("rank-bias", asdict(settings), work)
+    found = steps("rank-bias", settings.facts, work)
     first, *others = runs
     rows = [[name, *(number(found["runs"][name][cell]["value"]) for cell in _CELLS)] for name in runs]
     for name, values in _RANK_BIAS.items():

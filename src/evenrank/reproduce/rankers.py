@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 import evenrank as er
-from evenrank.data import tables
+from evenrank import stats
+from evenrank.data import files, tables
 from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
+from evenrank.reproduce.page import Page, Steps, Table, changed
+from evenrank.reproduce.settings import Settings
+from evenrank.show.numbers import counted, number
+from evenrank.training.trainer import own_index
 
 MEASURES = ("nDCG@10", "RR@10", "AP", "RaB@10", "ARaB@10", "NFaiRR@10", "GSR", "LIWC@10")
 _DEPTH = 1000
@@ -129,3 +135,71 @@ def _drawn(index: Index, queries: pl.DataFrame, seed: int) -> pl.DataFrame:
 def _cell(one: Any) -> dict[str, Any]:
     """Value and interval."""
     return {"value": one.value, "low": one.low, "high": one.high, "queries": one.queries}
+
+
+def rankers_recipe(settings: Settings, steps: Steps) -> Page:
+    """All rankers that need no training: a page with their measures, and whether they lean more than BM25."""
+    vectors, model = settings.option("vectors") or None, settings.option("model") or None
+    facts = dict(settings.facts) | ({} if vectors is None else {"vectors": files.fingerprint(vectors)})
+    data = settings.dataset()
+    wanted = systems(vectors=vectors, encoder=model, dense=settings.option("dense"))
+    given: dict[str, Any] = {"docs": data.docs, "queries": data.queries, "qrels": data.qrels}
+
+    def ranked(label: str, ranker: str, how: dict[str, Any]) -> pl.DataFrame:
+        def work() -> pl.DataFrame:
+            index = own_index(data.docs, steps.say)
+            return make(ranker, index=index, **how).rank(data.queries, depth=settings.option("depth"))
+
+        return steps.run(f"rankers {label}", {**facts, "system": [ranker, how]}, work)
+
+    def measured(label: str, run: pl.DataFrame, first: pl.DataFrame) -> dict[str, Any]:
+        def work() -> dict[str, Any]:
+            made = er.measure(
+                run,
+                MEASURES,
+                background=first,
+                resamples=settings.resamples,
+                seed=settings.seed,
+                tally=er.tally(data.docs),
+                **given,
+            )
+            cells = {str(one.measure): _cell(one) for one in made}
+            return {"cells": cells, "lean": made["ARaB@10"].per_query()}
+
+        return steps(f"rankers measured {label}", facts, work)
+
+    first = ranked(*wanted[0])
+    found = {label: measured(label, ranked(label, ranker, how), first) for label, ranker, how in wanted}
+    found["perfect"] = measured("perfect", make("perfect", qrels=data.qrels).rank(data.queries), first)
+    return _page(settings, len(data.queries), found)
+
+
+def _page(settings: Settings, queries: int, found: dict[str, Any]) -> Page:
+    headings = [f"|{name}|" if name.startswith("LIWC") else name for name in MEASURES]
+    rows = [
+        [label, *(number(one["cells"][name]["value"], ".3f") for name in MEASURES)]
+        for label, one in found.items()
+    ]
+    base = found["bm25"]["lean"]
+    others = [label for label in found if label.startswith(("w2v", "dense")) and "," not in label]
+    tests = []
+    for label in others:
+        lean = found[label]["lean"]
+        both = [query for query in base if query in lean]
+        tests.append(asdict(stats.paired([lean[q] for q in both], [base[q] for q in both])))
+    corrected = stats.holm([test["p"] for test in tests])
+    claims = [
+        changed(f"{label} leans more to men than BM25", "ARaB@10", {**test, "p": p}, lower=False)
+        for label, test, p in zip(others, tests, corrected, strict=True)
+    ]
+    return Page(
+        "rankers",
+        "All rankers that need no training, side by side",
+        "The question of N. Rekabsaz and M. Schedl, SIGIR 2020, asked of rankers that learn nothing here",
+        "Neural rankers on MS MARCO passages were found to lean more to men than BM25.",
+        f"Lexical and semantic rankers on {settings.name}, {counted(queries, 'query', 'queries')}.",
+        [Table("Effectiveness and bias", ["ranker", *headings], rows)],
+        claims,
+        ["No ranker is trained, and none is a cross-encoder. p is corrected (Holm) over the rankers."],
+        {label: one["cells"] for label, one in found.items()},
+    )

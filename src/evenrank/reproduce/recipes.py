@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evenrank.reproduce.page import Page, Steps
-from evenrank.reproduce.settings import Settings
+if TYPE_CHECKING:
+    from evenrank.reproduce.page import Page, Steps
+    from evenrank.reproduce.settings import Settings
 
 
 class Recipe(NamedTuple):
-    """A paper's experiment: where it is from, what it asks, and the function that runs it."""
+    """A paper's experiment.
+
+    Attributes
+    ----------
+    name, paper, asks
+        What it is called, where it is from, and what it asks.
+    function
+        The module and the function that runs it.
+    takes
+        What can be given on the command line: of data, split, genders and runs.
+    options
+        What else can be set, in the file of settings or with --set, each with the value of the paper.
+    quick
+        Those that differ for a quick look.
+    """
 
     name: str
     paper: str
     asks: str
     function: str
+    takes: tuple[str, ...] = ("data", "split")
+    options: Mapping[str, Any] = {}
+    quick: Mapping[str, Any] = {}
 
     def run(self, settings: Settings, steps: Steps) -> Page:
         """Run it; `steps` keeps what has been done."""
         module, _, name = self.function.partition(":")
-        work: Callable[[Settings, Steps], Page] = getattr(import_module(f"evenrank.reproduce.{module}"), name)
-        return work(settings, steps)
+        work = getattr(import_module(f"evenrank.reproduce.{module}"), name)
+        page: Page = work(settings.completed(self.options), steps)
+        return page
 
+
+_TRAINED: dict[str, Any] = {
+    "train_split": "",
+    "train_queries": 0,
+    "ranker": "head",
+    "training": [],
+    "seeds": 3,
+    "depth": 100,
+    "pool": 1000,
+    "adversary": [1.0],
+    "lexicon": "rekabsaz2020",
+}
+_QUICK: dict[str, Any] = {"ranker": "knrm", "training": ["epochs=1"], "seeds": 1, "adversary": []}
 
 RECIPES = {
     recipe.name: recipe
@@ -33,30 +65,131 @@ RECIPES = {
             "Rekabsaz & Schedl 2020",
             "Do neural rankers lean more than BM25? (Tables 1 and 3)",
             "rank_bias:rank_bias_recipe",
+            ("data", "split", "genders", "runs"),
         ),
         Recipe(
             "gsr-toy",
             "Fabris et al. 2020",
-            "GSR of systems whose stereotypes are known",
+            "GSR of systems whose stereotypes are known (Figures 1, 4 to 6)",
             "gsr_toy:gsr_toy_recipe",
+            (),
+            {"draws": 10_000, "vectors": ""},
+            {"draws": 2000},
+        ),
+        Recipe(
+            "gsr",
+            "Fabris et al. 2020",
+            "Do rankers with word vectors reinforce stereotypes? (Tables 2 and 3, Figures 7 to 12)",
+            "stereotypes:gsr_recipe",
+            ("data", "split", "runs"),
+            {
+                "vectors": "",
+                "second": "",
+                "stop_words": "glasgow",
+                "depth": 1000,
+                "distance_depth": 100,
+                "margin": 0.2,
+                "bins": 0,
+            },
+            {"depth": 100},
+        ),
+        Recipe(
+            "disparities",
+            "Seyedsalehi et al. 2022",
+            "Are male queries served better, and do balanced judgments help? (Table 2, Figures 1 and 2)",
+            "disparities:disparities_recipe",
+            ("data", "split", "genders", "runs"),
+            {
+                "systems": ["bm25"],
+                "depth": 100,
+                "bins": 9,
+                "train_split": "",
+                "rankers": ["head"],
+                "seeds": 3,
+                "writer": "extractive",
+                "sample": 0,
+                "training": [],
+            },
+            {"seeds": 1},
+        ),
+        Recipe(
+            "rankers",
+            "Rekabsaz & Schedl 2020",
+            "Effectiveness and bias of all rankers that need no training",
+            "rankers:rankers_recipe",
+            options={"vectors": "", "model": "", "dense": True, "depth": 1000},
+            quick={"dense": False, "depth": 100},
+        ),
+        Recipe(
+            "variants",
+            "Kopeinik et al. 2023, Ratz et al. 2024",
+            "Do neutral queries find what their male or female forms find?",
+            "variants:variants_recipe",
+            options={"triples": "", "results": "", "rankers": ["bm25", "qld"], "at": 10},
+        ),
+        Recipe(
+            "tradeoff",
+            "Bigdeli, thesis, Section 4.1; later work",
+            "How much bias can go before usefulness does, and by which way?",
+            "tradeoff:tradeoff_recipe",
+            ("data", "split", "runs"),
+            {
+                "bias": "abs(ARaB@10)",
+                "utility": "nDCG@10",
+                "methods": ["constrain", "interpolate", "penalty", "feedback"],
+                "levels": [0.75, 0.5, 0.25],
+                "depth": 100,
+            },
+            {"methods": ["constrain", "interpolate"], "levels": [0.5]},
         ),
         Recipe(
             "representation",
             "Lipani et al. 2021",
             "Does the top of result lists show groups as often as it should?",
             "representation:representation_recipe",
+            ("data",),
+            {"at": 10},
         ),
         Recipe(
             "judgments",
             "Bigdeli, thesis, Section 3.1",
             "Are judged documents of female and male queries alike? (Figures 3.1–3.6)",
             "judgments:judgments_recipe",
+            ("data", "split", "genders"),
         ),
         Recipe(
             "feedback",
             "Bigdeli, thesis, Section 4.1",
             "Less bias by relevance feedback, at what cost? (Tables 4.1–4.4)",
             "feedback:feedback_recipe",
+        ),
+        Recipe(
+            "debiased-judgments",
+            "Bigdeli, thesis, Section 3.2",
+            "Less bias by generated judgments whose documents read alike? (Tables 3.6–3.12)",
+            "debiased_judgments:debiased_judgments_recipe",
+            ("data", "split", "genders"),
+            {
+                **_TRAINED,
+                "ratios": [0.05, 0.15, 0.25, 0.35],
+                "chosen": 0.25,
+                "writer": "extractive",
+                "sample": 0,
+            },
+            {**_QUICK, "ratios": [0.25]},
+        ),
+        Recipe(
+            "negatives",
+            "Bigdeli, thesis, Section 4.2",
+            "Less bias by one-sided negatives, at what cost? (Tables 4.6–4.10, Figures 4.8–4.11)",
+            "negatives:negatives_recipe",
+            options={
+                **_TRAINED,
+                "strengths": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
+                "chosen": 0.6,
+                "negatives": 20,
+            },
+            quick={**_QUICK, "strengths": [0.0, 0.6]},
         ),
     )
 }

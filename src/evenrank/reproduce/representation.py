@@ -26,7 +26,7 @@ def representation_recipe(settings: Settings, steps: Steps) -> Page:
         rows = [row.to_dict() for row in made.rows]
         return {"content": content, "rows": rows}
 
-    found = steps("representation", asdict(settings), work)
+    found = steps("representation", settings.facts, work)
     features = sorted({row["feature"] for row in found["rows"]})
     rows, claims = [], []
     for feature in features:

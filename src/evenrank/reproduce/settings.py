@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data import files, tables
+from evenrank.data.frames import fingerprint
 from evenrank.data.tables import Dataset
 from evenrank.errors import InputError, choices
 
@@ -33,6 +36,8 @@ class Settings:
         At most so many queries, drawn with the seed; 0 for all.
     resamples, seed
         Of the bootstrap.
+    options
+        What else the recipe can be told; see its page.
     """
 
     data: str | None = None
@@ -42,13 +47,60 @@ class Settings:
     queries: int = 0
     resamples: int = 2000
     seed: int = 0
+    options: Mapping[str, Any] | None = None
 
-    def quick(self) -> Settings:
-        """The same in minutes: some hundred queries, fewer resamples."""
-        return replace(self, queries=min(self.queries or 100, 100), resamples=500)
+    def quick(self, options: Mapping[str, Any] | None = None) -> Settings:
+        """The same in minutes: some hundred queries, fewer resamples, and these options."""
+        chosen = {**(options or {}), **(self.options or {})}
+        return replace(self, queries=min(self.queries or 100, 100), resamples=500, options=chosen)
+
+    def completed(self, defaults: Mapping[str, Any]) -> Settings:
+        """With all options of a recipe: those given, and the others as the paper has them."""
+        given = dict(self.options or {})
+        for name, value in given.items():
+            if name not in defaults:
+                known = choices(name, sorted(defaults)) if defaults else "this recipe has none"
+                raise InputError(f"there is no option {name!r}; {known}")
+            given[name] = _like(name, value, defaults[name])
+        return replace(self, options={**defaults, **given})
+
+    def option(self, name: str) -> Any:
+        """An option of the recipe."""
+        return (self.options or {})[name]
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """All settings, and what the files that they name hold: a step made of others is done anew."""
+        found = {key: value for key, value in asdict(self).items() if key not in ("data", "runs", "genders")}
+        if self.data is None or not self._is_scored():
+            data = self.dataset()
+            found["data"] = [data.docs.fingerprint(), fingerprint([data.queries, data.qrels])]
+        else:
+            found["data"] = {
+                path.name: files.fingerprint(path)
+                for path in sorted(Path(self.data).iterdir())
+                if path.is_file()
+            }
+        found["runs"] = {name: files.fingerprint(path) for name, path in (self.runs or {}).items()}
+        labels = self.genders
+        found["genders"] = labels if labels in (None, "predict") else files.fingerprint(str(labels))
+        return found
+
+    def _is_scored(self) -> bool:
+        """Is the folder one of ready tables, with no documents in it?"""
+        folder = Path(self.data or "")
+        return folder.is_dir() and not [
+            *folder.glob("docs.*"),
+            *folder.glob("collection.*"),
+            *folder.glob("corpus.*"),
+        ]
 
     def dataset(self) -> Dataset:
         """The collection, its queries drawn where not all are wanted."""
+        return self._collection
+
+    @cached_property
+    def _collection(self) -> Dataset:
         if self.data is None:
             from evenrank import demo
 
@@ -58,7 +110,9 @@ class Settings:
     @property
     def name(self) -> str:
         """What the data are called."""
-        return "the demo collection" if self.data is None else Path(self.data).name
+        if self.data is None:
+            return "the demo collection"
+        return Path(self.data).name + ("" if self.split is None else f" ({self.split})")
 
     def labels(self, queries: pl.DataFrame, say: Callable[[str], None]) -> Any:
         """The genders of the queries, as given or predicted; says how many were predicted."""
@@ -107,7 +161,7 @@ class Settings:
                 lines += [
                     "",
                     f"[{name}]",
-                    *(f"{_quoted(key)} = {_quoted(path)}" for key, path in value.items()),
+                    *(f"{_quoted(key)} = {_quoted(each)}" for key, each in value.items()),
                 ]
             elif value is not None:
                 lines.insert(0, f"{name} = {_quoted(value)}")
@@ -115,4 +169,28 @@ class Settings:
 
 
 def _quoted(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    """A value as TOML has it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _like(name: str, value: Any, default: Any) -> Any:
+    """A value of the kind that the default is of; texts of the command line are read."""
+    if isinstance(value, str) and not isinstance(default, str):
+        with suppress(ValueError):
+            value = json.loads(value)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not type(default):
+        raise InputError(f"{name} is {value!r}; it must be like {default!r}")
+    return value
+
+
+def parse_options(given: Iterable[str]) -> dict[str, str]:
+    """Options out of texts NAME=VALUE."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"option {text!r}: write it as NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found

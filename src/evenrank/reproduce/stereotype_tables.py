@@ -28,7 +28,7 @@ from evenrank.measures.gsr.study import Entries, perfect_entries, relevant_count
 from evenrank.measures.lists import find_rows
 from evenrank.text.lexicon import lexicon
 from evenrank.text.tally import tally
-from evenrank.vectors.texts import gendered_texts, given_names
+from evenrank.vectors.texts import gendered_texts
 
 _EXACT = 8  # points whose orders are all tried: 40,320
 
@@ -92,7 +92,8 @@ def effectiveness_table(
     """What debiasing costs in effectiveness (Table 3 of the paper).
 
     One row for each run and measure: its mean, and the difference to the run it is compared with
-    (`against` maps a debiased run to its regular one) with the p of a paired t-test.
+    (`against` maps a debiased run to its regular one) with the p of a paired t-test and intervals of 95 and,
+    for tests of equivalence, 90 %.
     """
     against = dict(against or {})
     for name in {*against, *against.values()} - set(runs):
@@ -101,11 +102,12 @@ def effectiveness_table(
     rows = []
     for found in measured:
         other = None if found.run not in against else measured[against[found.run], found.measure]
-        test = None
+        test = narrow = None
         if other is not None:
             mine, theirs = found.per_query(), other.per_query()
             both = [query for query in mine if query in theirs]
-            test = stats.paired([mine[q] for q in both], [theirs[q] for q in both], test="t")
+            pairs = [mine[q] for q in both], [theirs[q] for q in both]
+            test, narrow = stats.paired(*pairs), stats.paired(*pairs, confidence=0.9)
         rows.append(
             {
                 "run": found.run,
@@ -114,11 +116,17 @@ def effectiveness_table(
                 "against": against.get(found.run),
                 "difference": None if test is None else test.difference,
                 "p": None if test is None else test.p,
+                "low": None if test is None else test.low,
+                "high": None if test is None else test.high,
+                "low 90": None if narrow is None else narrow.low,
+                "high 90": None if narrow is None else narrow.high,
+                "n": None if test is None else test.n,
             }
         )
     text, number = dict.fromkeys(("run", "measure"), pl.String), pl.Float64
     more = {"value": number, "against": pl.String, "difference": number, "p": number}
-    return pl.DataFrame(rows, schema={**text, **more})
+    bounds = dict.fromkeys(("low", "high", "low 90", "high 90"), number)
+    return pl.DataFrame(rows, schema={**text, **more, **bounds, "n": pl.Int64})
 
 
 def kendall_distance(first: Sequence[str], second: Sequence[str]) -> float:
@@ -281,7 +289,7 @@ def direct_stereotype(
     qrels: Any,
     vectors: Any = None,
     names: Mapping[str, Sequence[str]] | None = None,
-    edges: Sequence[float] = EDGES,
+    edges: Sequence[float] | int = EDGES,
 ) -> DirectStereotype:
     """The sign of gap(q) of a run minus gap(q) of the perfect engine, by bins of g(q).
 
@@ -293,10 +301,10 @@ def direct_stereotype(
     Parameters
     ----------
     names
-        Given names to count beside the words of the lexicon fabris2020, by gender; those of the package
-        `names` if it is installed, else none.
+        Given names to count beside the words of the lexicon fabris2020, by gender; those of the US census
+        that tell a gender, if not given.
     edges
-        Bounds of the bins of g(q).
+        Bounds of the bins of g(q), or how many bins with equally many queries in each.
     """
     asked, judged = tables.queries(queries), tables.qrels(qrels)
     ids = asked["query_id"]
@@ -305,7 +313,7 @@ def direct_stereotype(
         "run": run_entries(tables.run(run), ids).top(depths),
         "perfect": perfect_entries(judged, ids),
     }
-    given = names if names is not None else given_names() or {}
+    given = census_given_names() if names is None else names
     sides = _sides(tables.docs(docs), found, given)
     gap = {name: _gap(entries, sides, len(ids)) for name, entries in found.items()}
     g = gendered_texts(vectors).of_texts(asked["text"].to_list())
@@ -336,7 +344,21 @@ def direct_stereotype(
         }
     )
     total = sum(len(each) for each in given.values())
+    if isinstance(edges, int):
+        shares = np.arange(1, edges) / edges if len(table) else np.zeros(0)
+        edges = np.unique(np.quantile(table["g"], shares)).tolist() if len(shares) else []
     return DirectStereotype(table, _bins(table, edges), left_out, total)
+
+
+def census_given_names() -> dict[str, list[str]]:
+    """Given names of the US census of 1990 that tell a gender and are no ordinary words."""
+    from evenrank.queries.words import clear_names
+
+    names = clear_names()
+    return {
+        "female": [name for name, lean in names.items() if lean > 0],
+        "male": [name for name, lean in names.items() if lean < 0],
+    }
 
 
 def _sides(docs: Any, lists: Mapping[str, Entries], names: Mapping[str, Sequence[str]]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ Which words count is part of the measure: tokens of at least two letters, withou
 and are no stop words. The gendered stop words (she, his, …) are kept, as in the released code; without them
 direct stereotypes vanish.
 
-Here too: the given names that tell a gender in text without capital letters.
+Here too: given names that are ordinary words, and tell no gender in text without capital letters.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import resources
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +36,8 @@ Ints = npt.NDArray[np.int64]
 # Stop words that name a gender, and so are not stopped.
 GENDERED = frozenset("mrs ms she her hers herself mr he his himself him".split())
 STEMMER = "english"
+StopList = Literal["glasgow", "indri"]
+STOP_LISTS: dict[StopList, str] = {"glasgow": "stop-words.txt", "indri": "stop-words-indri.txt"}
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]{2,}")
 _SLICE = 2048  # texts searched at a time, so that the room for what is found stays small
@@ -69,10 +69,10 @@ class Found(NamedTuple):
         return Found(bounds, words, times)
 
 
-@lru_cache(maxsize=1)
-def stop_words() -> frozenset[str]:
-    """The 318 stop words of the Glasgow Information Retrieval Group."""
-    file = resources.files("evenrank.vectors") / "data" / "stop-words.txt"
+@lru_cache(maxsize=2)
+def stop_words(name: StopList = "glasgow") -> frozenset[str]:
+    """The 318 stop words of the Glasgow Information Retrieval Group, or the 418 of Indri."""
+    file = resources.files("evenrank.vectors") / "data" / STOP_LISTS[name]
     return frozenset(line for line in file.read_text("utf-8").splitlines() if not line.startswith("#"))
 
 
@@ -85,18 +85,24 @@ class GenderedTexts:
         Anything :func:`evenrank.vectors.genderedness` takes; the shipped table if nothing is given.
     pairs
         Other pairs of words for another direction.
+    stopped
+        Which stop words are left out, the gendered ones excepted: ``glasgow``, or ``indri`` as in the
+        released code.
     """
 
-    def __init__(self, source: Any = None, *, pairs: Pairs | None = None) -> None:
+    def __init__(
+        self, source: Any = None, *, pairs: Pairs | None = None, stopped: StopList = "glasgow"
+    ) -> None:
         from evenrank.vectors.lookup import slots
 
         self.genderedness: Genderedness = genderedness(source, pairs=pairs)
         self.other_pairs = pairs is not None
-        stopped = stop_words() - GENDERED
+        self.stopped: StopList = stopped
+        left_out = stop_words(stopped) - GENDERED
         kept = [
             (place, word)
             for place, word in enumerate(self.genderedness.words.to_pylist())
-            if len(word) > 1 and word not in stopped and _is_running_word(word)
+            if len(word) > 1 and word not in left_out and _is_running_word(word)
         ]
         self.vocabulary = [word for _, word in kept]
         self.values = self.genderedness.values[[place for place, _ in kept]].astype(np.float64)
@@ -104,6 +110,7 @@ class GenderedTexts:
         self._stem_places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}
         self._stem_of = np.array([self._stem_places[stem] for stem in stems], np.int64)
         self._stem_of_word = dict(zip(self.vocabulary, self._stem_of.tolist(), strict=True))
+        self._stopping: dict[StopList, GenderedTexts] = {}
         self._table = _table(self.vocabulary)
         self._ascii = slots(self.vocabulary)
         self._longest = max((len(word.encode()) for word in self.vocabulary), default=1)
@@ -114,9 +121,20 @@ class GenderedTexts:
         return {
             "words": len(self.genderedness),
             "source": dict(self.genderedness.provenance),
-            "stop words": f"Glasgow, {len(stop_words())}, without {len(GENDERED)} gendered ones",
+            "stop words": f"{self.stopped.capitalize()}, {len(stop_words(self.stopped))}, without "
+            f"{len(GENDERED)} gendered ones",
             "stemmer": f"Snowball {STEMMER}",
         }
+
+    def stopping(self, stopped: StopList) -> GenderedTexts:
+        """The same reader with these stop words; made once."""
+        if stopped == self.stopped:
+            return self
+        if stopped not in self._stopping:
+            made = GenderedTexts(self.genderedness, stopped=stopped)
+            made.other_pairs = self.other_pairs
+            self._stopping[stopped] = made
+        return self._stopping[stopped]
 
     def find(self, texts: pa.Array | Sequence[str]) -> Found:
         """The words with a value in each text, and how often each occurs."""
@@ -308,29 +326,3 @@ COMMON_WORDS = frozenset(
     wells west will willow win windy winter wolf wood worth york young zion
     """.split()
 )
-
-
-@lru_cache(maxsize=1)
-def given_names() -> dict[str, tuple[str, ...]] | None:
-    """Female and male given names of the US census of 1990; None unless the package `names` is installed.
-
-    Names on both lists, stop words and names that are ordinary words too are left out.
-    """
-    found = find_spec("names")
-    if found is None or found.origin is None:
-        return None
-    folder = Path(found.origin).parent
-    lists = {
-        gender: [
-            line.split()[0].lower() for line in (folder / f"dist.{gender}.first").read_text().splitlines()
-        ]
-        for gender in ("female", "male")
-    }
-    return clear_names(lists)
-
-
-def clear_names(lists: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    """The names of each list that say a gender, and nothing else."""
-    both = set(lists["female"]) & set(lists["male"])
-    unclear = both | stop_words() | COMMON_WORDS
-    return {gender: tuple(name for name in names if name not in unclear) for gender, names in lists.items()}

@@ -48,12 +48,13 @@ class Genderedness(View):
         return known + ("" if self.missing == "error" else f",{self.missing}")
 
     def provenance(self) -> dict[str, Any]:
-        return {"genderedness": self.inputs.genderedness.provenance}
+        texts = self.inputs.genderedness
+        return {"genderedness": texts.stopping(self.measures[0]["stop_words"]).provenance}
 
     def prepare(self, seed: int = 0) -> None:
-        """Read queries and documents, once for all runs."""
+        """Read queries and documents, once for all runs (and for each list of stop words)."""
         self.check()
-        self.study = self.studied(self.inputs.runs, self.measures, self.inputs.qrels, seed=seed)
+        self.studies = self.studied(self.inputs.runs, self.measures, self.inputs.qrels, seed=seed)
 
     def studied(
         self,
@@ -63,19 +64,23 @@ class Genderedness(View):
         *,
         baselines: bool = True,
         seed: int = 0,
-    ) -> Study:
+    ) -> dict[str, Study]:
+        """The study of each list of stop words."""
         assert self.inputs.queries is not None  # `check` sees to it
-        return Study.of(
-            runs,
-            measures,
-            self.inputs.genderedness,
-            docs=self.inputs.docs,
-            queries=self.inputs.queries,
-            qrels=qrels,
-            missing=self.missing,
-            seed=seed,
-            baselines=baselines,
-        )
+        return {
+            stopped: Study.of(
+                runs,
+                [measure for measure in measures if measure["stop_words"] == stopped],
+                self.inputs.genderedness.stopping(stopped),
+                docs=self.inputs.docs,
+                queries=self.inputs.queries,
+                qrels=qrels,
+                missing=self.missing,
+                seed=seed,
+                baselines=baselines,
+            )
+            for stopped in dict.fromkeys(measure["stop_words"] for measure in measures)
+        }
 
     def values(
         self, run: pl.DataFrame, measures: Sequence[Any], qrels: pl.DataFrame | None = None
@@ -84,12 +89,17 @@ class Genderedness(View):
         assert asked is not None  # `check` sees to it
         judged = set() if qrels is None else {*qrels["query_id"].to_list()}
         _refuse_batches(measures[0], asked["query_id"], judged | {*run["query_id"].unique().to_list()})
-        study = self.studied({"the run": run}, measures, qrels, baselines=False)
-        return {measure: study.contributions("the run", measure) for measure in measures}
+        studies = self.studied({"the run": run}, measures, qrels, baselines=False)
+        return {m: studies[m["stop_words"]].contributions("the run", m) for m in measures}
 
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
         slopes: Any = self.measures
-        return measure_reinforcement(name, run, slopes, self.study, self.inputs, options)
+        found: dict[Any, Measurement] = {}
+        for stopped, study in self.studies.items():
+            those = [measure for measure in slopes if measure["stop_words"] == stopped]
+            for one in measure_reinforcement(name, run, those, study, self.inputs, options):
+                found[one.measure] = one
+        return [found[measure] for measure in slopes]
 
 
 def _refuse_batches(measure: BiasMeasure, asked: pl.Series, present: set[str]) -> None:
@@ -144,6 +154,12 @@ class StereotypeReinforcement(BiasMeasure):
             choices=DISCOUNTS,
             default="log",
             desc="weight of a rank: 1/log2(r + 1), as the released code has it, or none",
+        ),
+        "stop_words": Param(
+            dtype=str,
+            choices=("glasgow", "indri"),
+            default="glasgow",
+            desc="words that do not count: Glasgow's 318, or the 418 of Indri that the released code has",
         ),
     }
 

@@ -62,7 +62,7 @@ class Reinforcement(Measurement):
 
     @property
     def relative(self) -> float | None:
-        """(GSR − GSR of the perfect engine) / GSR of the perfect engine."""
+        """(GSR − GSR of the perfect engine) / GSR of the perfect engine, which is cut at the same depth."""
         perfect = self.baselines["perfect"].value if "perfect" in self.baselines else None
         return None if self.value is None or not perfect else (self.value - perfect) / perfect
 
@@ -251,20 +251,27 @@ def compare_reinforcement(
         raise InputError(f"{first.measure} and {second.measure} cannot be compared")
     if first.fitted is None or second.fitted is None:
         raise InputError("there is nothing to compare; give two measurements of GSR")
-    common, mine, theirs = np.intersect1d(first.fitted.queries, second.fitted.queries, return_indices=True)
+    _, mine, theirs = np.intersect1d(first.fitted.queries, second.fitted.queries, return_indices=True)
     x, gap = first.fitted.x[mine], first.fitted.y[mine] - second.fitted.y[theirs]
     if not np.array_equal(x, second.fitted.x[theirs]):
         raise InputError("the two were measured with different queries or vectors; measure them in one call")
+    return compared_slopes(x, gap, confidence=confidence, resamples=resamples, seed=seed)
+
+
+def compared_slopes(
+    x: slope.Floats, gap: slope.Floats, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> stats.Comparison:
+    """The slope of differences between the lists of two systems on the genderedness of their queries."""
     line = slope.fit(x, gap)
     if line is None:
-        return stats.Comparison(None, None, None, None, None, "", "permutation", len(common))
+        return stats.Comparison(None, None, None, None, None, "", "permutation", len(x))
     interval = stats.bootstrap(
         slope.slopes, x, gap, confidence=confidence, resamples=resamples, seed=seed, paired=True
     )
     terms = (x - x.mean()) * gap
     p = stats.paired(terms, np.zeros(len(terms)), test="permutation", seed=seed).p
     return stats.Comparison(
-        line.slope, interval.low, interval.high, p, None, "", "permutation", len(common), line.slope
+        line.slope, interval.low, interval.high, p, None, "", "permutation", len(x), line.slope
     )
 
 

@@ -208,13 +208,18 @@ class Fitted:
 
     @cached_property
     def parts(self) -> dict[str, Floats]:
-        """Eqs. 4 and 5, by query: what stereotypical documents add, and counter-stereotypical ones."""
+        """Eqs. 4 and 5, by query: what documents of the query's own polarity add, and what the others do.
+
+        A document is stereotypical for a query if both lean the same way (§3.5). Contributions are about
+        the means, so that either part may have either sign.
+        """
         n = len(self.x)
+        same = self.x[self.owner] * self.entries.values > 0
         return {
-            name: np.bincount(
-                self.owner, n * np.where(sign * self.shares > 0, self.shares, 0.0), minlength=n
-            ).astype(np.float64)
-            for name, sign in zip(PARTS, (1, -1), strict=True)
+            name: np.bincount(self.owner, n * np.where(chosen, self.shares, 0.0), minlength=n).astype(
+                np.float64
+            )
+            for name, chosen in zip(PARTS, (same, ~same), strict=True)
         }
 
     def summary(self, bootstrap: Bootstrap) -> Summary:
@@ -327,9 +332,18 @@ class Study:
             refuse_missing(entries.doc_ids.filter(pl.Series(lacking)), run)
         return valued
 
-    def fitted(self, listed: Valued, discount: str, chosen: np.ndarray | None = None) -> Fitted:
-        """The line through the chosen queries that have a value on both sides."""
-        weights = slope.rank_weights(listed.ranks, discount)  # type: ignore[arg-type]
+    def fitted(
+        self,
+        listed: Valued,
+        discount: str,
+        chosen: np.ndarray | None = None,
+        shares: Floats | float = 1.0,
+    ) -> Fitted:
+        """The line through the chosen queries that have a value on both sides.
+
+        `shares` are the chances of entries to be in the list at all, where it is cut among equals.
+        """
+        weights = slope.rank_weights(listed.ranks, discount) * shares  # type: ignore[arg-type]
         y, sizes = slope.list_means(listed.values, weights, listed.query_rows, len(self.x))
         taken = ~np.isnan(self.x) & ~np.isnan(y)
         if chosen is not None:
@@ -375,9 +389,24 @@ class Study:
             depths = np.where(chosen, depths, 0)
         found = {}
         if self.perfect is not None:
-            found["perfect"] = self.fitted(self.perfect, measure["discount"], chosen)
+            best, shares = within(self.perfect, depths)
+            found["perfect"] = self.fitted(best, measure["discount"], chosen, shares)
         drawn = self.collection.random(depths, self.query_texts, self.seed)
         return found | {"random": self.fitted(drawn, measure["discount"], chosen)}
+
+
+def within(listed: Valued, depths: Ints) -> tuple[Valued, Floats]:
+    """Lists with shared ranks cut at a depth, and for each entry its chance to stand above the cut.
+
+    Equals stand in any order: of five at rank 8 each has a chance of three fifths to be among the first ten.
+    """
+    kept = listed.top(depths)
+    if not len(kept.ranks):
+        return kept, np.zeros(0)
+    group = np.stack([kept.query_rows, kept.ranks])
+    _, place, sizes = np.unique(group, axis=1, return_inverse=True, return_counts=True)
+    room = depths[kept.query_rows] - kept.ranks + 1
+    return kept, np.minimum(1.0, room / sizes[place.ravel()])
 
 
 def _closed(entries: Entries) -> Entries:

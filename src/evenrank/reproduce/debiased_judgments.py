@@ -1,0 +1,264 @@
+"""Less bias by generated judgments whose documents read alike (thesis, Section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank import stats
+from evenrank.errors import InputError
+from evenrank.mitigate.judgments import EvenJudgments, even_judgments
+from evenrank.mitigate.trained import Training
+from evenrank.reproduce.page import Claim, Page, Steps, Table, changed, kept
+from evenrank.reproduce.retraining import (
+    HEADINGS,
+    LEAN,
+    USEFUL,
+    Retraining,
+    cells,
+    compared,
+    means,
+    published,
+)
+from evenrank.reproduce.settings import Settings
+from evenrank.show.numbers import DASH, counted, number, p_value
+from evenrank.text.dictionaries import PROCESSES
+
+_TABLE_3_6 = {0.0: 0.3080, 0.05: 0.3100, 0.15: 0.3039, 0.25: 0.3002, 0.35: 0.2905}
+_TABLE_3_7 = dict(zip(PROCESSES, ((0.25, 0.16), (2.04, 1.67), (0.95, 0.88), (2.29, 2.01)), strict=False))
+_ROWS = {  # RR@10, TF ARaB, Boolean ARaB, LIWC (Tables 3.8 to 3.12)
+    "BERT-base, original, 1,765 queries": (None, 0.072, 0.059, 0.011),
+    "BERT-base, de-biased, 1,765 queries": (None, 0.059, 0.049, 0.011),
+    "BERT-base, original, 215 queries": (None, 0.029, 0.017, 0.006),
+    "BERT-base, de-biased, 215 queries": (None, 0.019, 0.011, 0.005),
+    "BERT-tiny, original, 215 queries": (0.175, 0.036, 0.030, 0.005),
+    "BERT-tiny, de-biased, 215 queries": (0.163, 0.014, 0.017, 0.005),
+    "AdvBert-tiny, 215 queries": (0.136, 0.025, 0.024, 0.005),
+}
+
+
+def debiased_judgments_recipe(settings: Settings, steps: Steps) -> Page:
+    """A ranker trained with more and more generated pairs of female and male queries."""
+    work = _Generating(settings, steps)
+
+    def step() -> dict[str, Any]:
+        values, sizes, apart = {}, {}, {}
+        for ratio in (0.0, *settings.option("ratios")):
+            name = f"ratio {ratio:g}"
+            runs = work.ranked(f"judgments {ratio:g}", partial(_ranked, work, ratio))
+            values[name] = work.measured(runs)
+            sizes[name] = 0 if ratio == 0 else len(work.added(ratio).added)
+            apart[name] = _apart(work, runs)
+        for strength in settings.option("adversary"):
+            name = f"adversary, μ = {strength:g}"
+            runs = work.ranked(name, partial(_ranked, work, 0.0, adversary=strength))
+            values[name] = work.measured(runs)
+        plain, chosen = values["ratio 0"], values.get(f"ratio {settings.option('chosen'):g}")
+        beside = {
+            name: {
+                "useful": compared(each[USEFUL], chosen[USEFUL]),
+                "size": compared(each[LEAN], chosen[LEAN], size=True),
+            }
+            for name, each in values.items()
+            if name.startswith("adversary") and chosen is not None
+        }
+        changes = {
+            name: {
+                "useful": compared(plain[USEFUL], each[USEFUL]),
+                "lean": compared(plain[LEAN], each[LEAN]),
+                "size": compared(plain[LEAN], each[LEAN], size=True),
+            }
+            for name, each in values.items()
+            if name != "ratio 0"
+        }
+        for name, p in zip(
+            changes, stats.holm([one["useful"]["p"] for one in changes.values()]), strict=True
+        ):
+            changes[name]["useful"]["p_holm"] = p
+        return {
+            "rows": {name: means(each) for name, each in values.items()},
+            "changes": changes,
+            "added": sizes,
+            "apart": apart,
+            "queries": len(work.test.queries),
+            "training": len(work.train.queries),
+            "generated": len(work.made.queries),
+            "beside": beside,
+        }
+
+    return _page(settings, steps("debiased-judgments", work.facts, step))
+
+
+class _Generating(Retraining):
+    """With generated queries, of which pairs are added to the training set."""
+
+    @cached_property
+    def made(self) -> Any:
+        """Generated queries; none says the same as a test query."""
+        from evenrank.queries.generation.filtering import filter_generated
+        from evenrank.queries.generation.generating import generate
+
+        writer = self.settings.option("writer") or None
+        learned: dict[str, Any] = {"queries": self.train.queries, "qrels": self.train.qrels}
+        folder = self.steps.folder
+        found = generate(
+            self.train.docs,
+            1,
+            writer,
+            sample=self.settings.option("sample") or None,
+            output=None if folder is None else folder / "steps" / "generated.tsv",
+            say=self.steps.say,
+            **({} if writer == "extractive" else learned),
+        )
+        return filter_generated(found, self.index, known=self.test.queries, answerable=0.5)
+
+    def added(self, ratio: float) -> EvenJudgments:
+        """The pairs of a ratio."""
+        return even_judgments(self.made, self.train.docs, ratio=ratio, size=len(self.train.queries))
+
+
+def _ranked(work: _Generating, ratio: float, seed: int, adversary: float = 0.0) -> pl.DataFrame:
+    settings, queries, qrels = work.settings, work.train.queries, work.train.qrels
+    if ratio:
+        more = work.added(ratio)
+        queries, qrels = more.queries(queries), more.qrels(qrels)
+    training = Training(
+        settings.option("ranker"),
+        work.train.docs,
+        queries,
+        qrels,
+        index=work.index,
+        pool=settings.option("pool"),
+        lexicon=settings.option("lexicon"),
+        seed=seed,
+        settings=work.given,
+    )
+    method = "adversary" if adversary else "negatives"
+    return training.ranked(work.first, work.test.queries, method, adversary)
+
+
+def _apart(work: Retraining, runs: list[pl.DataFrame]) -> dict[str, float | None]:
+    """Points of percent between lists of female and of male queries, by process; the mean over the seeds."""
+    from evenrank.data import tables
+    from evenrank.psychology import audit_rankings
+
+    labels = tables.genders(work.settings.labels(work.test.queries, work.steps.say))
+    labels = labels.filter(pl.col("gender") != "neutral")
+    try:
+        audits = [
+            audit_rankings(
+                run, genders=labels, docs=work.index.docs, balance=False, characteristics=PROCESSES
+            )
+            for run in runs
+        ]
+    except InputError:  # hardly any query names a gender
+        return dict.fromkeys(PROCESSES)
+    return {
+        process: float(np.mean([abs(audit["run", process].difference or 0.0) for audit in audits]))
+        for process in PROCESSES
+    }
+
+
+def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
+    ratios = [name for name in found["rows"] if name.startswith("ratio")]
+    useful = []
+    for name in ratios:
+        change = found["changes"].get(name)
+        told = _TABLE_3_6.get(float(name.split()[1]))
+        useful.append(
+            [
+                name,
+                f"{found['added'][name]:,}",
+                number(found["rows"][name][USEFUL], ".4f"),
+                DASH if change is None else number(change["useful"]["difference"], "+.4f"),
+                DASH if change is None else p_value(change["useful"]["p_holm"]),
+                number(told, ".4f"),
+            ]
+        )
+    last = f"ratio {settings.option('chosen'):g}"
+    processes = []
+    for process in PROCESSES:
+        before, after = (found["apart"].get(name, {}).get(process) for name in ("ratio 0", last))
+        processes.append(
+            [process, *(number(value, ".3f") for value in (before, after, *_TABLE_3_7[process]))]
+        )
+    rows = [[f"{name}, here", *cells(values)] for name, values in found["rows"].items()]
+    for name, (rr, lean, boolean, liwc) in _ROWS.items():
+        rows.append(published(name, rr, None, lean, boolean, liwc))
+    return Page(
+        "debiased-judgments",
+        "Less bias by generated judgments whose documents read alike",
+        "A. Bigdeli, thesis, Section 3.2: Tables 3.6 to 3.12",
+        "T5 writes a query for each MS MARCO passage; pairs of a female and a male query whose passages are "
+        "alike "
+        "in 22 psychological characteristics are added to the training set; a cross-encoder is trained on "
+        "it.",
+        f"The ranker {settings.option('ranker')} on {settings.name}, trained on "
+        f"{counted(found['training'], 'query', 'queries')} and the added ones; "
+        f"{counted(found['generated'], 'generated query', 'generated queries')} to choose from; tested on "
+        f"{counted(found['queries'], 'query', 'queries')}, {counted(settings.option('seeds'), 'seed')}.",
+        [
+            Table(
+                "Table 3.6: RR@10 by ratio",
+                ["set", "added", "here", "change", "p (Holm)", "published"],
+                useful,
+            ),
+            Table(
+                f"Table 3.7: differences of lists, in points of percent ({last})",
+                ["process", "before", "after", "before, published", "after, published"],
+                processes,
+            ),
+            Table("Tables 3.8 to 3.12", ["ranker", *HEADINGS], rows),
+        ],
+        _claims(settings, found, last),
+        [
+            "Queries are taken out of the documents (extractive) unless --set writer names a model: they "
+            "share "
+            "more words with their documents than those of T5.",
+            "Where documents yield few female queries fewer pairs are added than the ratio asks for; the "
+            "table "
+            "says how many.",
+            "A small ranker in the place of BERT; differences of Table 3.7 are fractions there, shown in "
+            "points.",
+            "Tables 3.10 and 3.11 repeat values of the released script, which has 326 words.",
+        ],
+        dict(found),
+    )
+
+
+def _claims(settings: Settings, found: Mapping[str, Any], chosen: str) -> list[Claim]:
+    claims = []
+    for name, one in found["changes"].items():
+        if name.startswith("ratio") and float(name.split()[1]) <= settings.option("chosen"):
+            useful = {**one["useful"], "p": one["useful"]["p_holm"]}
+            claims.append(kept(f"a {name} of generated pairs costs no significant RR@10", "RR@10", useful))
+    if chosen in found["changes"]:
+        one = found["changes"][chosen]
+        claims.append(changed(f"{chosen} lowers bias", "mean |ARaB@10|", one["size"], lower=True))
+        start = found["rows"]["ratio 0"][LEAN]
+        what = f"ARaB@10, {number(start)} before,"
+        claims.append(
+            changed(f"{chosen} moves the signed mean towards 0", what, one["lean"], lower=start > 0)
+        )
+    pairs = [(found["apart"]["ratio 0"][p], found["apart"].get(chosen, {}).get(p)) for p in PROCESSES]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    less = sum(b < a for a, b in known)
+    claims.append(
+        Claim(
+            "lists of female and male queries come closer in psychological characteristics",
+            f"closer in {less} of {len(known)} processes; not tested"
+            if known
+            else "too few gendered queries",
+            None,
+        )
+    )
+    for name, one in found["beside"].items():
+        says = f"{chosen} is more effective than an adversary ({name})"
+        claims.append(changed(says, "from the adversary to it RR@10", one["useful"], lower=False))
+        says = f"{chosen} leaves less bias than an adversary ({name})"
+        claims.append(changed(says, "from the adversary to it mean |ARaB@10|", one["size"], lower=True))
+    return claims

@@ -1,0 +1,160 @@
+"""Rankers trained in several ways and what their lists are like: what two recipes share.
+
+A ranker is trained once for each way and seed; its run of the test queries is kept, and so nothing is
+trained twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evenrank import stats
+from evenrank.data import files
+from evenrank.errors import InputError
+from evenrank.measures.evaluate import measure
+from evenrank.reproduce.page import Steps
+from evenrank.reproduce.settings import Settings, parse_options
+from evenrank.show.numbers import DASH, number
+from evenrank.text.tally import tally
+
+USEFUL, FAIR, LEAN, BOOLEAN, LIWC = "RR@10", "NFaiRR@10", "ARaB@10", "ARaB(magnitude='boolean')@10", "LIWC@10"
+MEASURES = (USEFUL, FAIR, LEAN, BOOLEAN, LIWC)
+
+
+class Retraining:
+    """The training and the test queries of a collection, its first stage, and rankers trained on it."""
+
+    def __init__(self, settings: Settings, steps: Steps) -> None:
+        settings = replace(settings, genders=settings.genders or "predict")
+        self.settings, self.steps = settings, steps
+        split = settings.option("train_split")
+        if settings.data is not None and not split:
+            raise InputError("name the training queries, as in --set train_split=train")
+        self.learned = replace(settings, split=split or None, queries=settings.option("train_queries"))
+        self.facts = settings.facts | {"training": self.learned.facts["data"]}
+        lexicon = settings.option("lexicon")
+        self.facts["lexicon"] = files.fingerprint(lexicon) if "." in lexicon else lexicon
+
+    @cached_property
+    def index(self) -> Any:
+        from evenrank.training.trainer import own_index
+
+        return own_index(self.settings.dataset().docs, self.steps.say)
+
+    @cached_property
+    def test(self) -> Any:
+        """The test part; without a split of its own every other query of the demo collection."""
+        data = self.settings.dataset()
+        if self.settings.option("train_split"):
+            return data
+        return data._replace(queries=data.queries.gather_every(2, 1))
+
+    @cached_property
+    def train(self) -> Any:
+        data = self.learned.dataset()
+        if self.settings.option("train_split"):
+            return data
+        return data._replace(queries=data.queries.gather_every(2))
+
+    @cached_property
+    def first(self) -> pl.DataFrame:
+        """The first stage of the test queries."""
+        from evenrank.rankers.catalogue import search
+
+        def work() -> pl.DataFrame:
+            return search(self.index, self.test.queries, depth=self.settings.option("depth"))
+
+        return self.steps.run("retraining bm25", self.facts, work)
+
+    @cached_property
+    def counts(self) -> Any:
+        return tally(self.settings.dataset().docs, self.settings.option("lexicon"))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Settings of the training, out of texts NAME=VALUE."""
+        told = parse_options(self.settings.option("training"))
+        return {name: json.loads(value) for name, value in told.items()}
+
+    def ranked(self, name: str, work: Callable[[int], pl.DataFrame]) -> list[pl.DataFrame]:
+        """The runs of a way, one for each seed."""
+        seeds: range = range(self.settings.option("seeds"))
+        return [
+            self.steps.run(f"{name}, seed {seed}", {**self.facts, "seed": seed}, partial(work, seed))
+            for seed in seeds
+        ]
+
+    def measured(self, runs: Sequence[pl.DataFrame]) -> dict[str, dict[str, float]]:
+        """Each measure by query, the mean over the seeds."""
+        found: dict[str, dict[str, list[float]]] = {name: {} for name in MEASURES}
+        for run in runs:
+            made = measure(
+                run,
+                MEASURES,
+                docs=self.settings.dataset().docs,
+                tally=self.counts,
+                queries=self.test.queries,
+                qrels=self.test.qrels,
+                background=self.first,
+                confidence=None,
+            )
+            for name in MEASURES:
+                for query, value in made[name].per_query().items():
+                    found[name].setdefault(query, []).append(value)
+        return {
+            name: {query: float(np.mean(values)) for query, values in each.items()}
+            for name, each in found.items()
+        }
+
+
+def means(values: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each measure; of ARaB also that of its size."""
+    found = {name: float(np.mean(list(each.values()))) for name, each in values.items() if each}
+    for name in (LEAN, BOOLEAN):
+        found[f"|{name}|"] = float(np.mean(np.abs(list(values[name].values()))))
+    return found
+
+
+def compared(
+    before: Mapping[str, float], after: Mapping[str, float], *, size: bool = False, test: Any = "t"
+) -> dict[str, Any]:
+    """After against before, query by query: difference, intervals, p; of sizes where asked."""
+    both = [query for query in before if query in after]
+    a, b = (np.array([each[query] for query in both]) for each in (after, before))
+    a, b = (np.abs(a), np.abs(b)) if size else (a, b)
+    narrow = stats.paired(a, b, confidence=0.9)
+    return {
+        **asdict(stats.paired(a, b, test=test)),
+        "low 90": narrow.low,
+        "high 90": narrow.high,
+        "before": float(b.mean()) if len(b) else None,
+    }
+
+
+def cells(values: Mapping[str, float | None]) -> list[str]:
+    """RR@10, NFaiRR@10, ARaB@10 signed and its size, Boolean ARaB@10, LIWC@10."""
+    return [
+        number(values.get(USEFUL), ".4f"),
+        number(values.get(FAIR), ".4f"),
+        number(values.get(LEAN), "+.4f"),
+        number(values.get(f"|{LEAN}|"), ".4f"),
+        number(values.get(BOOLEAN), "+.4f"),
+        number(values.get(LIWC), ".4f"),
+    ]
+
+
+HEADINGS = ["RR@10", "NFaiRR@10", "TF ARaB@10", "|TF ARaB@10|", "Boolean ARaB@10", "LIWC@10"]
+
+
+def published(name: str, useful: float | None, fair: float | None, lean: float | None, boolean: float | None,
+              liwc: float | None = None) -> list[str]:  # fmt: skip
+    """A row of a published table under the same headings."""
+    shown = [DASH if value is None else f"{value:.4f}" for value in (useful, fair, lean, None, boolean, liwc)]
+    return [f"{name}, published", *shown]

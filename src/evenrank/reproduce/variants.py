@@ -1,0 +1,137 @@
+"""Do neutral queries find what their male or female forms find? (Kopeinik et al. 2023; Ratz et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from evenrank.auditing.black_box import VariantAudit, compare_variants
+from evenrank.data import files
+from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table
+from evenrank.reproduce.settings import Settings
+from evenrank.show.numbers import DASH, number, p_value
+
+_PUBLISHED = {  # mean over eight triples at 10, male minus female, then toward the stereotype
+    "Google": {"VarRaB": (-0.0875, 0.4375), "VarARaB": (-0.1513, 0.5686), "VarNDRaB": (-0.1242, 0.5030)},
+    "DuckDuckGo": {"VarRaB": (0.0625, 0.1625), "VarARaB": (0.0816, 0.2717), "VarNDRaB": (0.0734, 0.2175)},
+}
+
+
+def variants_recipe(settings: Settings, steps: Steps) -> Page:
+    """Lists of rankers and of engines, for queries without a gender and with either."""
+    triples, results = settings.option("triples"), settings.option("results")
+    facts = dict(settings.facts) if settings.data is not None or not results else {}
+    facts |= {"at": settings.option("at"), "rankers": settings.option("rankers")}
+    facts |= {
+        name: files.fingerprint(path) for name, path in (("triples", triples), ("results", results)) if path
+    }
+    chance: dict[str, Any] = {
+        "at": settings.option("at"),
+        "resamples": settings.resamples,
+        "seed": settings.seed,
+    }
+    found: dict[str, Any] = {}
+    if results:
+        found["engines"] = steps(
+            "variants engines", facts, lambda: _told(compare_variants(results, **chance))
+        )
+    if settings.data is not None or not results:
+        for ranker in settings.option("rankers"):
+            work = partial(_ranked, settings, steps, triples, ranker, chance)
+            found[ranker] = steps(f"variants {ranker}", facts, work)
+    return _page(settings, found)
+
+
+def _ranked(
+    settings: Settings, steps: Steps, triples: str, ranker: str, chance: Mapping[str, Any]
+) -> dict[str, Any]:
+    from evenrank.training.trainer import own_index
+
+    data = settings.dataset()
+    index = own_index(data.docs, steps.say)
+    if triples:
+        asked: Any = pl.read_csv(triples, separator="\t", infer_schema=False)
+        if settings.queries:
+            asked = asked.sample(min(settings.queries, len(asked)), seed=settings.seed)
+        return _told(compare_variants(index, triples=asked, ranker=ranker, **chance))
+    return _told(compare_variants(index, queries=data.queries, ranker=ranker, **chance))
+
+
+def _told(made: VariantAudit) -> dict[str, Any]:
+    rows = [{**asdict(row), "verdict": row.verdict} for row in made.rows]
+    return {"rows": rows, "left out": {name: dict(each) for name, each in made.left_out.items()}}
+
+
+def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
+    rows = [row for each in found.values() for row in each["rows"]]
+    overall = [row for row in rows if row["topic"] is None]
+    shown = []
+    for row in overall:
+        name = row["measure"].partition("@")[0]
+        told = _PUBLISHED.get(row["engine"], {}).get(name)
+        value = None if told is None else told[row["toward"] == "stereotype"]
+        bounds = DASH if row["low"] is None else f"[{number(row['low'])}, {number(row['high'])}]"
+        shown.append(
+            [
+                f"{row['engine']}, {row['measure']}",
+                row["toward"],
+                number(row["value"]),
+                bounds,
+                p_value(row["p_holm"]),
+                str(row["triples"]),
+                number(value),
+            ]
+        )
+    headings = ["engine, measure", "toward", "here", "95% interval", "p (Holm)", "triples", "authors' code"]
+    tables = [Table("All triples", headings, shown)]
+    topics = [row for row in rows if row["topic"] is not None and row["measure"].startswith("VarARaB")]
+    if topics:
+        cells = [
+            [
+                f"{row['engine']}, topic {row['topic']}",
+                row["toward"],
+                number(row["value"]),
+                f"[{number(row['low'])}, {number(row['high'])}]" if row["low"] is not None else DASH,
+                p_value(row["p_holm"]),
+                str(row["triples"]),
+                row["verdict"],
+            ]
+            for row in topics
+        ]
+        heads = ["engine, topic", "toward", "VarARaB", "95% interval", "p (Holm)", "triples", "verdict"]
+        tables.append(Table("Topic by topic", heads, cells))
+    claims = [_claim(row) for row in overall if row["toward"] == "stereotype" and "VarARaB" in row["measure"]]
+    if not claims:
+        says = "results of neutral queries resemble those for the gender of the stereotype"
+        claims = [Claim(says, "no stereotypes are given with these queries", None)]
+    where = [settings.name] if settings.data is not None or "engines" not in found else []
+    where += ["results that were collected from engines"] if "engines" in found else []
+    return Page(
+        "variants",
+        "Do neutral queries find what their male or female forms find?",
+        "S. Kopeinik et al., CHI 2023; L. Ratz et al., ECIR 2024",
+        "Bias-sensitive queries of eight topics, each without a gender, for women and for men; the first ten "
+        "results of Google and DuckDuckGo for eight of them.",
+        f"The same measures on {' and on '.join(where)}.",
+        tables,
+        claims,
+        [
+            "Whether what two lists have in common is about men or women is not looked at.",
+            "Triples of one topic resemble one another: intervals over all of them are too narrow. The rows "
+            "by topic are the safer ones.",
+            "Rankers that match words answer the words of a query: those of its gendered form are further "
+            "words, no further meaning.",
+        ],
+        dict(found),
+    )
+
+
+def _claim(row: Mapping[str, Any]) -> Claim:
+    holds = None if row["p_holm"] is None or row["p_holm"] >= LEVEL else row["value"] > 0
+    says = f"results of neutral queries resemble those for the gender of the stereotype ({row['engine']})"
+    found = f"{row['measure']} toward the stereotype"
+    return Claim(says, found, holds, row["value"], row["low"], row["high"], row["p_holm"], row["triples"])

@@ -1,0 +1,136 @@
+"""Every other recipe, small: it runs, says what it found, and can be told otherwise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evenrank import demo
+from evenrank.cli import main
+from evenrank.data import tables
+from evenrank.errors import InputError
+from evenrank.mitigate.trained import Training
+from evenrank.reproduce import disparities
+from evenrank.reproduce.page import HOLDS
+from evenrank.reproduce.recipes import RECIPES
+from evenrank.reproduce.settings import Settings, parse_options
+
+DATA = demo.folder()
+
+
+def run(name: str, folder: Path, *given: str) -> dict[str, Any]:
+    """The page of a recipe, in its three forms."""
+    assert main(["reproduce", name, *given, "--quick", "-o", str(folder)]) == 0
+    assert all((folder / f"{name}.{form}").exists() for form in ("md", "html", "toml"))
+    page = json.loads((folder / f"{name}.json").read_text())
+    assert {claim["holds"] for claim in page["claims"]} <= {*HOLDS.values()}
+    return page
+
+
+def test_disparities_of_a_collection_and_of_ready_scores(tmp_path: Path) -> None:
+    page = run("disparities", tmp_path / "a", "--genders", str(DATA / "genders.tsv"), "--set", "bins=4")
+    assert page["claims"][0]["says"].endswith("by bm25")
+    assert page["claims"][0]["n"] == sum(page["facts"]["gaps"]["runs"][0]["queries"].values())
+    folder = tmp_path / "scores"
+    folder.mkdir()
+    for gender, shift in (("female", 0.0), ("male", 3.0)):
+        rows = "\n".join(f"{gender}{i}\t{i % 10 + shift}" for i in range(200))
+        (folder / f"{gender}.tsv").write_text("query_id\tscore\n" + rows + "\n")
+    page = run("disparities", tmp_path / "b", "--data", str(folder))
+    told = {claim["says"]: claim["holds"] for claim in page["claims"]}
+    assert told["male queries stand closer to their relevant documents"] == "holds"
+    assert told["after matching the two distributions are alike"] == "holds"
+
+
+def test_a_gap_that_shrinks_is_less_whoever_it_favours() -> None:
+    def one(gap: float, change: float | None = None) -> dict[str, Any]:
+        found: dict[str, Any] = {"gap": gap, "queries": {"male": 20, "female": 20}}
+        if change is not None:
+            found["change"] = {"gap": change, "low": change - 0.01, "high": change + 0.01, "p": 0.001}
+            same = {"difference": 0.0, "low": -0.01, "high": 0.01, "low 90": -0.01, "high 90": 0.01}
+            found["overall"] = {**same, "p": 0.9, "n": 40, "before": 0.5}
+        return found
+
+    for gap, change, holds in ((0.2, -0.1, True), (-0.2, 0.1, True), (-0.2, -0.1, False)):
+        sets = {"unbalanced": one(gap), "matching": one(0.0, change), "generation": one(0.0, change)}
+        claims = disparities._trained_claims({"rankers": {"head": sets}})
+        assert [claim.holds for claim in claims] == [holds, holds, True, True]
+
+
+def test_variants_of_the_demo_and_of_collected_results(tmp_path: Path) -> None:
+    assert run("variants", tmp_path / "a")["facts"]["bm25"]["rows"]
+    rows = ["engine\ttriple_id\ttopic\tstereotype\tvariant\trank\turl"]
+    for triple in range(8):
+        for variant in ("neutral", "female", "male"):
+            for rank in (1, 2):
+                url = f"{triple}-{'male' if variant == 'male' else 'other'}-{rank}"
+                rows.append(f"shop\t{triple}\t{triple}\tfemale\t{variant}\t{rank}\t{url}")
+    (tmp_path / "results.tsv").write_text("\n".join(rows) + "\n")
+    page = run("variants", tmp_path / "b", "--set", f"results={tmp_path / 'results.tsv'}")
+    assert page["claims"][0]["holds"] == "holds"
+
+
+def test_trade_offs_compare_at_equal_bias(tmp_path: Path) -> None:
+    page = run("tradeoff", tmp_path, "--run", str(DATA / "dense.run"))
+    equal = page["facts"]["interpolate"]["equal"]
+    assert [row["share"] for row in equal] == [0.5]
+    assert any("keeps more than interpolate" in claim["says"] for claim in page["claims"])
+
+
+def test_rankers_have_a_page_too(tmp_path: Path) -> None:
+    page = run("rankers", tmp_path, "--set", "depth=20")
+    assert page["tables"][0]["rows"][0][0] == "bm25"
+
+
+def fake(self: Training, ranked: pl.DataFrame, queries: Any, method: str, strength: float) -> pl.DataFrame:
+    """In the place of training: the stronger, the more documents of the end come first."""
+    turned = pl.col("rank") * (-1) ** round(self.seed + 2 * strength)
+    kept = ranked.filter(pl.col("query_id").is_in(tables.queries(queries)["query_id"].implode()))
+    return kept.with_columns(score=-turned.cast(pl.Float64)).drop("rank")
+
+
+def test_negatives_are_compared_with_plain_training_and_an_adversary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Training, "ranked", fake)
+    page = run("negatives", tmp_path, "--set", "adversary=[1.0]", "--set", "strengths=[0.0,0.6]")
+    assert list(page["facts"]["rows"]) == ["λ = 0", "λ = 0.6", "adversary, μ = 1"]
+    beside = page["facts"]["beside"]["adversary, μ = 1"]
+    assert beside["fairer"] + beside["less fair"] <= beside["queries"] == 30
+    said = [claim["says"] for claim in page["claims"]]
+    assert "λ = 0.6 costs no significant RR@10" in said
+
+
+def test_judgments_are_added_by_ratio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Training, "ranked", fake)
+    page = run("debiased-judgments", tmp_path, "--set", "ratios=[0.25]", "--set", "adversary=[1.0]")
+    assert page["facts"]["added"]["ratio 0.25"] > 0
+    assert "ratio 0.25 lowers bias" in [claim["says"] for claim in page["claims"]]
+
+
+def test_options_are_checked_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "tradeoff", "--set", "biass=1", "-o", str(tmp_path)]) == 2
+    assert "bias" in capsys.readouterr().err
+    assert main(["reproduce", "tradeoff", "--set", "depth=deep", "-o", str(tmp_path)]) == 2
+    assert "like 100" in capsys.readouterr().err
+    chosen = Settings(options={"levels": "[0.5]"}).completed(RECIPES["tradeoff"].options)
+    assert chosen.option("levels") == [0.5]
+    (tmp_path / "s.toml").write_text(chosen.toml())
+    assert Settings.read(tmp_path / "s.toml") == chosen
+    with pytest.raises(InputError, match="NAME=VALUE"):
+        parse_options(["x"])
+
+
+def test_a_step_that_was_tampered_with_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["reproduce", "gsr-toy", "--quick", "-o", str(tmp_path)]
+    assert main(given) == 0
+    path = tmp_path / "steps" / "gsr-toy.json"
+    stored = json.loads(path.read_text())
+    stored["found"]["direct"]["S"] = 2.0
+    path.write_text(json.dumps(stored))
+    assert main(given) == 2
+    assert "was changed" in capsys.readouterr().err
