@@ -21,9 +21,8 @@ import evenrank as er
 from evenrank import GSR, InputError, nDCG
 from evenrank.data import tables
 from evenrank.measures import compare_reinforcement
-from evenrank.measures.gsr.lists import Valued, perfect_entries
 from evenrank.measures.gsr.results import Reinforcement
-from evenrank.measures.gsr.study import within
+from evenrank.measures.gsr.study import Valued, perfect_entries, within
 from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words
