@@ -145,6 +145,7 @@ def test_summary_by_hand() -> None:
     assert summary["MB"] == pytest.approx(-0.25 / 3)
     assert summary["SB"] == pytest.approx(pd.Series([0, -0.5, 0.25]).std())
     assert summary["MAB"] == 0.25
+    assert summary["low"] <= summary["MB"] <= summary["high"]
     assert (summary["min"], summary["max"], summary["queries"]) == (-0.5, 0.25, 3)
     mirrored = found.summary("male")
     assert mirrored["MB"] == -summary["MB"] and mirrored["SB"] == summary["SB"]

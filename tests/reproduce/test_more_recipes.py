@@ -134,3 +134,23 @@ def test_a_step_that_was_tampered_with_is_refused(tmp_path: Path, capsys: pytest
     path.write_text(json.dumps(stored))
     assert main(given) == 2
     assert "was changed" in capsys.readouterr().err
+
+
+def test_expanded_queries_of_others_are_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "expanded"
+    folder.mkdir()
+    for name, term in (("rm3", "he"), ("bias-aware", "car")):
+        rows = [f"q{i}\t{term}\t0.5\nq{i}\troad\t0.5" for i in range(8)]
+        (folder / f"some.{name}.tsv").write_text("\n".join(rows) + "\n")
+    page = run("feedback", tmp_path, "--data", str(folder))
+    assert [claim["holds"] for claim in page["claims"]] == ["holds", "holds"]
+    assert page["facts"]["terms"]["before"]["weight"] == pytest.approx(4)
+
+
+def test_random_embeddings_stand_beside_given_ones(tmp_path: Path) -> None:
+    runs = {"bm25": "bm25", "dense": "dense", "dense random": "bm25"}
+    given = [part for name, file in runs.items() for part in ("--run", f"{name}={DATA / f'{file}.run'}")]
+    page = run("rank-bias", tmp_path, *given)
+    first, second = page["claims"]
+    assert "of 16 cells" in first["found"] and "of 16 cells" in second["found"]
+    assert first["value"] == pytest.approx(second["value"])

@@ -180,19 +180,23 @@ def _summaries(found: Mapping[str, Representation]) -> Table:
     from rich.text import Text
 
     from evenrank.cli.rendering import GROUP_COLOURS
+    from evenrank.show.numbers import interval
 
     at = next(iter(found.values())).at
     grid = _grid()
     grid.add_column("targets", overflow="fold")
     grid.add_column("group", overflow="fold")
-    for name in (*(f"{heading}@{at}" for heading in _SUMMARY[:3]), "min", "max", "queries"):
+    headings = [f"{heading}@{at}" for heading in _SUMMARY[:3]]
+    for name in (headings[0], "95% interval", *headings[1:], "min", "max", "queries"):
         grid.add_column(name, justify="right", no_wrap=True)
     for name, representation in found.items():
         for place, feature in enumerate(representation.features):
             summary = representation.summary(feature)
             cells = _cells(representation, feature)
             group = Text(feature, style=GROUP_COLOURS.get(feature, ""))
-            grid.add_row(Text("" if place else name), group, *cells, f"{summary['queries']:,}")
+            bounds = interval(summary["low"], summary["high"])
+            queries = f"{summary['queries']:,}"
+            grid.add_row(Text("" if place else name), group, cells[0], bounds, *cells[1:], queries)
     return grid
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from evenrank import stats
 from evenrank.measures.base import Context, register
 from evenrank.measures.groups import AgainstRest, Shares
 from evenrank.measures.lists import Alternatives, Ints, between, holds
@@ -117,15 +118,20 @@ class Representation(Drawn):
         return [row for row in self.rows if row.feature == feature]
 
     def summary(self, feature: str) -> dict[str, float | int | None]:
-        """MB (mean), SB (standard deviation, ddof 1), MAB (mean absolute bias), min, max, queries."""
+        """MB (mean) with its 95 % interval over queries (low, high), SB (standard deviation, ddof 1), MAB
+        (mean absolute bias), min, max, queries."""
         values = [row.bias for row in self.of(feature)]
         n = len(values)
         if not n:
-            return {"MB": None, "SB": None, "MAB": None, "min": None, "max": None, "queries": 0}
+            names = ("MB", "low", "high", "SB", "MAB", "min", "max")
+            return {**dict.fromkeys(names), "queries": 0}
         mean = sum(values, Fraction(0)) / n
         squares = sum(((value - mean) ** 2 for value in values), Fraction(0))
+        bounds = stats.mean_interval([float(value) for value in values])
         return {
             "MB": float(mean),
+            "low": bounds.low,
+            "high": bounds.high,
             "SB": math.sqrt(squares / (n - 1)) if n > 1 else None,
             "MAB": float(sum(map(abs, values), Fraction(0)) / n),
             "min": float(min(values)),

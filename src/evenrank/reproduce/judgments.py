@@ -42,6 +42,7 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
 
     found = steps("judgments", settings.facts, work)
     rows, claims = [], []
+    asked = sum(found["queries"].get(gender, 0) for gender in ("female", "male"))
     for name, claim in _JUDGMENTS.items():
         one = found["all"].get(name)
         if one is None:
@@ -49,7 +50,13 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
             continue
         shown = None if one["difference"] is None else -one["difference"]  # positive is male
         rows.append([name, number(shown), claim if claim == "similar" else f"{claim} higher"])
-        claims.append(_direction(name, claim, one))
+        claims.append(_direction(name, claim, one, asked))
+    for name in ("female", "male"):
+        one = found["all"].get(name)
+        if one is not None:
+            shown = None if one["difference"] is None else -one["difference"]
+            rows.append([f"words about {name}s", number(shown), f"{name} higher"])
+            claims.append(_direction(name, name, one, asked))
     sizes = ", ".join(f"{count:,} {gender}" for gender, count in found["queries"].items())
     return Page(
         "judgments",
@@ -74,7 +81,7 @@ def _judged(name: str, claim: str) -> str:
     return f"{name} is similar" if claim == "similar" else f"{name} is higher for {claim} queries"
 
 
-def _direction(name: str, claim: str, one: Mapping[str, Any]) -> Claim:
+def _direction(name: str, claim: str, one: Mapping[str, Any], queries: int) -> Claim:
     """A claim about which queries' documents show more of a characteristic."""
     p, corrected, higher = one["p"], one["p_holm"], one["higher"]
     said = f"higher for {higher} queries" if higher else "no difference of the means"
@@ -88,4 +95,4 @@ def _direction(name: str, claim: str, one: Mapping[str, Any]) -> Claim:
         else:
             said += f"; not significant after Holm (p = {corrected:.3f})"
     difference, low, high = (None if one[key] is None else -one[key] for key in ("difference", "high", "low"))
-    return Claim(_judged(name, claim), said, holds, difference, low, high, p)
+    return Claim(_judged(name, claim), said, holds, difference, low, high, p, queries)

@@ -12,7 +12,7 @@ import numpy as np
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
-from evenrank.reproduce.page import Page, Steps, Table, changed
+from evenrank.reproduce.page import Claim, Page, Steps, Table, changed
 from evenrank.reproduce.settings import Settings
 from evenrank.show.numbers import counted, number
 
@@ -25,6 +25,16 @@ _RANK_BIAS = {  # thousandths: TF RaB, TF ARaB, Boolean RaB, Boolean ARaB at 5 |
     "BERT-Base": "106 104 59 56 | 96 102 56 57 | 97 99 57 56 | 92 97 55 56",
     "BERT-Large": "101 108 57 57 | 90 100 52 54 | 82 93 53 53 | 83 90 52 53",
 }
+_USEFUL = {  # RR@10 and recall at 10: with random embeddings, then GloVe's (Table 1)
+    "BM25": ((0.192, 0.398),),
+    "KNRM": ((0.213, 0.390), (0.230, 0.439)),
+    "MatchPyramid": ((0.232, 0.424), (0.240, 0.445)),
+    "PACRR": ((0.228, 0.426), (0.242, 0.451)),
+    "ConvKNRM": ((0.243, 0.443), (0.268, 0.488)),
+    "BERT-Base": ((0.342, 0.585),),
+    "BERT-Large": ((0.353, 0.596),),
+}
+_RANDOM = " random"  # behind the name of a run: the same ranker, begun with random embeddings
 _CELLS = [
     f"{kind}(magnitude='{magnitude}')@{cutoff}"
     for cutoff, (magnitude, kind) in product((5, 10, 20, 30), product(("tf", "boolean"), ("RaB", "ARaB")))
@@ -64,7 +74,8 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
         }
 
     found = steps("rank-bias", settings.facts, work)
-    first, *others = runs
+    first, *rest = runs
+    others = [name for name in rest if not name.endswith(_RANDOM)]
     rows = [[name, *(number(found["runs"][name][cell]["value"]) for cell in _CELLS)] for name in runs]
     for name, values in _RANK_BIAS.items():
         rows.append([f"{name}, published", *(number(int(v) / 1000) for v in values.replace("|", "").split())])
@@ -82,6 +93,10 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
     useful = [
         [name, *(number(found["runs"][name][m]["value"], ".3f") for m in ("RR@10", "R@10"))] for name in runs
     ]
+    for name, told in _USEFUL.items():
+        for kind, values in zip(("random", "GloVe") if len(told) > 1 else ("",), told, strict=True):
+            label = f"{name}, {kind}, published" if kind else f"{name}, published"
+            useful.append([label, *(f"{value:.3f}" for value in values)])
     return Page(
         "rank-bias",
         "Do neural ranking models intensify gender bias?",
@@ -89,24 +104,44 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
         "Five neural rankers and BM25 on MS MARCO passages; bias on 1,765 neutral queries.",
         f"The given runs on {settings.name}, {counted(found['queries'], 'query', 'queries')}.",
         [
-            Table("Bias at four cut-offs (above 0 leans male)", ["ranker", *_HEADINGS], rows),
-            Table("Effectiveness", ["ranker", "RR@10", "R@10"], useful),
+            Table("Table 3: bias at four cut-offs (above 0 leans male)", ["ranker", *_HEADINGS], rows),
+            Table("Table 1: effectiveness", ["ranker", "RR@10", "R@10"], useful),
         ],
-        [mean],
+        [mean, _transferred(found, others, settings)],
         ["The paper's table itself has 5 cells below BM25 and 2 equal, though its text says 4.",
          "Cells share documents and queries and are no independent votes: the test is on means over cells."],
         {"queries": found["queries"]},
     )  # fmt: skip
 
 
+def _transferred(found: Mapping[str, Any], others: Sequence[str], settings: Settings) -> Claim:
+    """Do given embeddings lean more than random ones? Runs `knrm` and `knrm random` are such a pair."""
+    says = "transferred embeddings raise or keep bias against random ones (in 53 of 64 cells)"
+    both = [name for name in others if name + _RANDOM in found["runs"]]
+    if not both:
+        return Claim(says, "no pair of runs such as knrm and 'knrm random' was given", None)
+    kept = sum(
+        found["runs"][name][cell]["value"] >= found["runs"][name + _RANDOM][cell]["value"]
+        for name, cell in product(both, _CELLS)
+    )
+    pairs = [_means(found, [name + suffix for name in both]) for suffix in ("", _RANDOM)]
+    shared = sorted(set(pairs[0]) & set(pairs[1]))
+    test = stats.paired(*([each[query] for query in shared] for each in pairs), seed=settings.seed)
+    what = f"at least as male in {kept} of {len(both) * len(_CELLS)} cells; the mean of a query's cells"
+    return changed(says, what, asdict(test), lower=False)
+
+
+def _means(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
+    """The mean of all cells of some runs, for each query that all of them have."""
+    columns = [found["runs"][name][cell]["per query"] for name, cell in product(names, _CELLS)]
+    shared = set(columns[0]).intersection(*columns[1:])
+    return {query: float(np.mean([column[query] for column in columns])) for query in shared}
+
+
 def _all_cells(found: Mapping[str, Any], first: str, others: Sequence[str], settings: Settings) -> Any:
     """The paired test of the mean of all cells, query by query, the neural rankers against the first."""
 
-    def means(name: str) -> dict[str, float]:
-        columns = [found["runs"][name][cell]["per query"] for cell in _CELLS]
-        return {query: float(np.mean([column[query] for column in columns])) for query in columns[0]}
-
-    base, rest = means(first), [means(name) for name in others]
-    shared = sorted(set(base).intersection(*rest))
-    a = [float(np.mean([one[query] for one in rest])) for query in shared]
-    return stats.paired(a, [base[query] for query in shared], seed=settings.seed)
+    base, rest = _means(found, [first]), _means(found, others)
+    shared = sorted(set(base) & set(rest))
+    pairs = [rest[query] for query in shared], [base[query] for query in shared]
+    return stats.paired(*pairs, seed=settings.seed)

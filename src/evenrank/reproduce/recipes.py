@@ -162,6 +162,7 @@ RECIPES = {
             "Bigdeli, thesis, Section 4.1",
             "Less bias by relevance feedback, at what cost? (Tables 4.1–4.4)",
             "feedback:feedback_recipe",
+            options={"documents": 10, "terms": 10, "alpha": 0.5},
         ),
         Recipe(
             "debiased-judgments",

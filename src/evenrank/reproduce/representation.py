@@ -21,7 +21,7 @@ def representation_recipe(settings: Settings, steps: Steps) -> Page:
 
     def work() -> dict[str, Any]:
         folder = Path(str(settings.data))
-        made = represent(folder / "results.tsv", folder / "targets.tsv", at=10)
+        made = represent(folder / "results.tsv", folder / "targets.tsv", at=settings.option("at"))
         content = made.to_dict()
         rows = [row.to_dict() for row in made.rows]
         return {"content": content, "rows": rows}
@@ -43,7 +43,13 @@ def representation_recipe(settings: Settings, steps: Steps) -> Page:
         "A. Lipani, F. Piroi and E. Yilmaz, 2021",
         "Shares of groups in the top results of a search engine against their true shares.",
         f"The same measure on {settings.name}; the authors' data are not public.",
-        [Table("Mean representation bias at 10", ["group", "mean", "95% interval", "queries"], rows)],
+        [
+            Table(
+                f"Mean representation bias at {settings.option('at')}",
+                ["group", "mean", "95% interval", "queries"],
+                rows,
+            )
+        ],
         claims,
         ["Another engine, other queries and labels."],
         found,

@@ -1,0 +1,27 @@
+"""The overview says what the pages say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+spec = importlib.util.spec_from_file_location("overview", ROOT / "tools" / "overview.py")
+assert spec is not None and spec.loader is not None
+overview = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(overview)
+
+
+def test_the_overview_is_made_of_the_pages() -> None:
+    assert (ROOT / "docs" / "reproduce" / "overview.md").read_text() == overview.overview()
+
+
+def test_pages_are_those_of_recipes_and_name_no_machine() -> None:
+    found = sorted((ROOT / "docs" / "reproduce" / "pages").glob("*.json"))
+    assert found
+    for path in found:
+        text = path.read_text()
+        assert json.loads(text)["name"] in overview.RECIPES
+        assert "/work/" not in text and "/tmp/" not in text and "/root/" not in text
+        assert path.with_suffix(".md").exists()
