@@ -202,10 +202,14 @@ def gsr_toy_recipe(settings: Settings, steps: Steps) -> Page:
     tests = []
     for one in found["associations"]:
         tests.append([one["name"], number(one["difference"]), _small(one["p"]), _small(one["published"])])
-        says = f"{one['name'].replace('–', ' leans male, ')} female"
+        male, _, female = one["name"].partition("–")
+        says = (
+            f"{male} leans male, {female} female" if female else f"{male} of men lean male, of women female"
+        )
         holds = None if one["p"] >= LEVEL else one["difference"] > 0
-        found_here = f"the sets differ by {number(one['difference'])}"
-        claims.append(Claim(says, found_here, holds, one["difference"], p=one["p"]))
+        told = f"the sets differ by {number(one['difference'])}"
+        bounds = one["low"], one["high"]
+        claims.append(Claim(says, told, holds, one["difference"], *bounds, one["p"], sum(one["words"])))
     agreement = [
         [said, number(found["parity"][draw]["r"], "+.2f"), "+0.92" if draw == "uniform" else DASH]
         for draw, said in (("uniform", "every answer alike"), ("dirichlet", "shares first (Dirichlet)"))

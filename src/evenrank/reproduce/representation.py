@@ -52,5 +52,5 @@ def representation_recipe(settings: Settings, steps: Steps) -> Page:
         ],
         claims,
         ["Another engine, other queries and labels."],
-        found,
+        {"features": found["content"]["features"]},
     )

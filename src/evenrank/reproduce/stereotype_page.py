@@ -330,6 +330,8 @@ def _differs(
         "Where a query has one relevant document, lists are one document long: GSR is noisy there, and the "
         "gap of Figure 12 is mostly undefined (left out and counted).",
     ]
+    if "second_add" in semantic:
+        lines.append("second_add is w2v_add with the second vectors; it stands in the place of ftt_add.")
     if not semantic:
         lines.append("Without word vectors (--set vectors=FILE) there are no semantic rankers.")
     if not given:

@@ -38,8 +38,12 @@ from evenrank.vectors.texts import GenderedTexts, gendered_texts
 
 LEXICAL = {"BM25": "bm25", "QLM": "qld", "tf-idf": "tfidf"}
 DEBIASED = {"regular": "", "hard": ", debiased", "strong": ", strongly debiased"}
-MADE = ("distil", "word2vec", "fasttext")
-"""Second vectors that are made here: out of MiniLM, or trained on the collection itself."""
+MADE = {
+    "distil": "vectors distilled from MiniLM",
+    "word2vec": "word2vec trained on the collection",
+    "fasttext": "fastText trained on the collection",
+}
+"""Second vectors that are made here."""
 
 
 def gsr_recipe(settings: Settings, steps: Steps) -> Page:
@@ -89,7 +93,7 @@ class _Study:
             if option == "vectors" and given in MADE:
                 raise InputError("vectors must be a file of word vectors; the second ones can be made")
             made = given if given not in MADE else self._made(given)
-            self.sources[name], self.named[name] = str(made), Path(given).name
+            self.sources[name], self.named[name] = str(made), MADE.get(given, Path(given).name)
             self.facts[option] = files.fingerprint(made)
         self._readers: dict[str, GenderedTexts] = {}
         self._fits: dict[str, dict[str, Fitted]] = {}
