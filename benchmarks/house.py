@@ -40,8 +40,12 @@ _LATER = tuple(
     cli/mitigate/dial.py mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py mitigate/comparing_sets.py cli/mitigate/training_sets.py
-    arithmetic.py reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
-    reproduce/recipes.py reproduce/representation.py reproduce/settings.py
+    mitigate/rebalancing.py mitigate/prefixes.py cli/mitigate/rebalance.py
+    arithmetic.py stats/sequences.py server/changes.py
+    reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
+    reproduce/recipes.py reproduce/representation.py reproduce/settings.py reproduce/debiased_judgments.py
+    reproduce/disparities.py reproduce/negatives.py reproduce/retraining.py reproduce/stereotype_page.py
+    reproduce/stereotypes.py reproduce/tradeoff.py reproduce/variants.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,

@@ -154,6 +154,10 @@ Pairs = Annotated[
         rich_help_panel=FURTHER,
     ),
 ]
+Lacking = Annotated[
+    Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
+]
+Tag = Annotated[str | None, typer.Option(help="Tag of the new run.", show_default="the file's name")]
 Labels = Annotated[
     str | None,
     typer.Option(

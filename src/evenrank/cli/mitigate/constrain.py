@@ -56,12 +56,8 @@ def constrain_command(
     labels: options.Labels = None,
     targets: options.Targets = None,
     dictionary: options.Dictionary = None,
-    missing: Annotated[
-        Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
-    ] = Missing.error,
-    name: Annotated[
-        str | None, typer.Option(help="Tag of the new run.", show_default="the file's name")
-    ] = None,
+    missing: options.Lacking = Missing.error,
+    name: options.Tag = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what was done and proved, as JSON.")
     ] = None,

@@ -57,12 +57,8 @@ def rebalance_command(
     candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
     labels: options.Labels = None,
     targets: options.Targets = None,
-    missing: Annotated[
-        Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
-    ] = Missing.error,
-    name: Annotated[
-        str | None, typer.Option(help="Tag of the new run.", show_default="the file's name")
-    ] = None,
+    missing: options.Lacking = Missing.error,
+    name: options.Tag = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what became of each query, as JSON.")
     ] = None,

@@ -61,9 +61,7 @@ def negatives_command(
     form: Annotated[
         Form, typer.Option(help="With texts: which form of sentence-transformers.")
     ] = Form.n_tuple,
-    missing: Annotated[
-        Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
-    ] = Missing.error,
+    missing: options.Lacking = Missing.error,
 ) -> None:
     """Choose negatives for training: some the most one-sided documents of the first stage, the rest drawn.
 
