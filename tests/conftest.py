@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["browser_fixtures"]
 
 _REPOSITORY = Path(__file__).parent.parent
+
+# Generated cases take what time they take: the first of them compiles kernels, and machines are shared.
+settings.register_profile("patient")
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
