@@ -70,7 +70,7 @@ _CLASSIFY = ["classify-train", "FOLDER/labelled.tsv", "--without", "plain", "--c
 _TRAIN = [
     *("train", "--ranker", "knrm", "--docs", f"{HERE / 'docs.tsv'}", "--queries", f"{HERE / 'queries.tsv'}"),
     *("--qrels", f"{HERE / 'qrels.txt'}", "--run", f"{HERE / 'bm25.run'}", "--no-hybrid", "-o", "OUT"),
-    *("--set", "epochs=2", "--set", "depth=20"),
+    *("--set", "epochs=1", "--set", "depth=10"),
 ]
 COMMANDS: dict[str, Command] = {
     "tally": Command(
