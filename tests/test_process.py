@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -205,6 +207,46 @@ def test_where_no_folder_at_all_can_be_written_code_is_compiled_in_memory(tmp_pa
     done = hardened(tmp_path, *folders, TMPDIR=str(tmp_path / "none"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["[0]", "None"]
+
+
+def recipe() -> tuple[dict[str, str], list[str]]:
+    """The environment that docs/container.md sets in its Dockerfile, and the command it runs."""
+    page = (ROOT / "docs" / "container.md").read_text()
+    (line,) = re.findall(r"^ENV (.*)$", page, re.MULTILINE)
+    (command,) = re.findall(r"^    evenrank (measure .*)$", page, re.MULTILINE)
+    assert "USER evenrank" in page and "--read-only" in page
+    return dict(pair.split("=", 1) for pair in line.split()), shlex.split(command)
+
+
+def test_the_recipe_for_a_container_works_read_only_and_without_rights(tmp_path: Path) -> None:
+    """As docker would: all is read-only but /tmp and the cache, and the user is nobody of note."""
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
+        pytest.skip("needs unshare, and a kernel that lets users make namespaces")
+    environment, command = recipe()
+    for folder in ("cache", "data", "tmp"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "data" / "docs.tsv").write_text("d1\the said\nd2\tshe said\n")
+    (tmp_path / "data" / "bm25.run").write_text("q Q0 d1 1 2.0 x\nq Q0 d2 2 1.0 x\n")
+    placed = {key: value.replace("/cache", str(tmp_path / "cache")) for key, value in environment.items()}
+    start = "import os, sys; from evenrank.cli import main; code = main()\n"
+    start += f"print(os.getuid(), os.access('.', os.W_OK), flush=True)\n{HARDENED}\nsys.exit(code)"
+    script = f"""
+set -e
+mount --bind '{tmp_path}/cache' '{tmp_path}/cache'
+mount -o remount,ro,bind /
+mount --bind '{tmp_path}/data' '{tmp_path}/data' && mount -o remount,ro,bind '{tmp_path}/data'
+cd '{tmp_path}/data'
+exec unshare -U --map-user=10001 --map-group=10001 '{sys.executable}' -c "$0" "$@"
+"""
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "XDG"))}
+    given = {**plain, **placed, "PYTHONPATH": str(ROOT / "src"), "HOME": "/nonexistent"}
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, start, *command],
+        capture_output=True, text=True, timeout=600, check=False, env=given,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "ARaB@10" in done.stdout and "10001 False\n" in done.stdout
+    assert list((tmp_path / "cache" / "numba").rglob("*.nbi"))  # what was compiled is kept
 
 
 def test_without_a_compiler_one_line_says_why_there_is_no_index(tmp_path: Path) -> None:

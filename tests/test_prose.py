@@ -21,6 +21,7 @@ READ = [
     [
         (r"[Jj]udgement", "judgment"),
         (r"search lean to\?", "which way do your results lean"),
+        (r"\bleans libraries\b", "leans toward libraries"),
         (r"[Ww]ho is neither", "people who are neither"),
         (r"\bour fault\b", "an internal error"),
         (r"\bmean size\b", "abs(m), or the mean of absolute values"),

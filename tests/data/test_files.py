@@ -5,15 +5,19 @@ from __future__ import annotations
 import gzip
 import os
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import evenrank as er
 from evenrank.data import files
+from evenrank.data.model_files import packed, write_model
 from evenrank.errors import InputError
 
 zstd = partial(pa.Codec("zstd").compress, asbytes=True)
@@ -180,3 +184,28 @@ def test_the_fingerprint_is_that_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "docs"
     path.write_bytes(b"")
     assert files.fingerprint(path) == "99aa06d3014798d86001c324468d497f"  # XXH3-128 of nothing
+
+
+def _file(path: Path) -> None:
+    with files.writing(path) as out:
+        out.write(LINES)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        _file,
+        lambda path: er.tally({"d": "he"}).write(path.with_suffix(".parquet")),
+        lambda path: write_model(path, "lexicon", {}, {"x.npz": packed({"v": np.array([1.0])})}),
+    ],
+    ids=["file", "tally", "model"],
+)
+def test_what_gets_its_name_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
+) -> None:
+    done: list[str] = []
+    sync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda file: (done.append("settled"), sync(file))[1])
+    monkeypatch.setattr(Path, "replace", lambda old, new: (done.append("named"), replace(old, new))[1])
+    write(tmp_path / "x.run")
+    assert done[0] == "settled" and done[-1] == "named" and done.count("named") == 1
