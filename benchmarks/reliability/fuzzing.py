@@ -21,6 +21,7 @@ from benchmarks.reliability import material
 from benchmarks.reliability.material import head, write
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.measures.associating import pair_scores
 from evenrank.text.dictionaries import dictionary
 
 MUTATIONS = 2_000
@@ -130,9 +131,7 @@ READERS: dict[str, Reader] = {
     "request": Reader(
         *_small("b.json", b'{"query": "x", "results": [{"id": "d1", "text": "she"}], "at": 10}'), _request
     ),
-    "pair-scores": Reader(
-        *_small("s.tsv", b"query_id\tdoc_id\tscore\nq\ta\t1.5\nq\tb\t0.5\n"), tables.pair_scores
-    ),
+    "pair-scores": Reader(*_small("s.tsv", b"query_id\tdoc_id\tscore\nq\ta\t1.5\nq\tb\t0.5\n"), pair_scores),
     "tally": Reader(material.tally, "t.parquet", er.Tally.of),
     "vectors-text": Reader(material.vectors_text, "v.txt", material.vectors),
     "vectors-binary": Reader(material.vectors_binary, "v.bin", material.vectors),
