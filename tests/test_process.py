@@ -52,6 +52,7 @@ entries = {
     "audit_rankings": lambda: er.audit_rankings(run, docs=docs, genders=genders),
     "constrain": lambda: er.constrain(run, tally, limit="abs(ARaB@2)<=0.1"),
     "interpolate": lambda: er.interpolate(run, tally),
+    "rebalance": lambda: er.rebalance(run, labels=labels, at=2),
     "sweep": lambda: er.sweep(run, tally, qrels=qrels),
     "swap": lambda: er.swap(frame),
     "counterfactual": lambda: er.counterfactual(docs, queries),
