@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs dist bench evidence evidence-neural evidence-training clean
+.PHONY: demo test lint docs dist bench evidence evidence-check evidence-neural evidence-training clean
 
 demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
@@ -44,6 +44,10 @@ bench: .venv/dev
 
 evidence: .venv/dev
 	$(BIN)/python -m benchmarks.evidence
+
+# Lists evidence that was made from another src/; fails where a table of the docs differs from its JSON.
+evidence-check: .venv/dev
+	$(BIN)/python -m benchmarks.checking
 
 # In units of at most an hour; what has been run is not run again.
 evidence-neural: .venv/dev

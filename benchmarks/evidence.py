@@ -17,6 +17,7 @@ import evenrank as er
 from benchmarks.classifier_evidence import query_gender, query_gender_ablation
 from benchmarks.corpus import shared
 from benchmarks.image_search import image_search
+from benchmarks.pages import committed_source
 from benchmarks.psychology_evidence import disparity, psychology
 from benchmarks.rankers_evidence import rankers
 
@@ -214,6 +215,13 @@ def monitor(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def label_errors(data: Path) -> dict[str, Any]:
+    """Coverage of means of groups whose labels are guesses, corrected and not: seeds are in it."""
+    from benchmarks.label_errors_evidence import label_errors as found
+
+    return found(data)
+
+
 def dial(data: Path) -> dict[str, Any]:
     """The dial for dense rankers, fitted on one collection and tested on another."""
     from benchmarks.dial_evidence import dial as found
@@ -275,6 +283,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "dial": dial,
     "certainty": certainty,
     "monitor": monitor,
+    "label-errors": label_errors,
     "server-load": server_load,
     "reliability": reliability,
     "query-gender-transformer": query_gender_transformer,
@@ -286,9 +295,11 @@ def main(names: list[str]) -> int:
     if data is None:
         print("make evidence needs the test data; set EVENRANK_TEST_DATA", file=sys.stderr)
         return 2
+    source = committed_source()
     _FOLDER.mkdir(parents=True, exist_ok=True)
     for name in names or _ALL:
-        content = {"command": f"python -m benchmarks.evidence {name}", "evenrank": er.__version__}
+        command = f"python -m benchmarks.evidence {name}"
+        content = {"command": command, "evenrank": er.__version__, "src": source}
         content["results"] = _ALL[name](data)  # type: ignore[assignment]
         path = _FOLDER / f"{name}.json"
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")

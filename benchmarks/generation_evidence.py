@@ -25,6 +25,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
+from benchmarks.pages import fill
 from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate
 from evenrank.show.numbers import p_value
@@ -296,7 +297,6 @@ def main(arguments: list[str]) -> int:
 # Tables
 
 _DOCS = Path(__file__).parents[1] / "docs"
-_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
 _WRITERS = {
     "extractive": "extractive",
     "shots": "SmolLM2, five examples",
@@ -319,15 +319,18 @@ def write_tables() -> None:
     }
     path = _DOCS / "evidence" / "generation.json"
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    _filled("generated-queries.md", _closeness_page(found))
-    _filled("mitigation/balanced-training.md", _balance_page(found) + _compared_page(found))
+    fill("generated-queries.md", closeness_page(found))
+    fill("mitigation/balanced-training.md", balance_page(found))
 
 
-def _filled(page: str, lines: list[str]) -> None:
-    path = _DOCS / page
-    before, _, rest = path.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    path.write_text(f"{before}{_BEGIN}\n" + "\n".join(lines).strip("\n") + f"\n{_END}{after}")
+def closeness_page(found: dict[str, Any]) -> str:
+    """The tables of docs/generated-queries.md."""
+    return "\n".join(_closeness_page(found)).strip("\n")
+
+
+def balance_page(found: dict[str, Any]) -> str:
+    """The tables of docs/mitigation/balanced-training.md."""
+    return "\n".join(_balance_page(found) + _compared_page(found)).strip("\n")
 
 
 def _row(cells: list[str]) -> str:

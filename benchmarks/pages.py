@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,31 @@ from evenrank.show.numbers import DASH, minus
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+
+
+def kept_tables(content: str) -> str | None:
+    """What stands between the marks of a page; None where there are none."""
+    _, found, rest = content.partition(BEGIN)
+    kept, closed, _ = rest.partition(END)
+    return kept if found and closed else None
+
+
+def current_source() -> str:
+    """The hash of `src/` as it was committed last."""
+    return _git("rev-parse", "HEAD:src")
+
+
+def committed_source() -> str:
+    """The same; refused where `src/` holds what was not committed, since evidence must name its source."""
+    if changed := _git("status", "--porcelain", "--", "src"):
+        first = changed.splitlines()[0].strip()
+        raise SystemExit(f"src/ has changes that are not committed ({first}); commit first")
+    return current_source()
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(DOCS.parent), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def fill(page: str, text: str) -> None:

@@ -191,6 +191,15 @@ Genders = Annotated[
         rich_help_panel=QUERIES,
     ),
 ]
+LabelErrors = Annotated[
+    str | None,
+    typer.Option(
+        "--confusion",
+        metavar="FILE|shipped",
+        help="How the labels of --genders err: true, predicted, count. Adjusts the means for it.",
+        rich_help_panel=QUERIES,
+    ),
+]
 OnlyQueries = Annotated[
     Only | None,
     typer.Option(

@@ -135,10 +135,17 @@ def bootstrap(
         if n == 1 or not math.isfinite(value):
             return Interval(value if math.isfinite(value) else None, None, None)
         found = _resample(statistic, data, resamples, seed, paired=paired)
+    return interval_of(value, found, n, confidence)
+
+
+def interval_of(value: float, found: Floats, n: int, confidence: float) -> Interval:
+    """A value of n queries with the expanded percentiles of its resamples; None as in `bootstrap`."""
     defined = found[np.isfinite(found)]
-    if len(defined) < 0.95 * resamples:
+    if not math.isfinite(value):
+        return Interval(None, None, None)
+    if len(defined) < 0.95 * len(found):
         return Interval(value, None, None)
-    return Interval(value, *_percentiles(defined, n, confidence))
+    return Interval(float(value), *_percentiles(defined, n, confidence))
 
 
 def quantiles(

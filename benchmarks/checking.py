@@ -1,0 +1,80 @@
+"""`make evidence-check`: of which source is the evidence, and do the tables of the docs say what it says?
+
+Evidence made from another `src/` than this one is listed as stale: its numbers may still hold, nobody knows.
+A table that differs from its JSON is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from benchmarks.pages import DOCS, current_source, kept_tables
+
+_TABLES = {
+    "certainty.md": ("certainty", "certainty_evidence:page"),
+    "monitor.md": ("monitor", "monitor_evidence:page"),
+    "label-errors.md": ("label-errors", "label_errors_evidence:page"),
+    "query-gender.md": ("query-gender", "classifier_evidence:page"),
+    "query-variants.md": ("query-variants", "variants_evidence:page"),
+    "where-bias-enters.md": ("where-bias-enters", "stages_evidence:page"),
+    "mitigation/dial.md": ("dial", "dial_evidence:page"),
+    "rankers-compared.md": ("rankers", "rankers_evidence:tables"),
+    "neural-rankers.md": ("neural-rankers", "neural_tables:page"),
+    "mitigation/training.md": ("training", "training_page:page"),
+    "generated-queries.md": ("generation", "generation_evidence:closeness_page"),
+    "mitigation/balanced-training.md": ("generation", "generation_evidence:balance_page"),
+}
+"""Each page with tables between marks: its evidence, and what makes the tables of it."""
+
+
+def pages() -> list[str]:
+    """The pages that have a place for tables."""
+    return sorted(
+        str(path.relative_to(DOCS))
+        for path in DOCS.rglob("*.md")
+        if kept_tables(path.read_text()) is not None
+    )
+
+
+def differing() -> list[str]:
+    """The pages whose tables are not those of their evidence, and those of which nobody knows."""
+    return [page for page in pages() if page not in _TABLES or not _agrees(page)]
+
+
+def _agrees(page: str) -> bool:
+    name, where = _TABLES[page]
+    path = DOCS / "evidence" / f"{name}.json"
+    module, _, function = where.partition(":")
+    made: Callable[[dict[str, Any]], str] = getattr(import_module(f"benchmarks.{module}"), function)
+    kept = kept_tables((DOCS / page).read_text()) or ""
+    return path.exists() and made(json.loads(path.read_text())["results"]).strip() == kept.strip()
+
+
+def sources() -> dict[str, str | None]:
+    """For each file of evidence the tree of `src/` that it was made from; None where it does not say."""
+    return {
+        path.stem: json.loads(path.read_text()).get("src")
+        for path in sorted((DOCS / "evidence").glob("*.json"))
+    }
+
+
+def main() -> int:
+    now, found = current_source(), sources()
+    stale = [name for name, of in found.items() if of is not None and of != now]
+    unknown = [name for name, of in found.items() if of is None]
+    print(f"src/ is {now}: {len(found) - len(stale) - len(unknown)} of {len(found)} files are made from it")
+    for what, names in (("stale, made from another src/", stale), ("of an src/ that nobody noted", unknown)):
+        if names:
+            print(f"{what}: {', '.join(names)}")
+    wrong = differing()
+    for page in wrong:
+        print(f"docs/{page}: its tables are not those of its evidence", file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
