@@ -22,6 +22,7 @@ _TABLES = {
     "query-variants.md": ("query-variants", "variants_evidence:page"),
     "where-bias-enters.md": ("where-bias-enters", "stages_evidence:page"),
     "mitigation/dial.md": ("dial", "dial_evidence:page"),
+    "mitigation/head-to-head.md": ("head-to-head", "head_to_head:page"),
     "rankers-compared.md": ("rankers", "rankers_evidence:tables"),
     "neural-rankers.md": ("neural-rankers", "neural_tables:page"),
     "mitigation/training.md": ("training", "training_page:page"),
