@@ -24,7 +24,8 @@ def may_repeat(hashes: Any) -> Any:
         word, bit = (each >> _SIX) & np.uint64(words - 1), _ONE << (each & np.uint64(63))
         twice[word] |= once[word] & bit
         once[word] |= bit
-    found, kept = np.empty_like(hashes), 0
+    found: Any = np.empty_like(hashes)
+    kept: Any = 0
     for each in hashes:
         word = (each >> _SIX) & np.uint64(words - 1)
         found[kept] = each

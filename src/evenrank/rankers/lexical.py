@@ -152,10 +152,8 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         most = index.collection_frequency[terms] - df + 1  # no document has a term more often
         weights = bags.weights * idf
         bounds = weights * most / (most + worth[:, 0].min(initial=np.inf))
-        order = np.lexsort((terms, -bounds, _rows(bags)))
-        return scoring.Asked(
-            scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth, bounds[order]
-        )
+        order = np.lexsort((terms, -bounds, _rows(bags)))  # what adds most first: sums are rounded alike
+        return scoring.Asked(scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth)
     if isinstance(model, Dirichlet):
         share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
         norms = index.derived(("norms", model), lambda: _dirichlet_norms(index, model))
@@ -167,7 +165,6 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
             model.mu * share,
             norms,
             _NO_TABLE,
-            none + np.inf,
         )
     if isinstance(model, TfIdf):
         idf = log1p(total / df)
@@ -175,9 +172,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
         weights = weights * idf / sizes[_rows(bags)]
-        return scoring.Asked(
-            scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE, none + np.inf
-        )
+        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE)
     raise InputError(f"{show(model)} is no model; give BM25(), Dirichlet() or TfIdf()")
 
 
