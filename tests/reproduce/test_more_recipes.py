@@ -157,3 +157,13 @@ def test_random_embeddings_stand_beside_given_ones(tmp_path: Path) -> None:
     first, second = page["claims"]
     assert "of 16 cells" in first["found"] and "of 16 cells" in second["found"]
     assert first["value"] == pytest.approx(second["value"])
+
+
+def test_rankers_that_were_trained_elsewhere_are_given_as_runs(tmp_path: Path) -> None:
+    runs = {"0": "bm25", "0 #2": "bm25", "0.6": "dense"}
+    given = [part for name, file in runs.items() for part in ("--run", f"{name}={DATA / f'{file}.run'}")]
+    options = [part for option in ("strengths=[0.0,0.6]", "adversary=[]") for part in ("--set", option)]
+    page = run("negatives", tmp_path, *given, *options)
+    assert page["facts"]["training"] is None
+    assert page["facts"]["seeds"] == {"0": 2, "0.6": 1}
+    assert main(["reproduce", "negatives", *given, "-o", str(tmp_path / "b")]) == 2

@@ -21,11 +21,12 @@ from evenrank.reproduce.retraining import (
     Retraining,
     cells,
     compared,
+    described,
     means,
     published,
 )
 from evenrank.reproduce.settings import Settings
-from evenrank.show.numbers import DASH, counted, number, p_value
+from evenrank.show.numbers import DASH, number, p_value
 from evenrank.text.dictionaries import PROCESSES
 
 _TABLE_3_6 = {0.0: 0.3080, 0.05: 0.3100, 0.15: 0.3039, 0.25: 0.3002, 0.35: 0.2905}
@@ -49,13 +50,16 @@ def debiased_judgments_recipe(settings: Settings, steps: Steps) -> Page:
         values, sizes, apart = {}, {}, {}
         for ratio in (0.0, *settings.option("ratios")):
             name = f"ratio {ratio:g}"
-            runs = work.ranked(f"judgments {ratio:g}", partial(_ranked, work, ratio))
+            runs = work.ranked(f"judgments {ratio:g}", f"{ratio:g}", partial(_ranked, work, ratio))
             values[name] = work.measured(runs)
-            sizes[name] = 0 if ratio == 0 else len(work.added(ratio).added)
+            if not work.ready:
+                sizes[name] = 0 if ratio == 0 else len(work.added(ratio).added)
             apart[name] = _apart(work, runs)
         for strength in settings.option("adversary"):
             name = f"adversary, μ = {strength:g}"
-            runs = work.ranked(name, partial(_ranked, work, 0.0, adversary=strength))
+            runs = work.ranked(
+                name, f"adversary {strength:g}", partial(_ranked, work, 0.0, adversary=strength)
+            )
             values[name] = work.measured(runs)
         plain, chosen = values["ratio 0"], values.get(f"ratio {settings.option('chosen'):g}")
         beside = {
@@ -85,8 +89,9 @@ def debiased_judgments_recipe(settings: Settings, steps: Steps) -> Page:
             "added": sizes,
             "apart": apart,
             "queries": len(work.test.queries),
-            "training": len(work.train.queries),
-            "generated": len(work.made.queries),
+            "training": work.trained,
+            "seeds": {way: len(runs) for way, runs in work.ready.items()},
+            "generated": None if work.ready else len(work.made.queries),
             "beside": beside,
         }
 
@@ -172,7 +177,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         useful.append(
             [
                 name,
-                f"{found['added'][name]:,}",
+                f"{found['added'][name]:,}" if name in found["added"] else DASH,
                 number(found["rows"][name][USEFUL], ".4f"),
                 DASH if change is None else number(change["useful"]["difference"], "+.4f"),
                 DASH if change is None else p_value(change["useful"]["p_holm"]),
@@ -197,10 +202,8 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "alike "
         "in 22 psychological characteristics are added to the training set; a cross-encoder is trained on "
         "it.",
-        f"The ranker {settings.option('ranker')} on {settings.name}, trained on "
-        f"{counted(found['training'], 'query', 'queries')} and the added ones; "
-        f"{counted(found['generated'], 'generated query', 'generated queries')} to choose from; tested on "
-        f"{counted(found['queries'], 'query', 'queries')}, {counted(settings.option('seeds'), 'seed')}.",
+        described(settings, found)
+        + (f"; {found['generated']:,} generated queries to choose from." if found["generated"] else "."),
         [
             Table(
                 "Table 3.6: RR@10 by ratio",

@@ -19,11 +19,12 @@ from evenrank.reproduce.retraining import (
     Retraining,
     cells,
     compared,
+    described,
     means,
     published,
 )
 from evenrank.reproduce.settings import Settings
-from evenrank.show.numbers import counted, number, p_value
+from evenrank.show.numbers import number, p_value
 
 _DEV = {"BERT": (0.3688, 0.3583), "DistilRoBERTa": (0.3598, 0.3475), "ELECTRA": (0.3332, 0.3351)}
 _TABLES = {  # original → bias-aware: RR@10, NFaiRR@10, TF ARaB@10, Boolean ARaB@10
@@ -54,18 +55,18 @@ def negatives_recipe(settings: Settings, steps: Steps) -> Page:
     work = Retraining(settings, steps)
 
     def step() -> dict[str, Any]:
-        values = {
-            f"λ = {strength:g}": work.measured(
-                work.ranked(f"negatives {strength:g}", _way(work, "negatives", strength))
-            )
-            for strength in settings.option("strengths")
-        }
+        values = {}
+        for strength in settings.option("strengths"):
+            runs = work.ranked(f"negatives {strength:g}", f"{strength:g}", _way(work, "negatives", strength))
+            values[f"λ = {strength:g}"] = work.measured(runs)
         for strength in settings.option("adversary"):
             name = f"adversary, μ = {strength:g}"
-            values[name] = work.measured(work.ranked(name, _way(work, "adversary", strength)))
+            runs = work.ranked(name, f"adversary {strength:g}", _way(work, "adversary", strength))
+            values[name] = work.measured(runs)
         return {
             "queries": len(work.test.queries),
-            "training": len(work.train.queries),
+            "training": work.trained,
+            "seeds": {way: len(runs) for way, runs in work.ready.items()},
             **_told(settings, values),
         }
 
@@ -80,7 +81,7 @@ def _way(work: Retraining, method: str, strength: float) -> Any:
             work.train.docs,
             work.train.queries,
             work.train.qrels,
-            index=work.index,
+            run=work.learned_first,
             n=settings.option("negatives"),
             pool=settings.option("pool"),
             lexicon=settings.option("lexicon"),
@@ -187,9 +188,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "and Schedl, SIGIR 2021",
         "Cross-encoders trained on MS MARCO with 20 negatives for each query, of which ⌊20·λ⌋ are the most "
         "one-sided of BM25's first 1,000; 1,765 neutral and 215 fairness-sensitive queries.",
-        f"The ranker {settings.option('ranker')} on {settings.name}, trained on "
-        f"{counted(found['training'], 'query', 'queries')}, tested on "
-        f"{counted(found['queries'], 'query', 'queries')}, {counted(settings.option('seeds'), 'seed')}.",
+        described(settings, found) + ".",
         tables,
         _claims(settings, found, chosen),
         [

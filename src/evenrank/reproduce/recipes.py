@@ -169,7 +169,7 @@ RECIPES = {
             "Bigdeli, thesis, Section 3.2",
             "Less bias by generated judgments whose documents read alike? (Tables 3.6–3.12)",
             "debiased_judgments:debiased_judgments_recipe",
-            ("data", "split", "genders"),
+            ("data", "split", "genders", "runs"),
             {
                 **_TRAINED,
                 "ratios": [0.05, 0.15, 0.25, 0.35],
@@ -184,6 +184,7 @@ RECIPES = {
             "Bigdeli, thesis, Section 4.2",
             "Less bias by one-sided negatives, at what cost? (Tables 4.6–4.10, Figures 4.8–4.11)",
             "negatives:negatives_recipe",
+            ("data", "split", "runs"),
             options={
                 **_TRAINED,
                 "strengths": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0],

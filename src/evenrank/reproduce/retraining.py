@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.data import files
+from evenrank.data import files, tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
 from evenrank.reproduce.page import Steps
 from evenrank.reproduce.settings import Settings, parse_options
-from evenrank.show.numbers import DASH, number
+from evenrank.show.numbers import DASH, counted, number
 from evenrank.text.tally import tally
 
 USEFUL, FAIR, LEAN, BOOLEAN, LIWC = "RR@10", "NFaiRR@10", "ARaB@10", "ARaB(magnitude='boolean')@10", "LIWC@10"
@@ -35,10 +35,12 @@ class Retraining:
         settings = replace(settings, genders=settings.genders or "predict")
         self.settings, self.steps = settings, steps
         split = settings.option("train_split")
-        if settings.data is not None and not split:
+        if settings.data is not None and not split and not settings.runs:
             raise InputError("name the training queries, as in --set train_split=train")
         self.learned = replace(settings, split=split or None, queries=settings.option("train_queries"))
-        self.facts = settings.facts | {"training": self.learned.facts["data"]}
+        self.facts = dict(settings.facts)
+        if not settings.runs:
+            self.facts["training"] = self.learned.facts["data"]
         lexicon = settings.option("lexicon")
         self.facts["lexicon"] = files.fingerprint(lexicon) if "." in lexicon else lexicon
 
@@ -52,9 +54,25 @@ class Retraining:
     def test(self) -> Any:
         """The test part; without a split of its own every other query of the demo collection."""
         data = self.settings.dataset()
-        if self.settings.option("train_split"):
+        for run in (run for runs in self.ready.values() for run in runs):  # what all of them have ranked
+            ranked = pl.col("query_id").is_in(run["query_id"].unique().implode())
+            data = data._replace(queries=data.queries.filter(ranked), qrels=data.qrels.filter(ranked))
+        if self.settings.option("train_split") or self.ready:
             return data
         return data._replace(queries=data.queries.gather_every(2, 1))
+
+    @cached_property
+    def ready(self) -> dict[str, list[pl.DataFrame]]:
+        """Runs of rankers that were trained elsewhere, by way; `0.6 #2` is a second seed of `0.6`."""
+        found: dict[str, list[pl.DataFrame]] = {}
+        for name, path in (self.settings.runs or {}).items():
+            found.setdefault(name.partition("#")[0].strip(), []).append(tables.run(path))
+        return found
+
+    @property
+    def trained(self) -> int | None:
+        """How many training queries there are; None where runs were trained elsewhere."""
+        return None if self.ready else len(self.train.queries)
 
     @cached_property
     def train(self) -> Any:
@@ -83,8 +101,23 @@ class Retraining:
         told = parse_options(self.settings.option("training"))
         return {name: json.loads(value) for name, value in told.items()}
 
-    def ranked(self, name: str, work: Callable[[int], pl.DataFrame]) -> list[pl.DataFrame]:
-        """The runs of a way, one for each seed."""
+    @cached_property
+    def learned_first(self) -> pl.DataFrame:
+        """The first stage of the training queries, for all ways of training."""
+        from evenrank.rankers.catalogue import search
+
+        return search(self.index, self.train.queries, depth=self.settings.option("pool"))
+
+    def ranked(self, name: str, way: str, work: Callable[[int], pl.DataFrame]) -> list[pl.DataFrame]:
+        """The runs of a way, one for each seed: as given, or made."""
+        if self.ready:
+            if way not in self.ready:
+                told = "plain training" if way == "0" else f"the way {way!r}"
+                raise InputError(
+                    f"no run of {told} is given; name it as in --run {way}=FILE, or leave it out"
+                )
+            asked = pl.col("query_id").is_in(self.test.queries["query_id"].implode())
+            return [run.filter(asked) for run in self.ready[way]]
         seeds: range = range(self.settings.option("seeds"))
         return [
             self.steps.run(f"{name}, seed {seed}", {**self.facts, "seed": seed}, partial(work, seed))
@@ -136,6 +169,20 @@ def compared(
         "high 90": narrow.high,
         "before": float(b.mean()) if len(b) else None,
     }
+
+
+def described(settings: Settings, found: Mapping[str, Any]) -> str:
+    """What was trained and tested, in a sentence without its full stop."""
+    tested = f"tested on {counted(found['queries'], 'query', 'queries')} of {settings.name}"
+    if found["training"] is None:
+        seeds = sorted(set(found["seeds"].values()))
+        many = " or ".join(map(str, seeds)) + (" seed" if seeds == [1] else " seeds")
+        return (
+            f"Runs of rankers ({settings.option('ranker')}) that were trained before, {many} each, {tested}"
+        )
+    seeds = counted(settings.option("seeds"), "seed")
+    learned = counted(found["training"], "query", "queries")
+    return f"The ranker {settings.option('ranker')}, trained on {learned} with {seeds}, {tested}"
 
 
 def cells(values: Mapping[str, float | None]) -> list[str]:

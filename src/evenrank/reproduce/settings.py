@@ -112,7 +112,8 @@ class Settings:
         """What the data are called."""
         if self.data is None:
             return "the demo collection"
-        return Path(self.data).name + ("" if self.split is None else f" ({self.split})")
+        called = self.data if self.data.startswith("irds:") else Path(self.data).name
+        return called + ("" if self.split is None else f" ({self.split})")
 
     def labels(self, queries: pl.DataFrame, say: Callable[[str], None]) -> Any:
         """The genders of the queries, as given or predicted; says how many were predicted."""
