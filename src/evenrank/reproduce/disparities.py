@@ -19,6 +19,7 @@ from evenrank.measures.disparities import disparity
 from evenrank.mitigate.comparing_sets import SETS, Plan, compare_sets
 from evenrank.mitigate.matching import association_scores, balance
 from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table, alike, changed
+from evenrank.reproduce.retraining import unseen
 from evenrank.reproduce.settings import Settings, parse_options
 from evenrank.show.numbers import DASH, counted, number, p_value
 
@@ -139,7 +140,7 @@ def _trained(settings: Settings, learned: Settings, steps: Steps) -> dict[str, A
     inputs.mkdir(parents=True, exist_ok=True)
     paths: dict[str, Any] = {}
     for part, chosen in (("", learned), ("test_", settings)):
-        data = chosen.dataset()
+        data = chosen.dataset() if chosen is learned else unseen(chosen.dataset(), learned.dataset())
         labels = tables.genders(chosen.labels(data.queries, steps.say))
         for name, frame in (("queries", data.queries), ("qrels", data.qrels), ("genders", labels)):
             assert frame is not None
@@ -163,7 +164,7 @@ def _trained(settings: Settings, learned: Settings, steps: Steps) -> dict[str, A
     )
     result = compare_sets(plan, folder / "compared", say=steps.say)
     judged = tables.qrels(plan.test_qrels)
-    both = tables.genders(plan.test_genders).filter(pl.col("gender") != "neutral")
+    both = tables.genders(plan.test_genders).filter(pl.col("gender").is_in(["female", "male"]))
     judged = judged.join(both, on="query_id", how="semi")
     for ranker, sets in result["rankers"].items():
         values = {

@@ -17,6 +17,7 @@ import polars as pl
 
 from evenrank import stats
 from evenrank.data import files, tables
+from evenrank.data.tables import Dataset
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
 from evenrank.reproduce.page import Steps
@@ -57,8 +58,10 @@ class Retraining:
         for run in (run for runs in self.ready.values() for run in runs):  # what all of them have ranked
             ranked = pl.col("query_id").is_in(run["query_id"].unique().implode())
             data = data._replace(queries=data.queries.filter(ranked), qrels=data.qrels.filter(ranked))
-        if self.settings.option("train_split") or self.ready:
+        if self.ready:
             return data
+        if self.settings.option("train_split"):
+            return unseen(data, self.learned.dataset())
         return data._replace(queries=data.queries.gather_every(2, 1))
 
     @cached_property
@@ -145,6 +148,14 @@ class Retraining:
             name: {query: float(np.mean(values)) for query, values in each.items()}
             for name, each in found.items()
         }
+
+
+def unseen(test: Dataset, train: Dataset) -> Dataset:
+    """The test part without questions that also stand in the training part."""
+    from evenrank.rankers.neural.saved import text_hashes
+
+    seen = np.isin(*(text_hashes(part.queries["text"]) for part in (test, train)))
+    return test._replace(queries=test.queries.filter(pl.Series(~seen)))
 
 
 def means(values: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
