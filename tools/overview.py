@@ -27,6 +27,7 @@ _PAPERS = {
     "disparities": "Seyedsalehi et al. (SIGIR 2022): male queries are served better, and balancing helps",
     "variants": "Kopeinik et al. (2023), Ratz et al. (2024): neutral queries are answered by the stereotype",
     "representation": "Lipani et al. (2021), Kay et al. (2015): results under-represent women",
+    "query-gender": "Bigdeli, Section 3.1: the gender of a query can be told",
     "judgments": "Bigdeli, Section 3.1: judged documents of female and male queries differ",
     "debiased-judgments": "Bigdeli, Section 3.2: generated judgments lessen bias",
     "feedback": "Bigdeli, Section 4.1: bias-aware feedback lessens bias at no cost",

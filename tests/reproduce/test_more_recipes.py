@@ -167,3 +167,15 @@ def test_rankers_that_were_trained_elsewhere_are_given_as_runs(tmp_path: Path) -
     assert page["facts"]["training"] is None
     assert page["facts"]["seeds"] == {"0": 2, "0.6": 1}
     assert main(["reproduce", "negatives", *given, "-o", str(tmp_path / "b")]) == 2
+
+
+def test_classifiers_of_query_gender_are_cross_validated(tmp_path: Path) -> None:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    told = {"female": "her mother the queen", "male": "his father the king", "neutral": "weather tomorrow"}
+    rows = [f"{label}{i}\t{text} {i}\t{label}" for label, text in told.items() for i in range(10)]
+    (folder / "annotated.tsv").write_text("\n".join(rows) + "\n")
+    options = ["--set", 'classifiers=["lexicon"]']
+    page = run("query-gender", tmp_path, "--data", str(folder), *options)
+    assert page["facts"]["lexicon"]["accuracy"]["value"] == 1
+    assert main(["reproduce", "query-gender", "--data", str(folder), "-o", str(tmp_path)]) == 2

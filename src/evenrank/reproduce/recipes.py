@@ -151,6 +151,15 @@ RECIPES = {
             {"at": 10},
         ),
         Recipe(
+            "query-gender",
+            "Bigdeli, thesis, Section 3.1",
+            "How well can the gender of a query be told? (Table 3.2)",
+            "query_gender:query_gender_recipe",
+            ("data",),
+            {"classifiers": ["lexicon", "svm"], "vectors": "", "seeds": 3},
+            {"seeds": 1},
+        ),
+        Recipe(
             "judgments",
             "Bigdeli, thesis, Section 3.1",
             "Are judged documents of female and male queries alike? (Figures 3.1–3.6)",
