@@ -81,7 +81,8 @@ def _compared(path: Path) -> dict[str, Any]:
     aware = path.with_name(path.name.replace(".rm3.", ".bias-aware."))
     frames = [expanded_queries(one) for one in (path, aware)]
     asked = list(dict.fromkeys(query for frame in frames for query in frame["query_id"].to_list()))
-    return {"terms": _terms(*(gendered_terms(one) for one in frames), asked)}
+    before, after = (gendered_terms(one) for one in frames)
+    return {"terms": _terms(before, after, asked)}
 
 
 def _terms(before: GenderedTerms, after: GenderedTerms, queries: list[str]) -> dict[str, Any]:

@@ -94,9 +94,9 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
         [name, *(number(found["runs"][name][m]["value"], ".3f") for m in ("RR@10", "R@10"))] for name in runs
     ]
     for name, told in _USEFUL.items():
-        for kind, values in zip(("random", "GloVe") if len(told) > 1 else ("",), told, strict=True):
-            label = f"{name}, {kind}, published" if kind else f"{name}, published"
-            useful.append([label, *(f"{value:.3f}" for value in values)])
+        kinds = (", random", ", GloVe") if len(told) > 1 else ("",)
+        for kind, shares in zip(kinds, told, strict=True):
+            useful.append([f"{name}{kind}, published", *(f"{share:.3f}" for share in shares)])
     return Page(
         "rank-bias",
         "Do neural ranking models intensify gender bias?",

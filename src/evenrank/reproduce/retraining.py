@@ -57,6 +57,7 @@ class Retraining:
         data = self.settings.dataset()
         for run in (run for runs in self.ready.values() for run in runs):  # what all of them have ranked
             ranked = pl.col("query_id").is_in(run["query_id"].unique().implode())
+            assert data.qrels is not None  # settings see to it
             data = data._replace(queries=data.queries.filter(ranked), qrels=data.qrels.filter(ranked))
         if self.ready:
             return data
@@ -154,7 +155,7 @@ def unseen(test: Dataset, train: Dataset) -> Dataset:
     """The test part without questions that also stand in the training part."""
     from evenrank.rankers.neural.saved import text_hashes
 
-    seen = np.isin(*(text_hashes(part.queries["text"]) for part in (test, train)))
+    seen = np.isin(text_hashes(test.queries["text"]), text_hashes(train.queries["text"]))
     return test._replace(queries=test.queries.filter(pl.Series(~seen)))
 
 
@@ -186,8 +187,8 @@ def described(settings: Settings, found: Mapping[str, Any]) -> str:
     """What was trained and tested, in a sentence without its full stop."""
     tested = f"tested on {counted(found['queries'], 'query', 'queries')} of {settings.name}"
     if found["training"] is None:
-        seeds = sorted(set(found["seeds"].values()))
-        many = " or ".join(map(str, seeds)) + (" seed" if seeds == [1] else " seeds")
+        each = sorted(set(found["seeds"].values()))
+        many = " or ".join(map(str, each)) + (" seed" if each == [1] else " seeds")
         return (
             f"Runs of rankers ({settings.option('ranker')}) that were trained before, {many} each, {tested}"
         )
