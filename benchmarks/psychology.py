@@ -14,7 +14,7 @@ from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher
 
 _SIZE = 20_000_000
-_LIMIT = 2.0
+_LIMIT = 1.5
 
 
 def rows() -> Iterator[Row]:

@@ -19,7 +19,7 @@ from benchmarks.corpus import passages, write_tsv
 from benchmarks.timing import Row, against, seconds
 from evenrank.text.tally import tally_to_file
 
-_SIZE = 24_000_000
+_SIZES = (24_000_000, 170_000_000)
 _LEXICON = er.lexicon("rekabsaz2020")
 _FEMALE, _MALE = (frozenset(words) for words in _LEXICON.groups.values())
 
@@ -37,18 +37,19 @@ def published(text: str) -> tuple[float, float, int, int, int, int]:
 
 
 def rows() -> Iterator[Row]:
-    yield _in_memory("whitespace")
-    yield _in_memory("words")
-    yield _file_to_file()
+    for size in _SIZES:
+        yield _in_memory("whitespace", size)
+        yield _in_memory("words", size)
+        yield _file_to_file(size)
     yield from _growth()
 
 
-def _in_memory(tokenizer: str) -> Row:
-    texts = passages(_SIZE)
+def _in_memory(tokenizer: str, size: int) -> Row:
+    texts = passages(size)
     frame = pl.DataFrame({"doc_id": [str(i) for i in range(len(texts))], "text": texts})
     return against(
-        f"tally in memory, tokenizer {tokenizer}",
-        "published Python (Counter per document, two set look-ups)",
+        f"tally in memory, tokenizer {tokenizer}, {size // 1_000_000} MB",
+        "published Python (a Counter per document)",
         30,
         lambda: {i: published(text) for i, text in enumerate(texts)},
         lambda: er.tally(frame, _LEXICON, tokenizer=tokenizer),
@@ -57,10 +58,10 @@ def _in_memory(tokenizer: str) -> Row:
     )
 
 
-def _file_to_file() -> Row:
+def _file_to_file(size: int) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         docs, result = Path(folder) / "docs.tsv", Path(folder) / "tally.parquet"
-        write_tsv(docs, _SIZE)
+        write_tsv(docs, size)
 
         def peer() -> None:
             found = {}
@@ -72,9 +73,9 @@ def _file_to_file() -> Row:
                 pickle.dump(found, out)
 
         return against(
-            "tally from TSV to Parquet",
+            f"tally from TSV to Parquet, {size // 1_000_000} MB",
             "published Python, line by line, pickled",
-            20,
+            25,
             peer,
             lambda: tally_to_file(docs, result, _LEXICON, tokenizer="whitespace", cached=False),
             bytes=docs.stat().st_size,

@@ -1,0 +1,38 @@
+"""docs/speed.md, written from results.json: `python -m benchmarks.speed_page` writes it without measuring."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.pages import fill, table
+
+
+def write(rows: Sequence[dict[str, Any]]) -> None:
+    """Fill in the tables: what is compared with a peer, and what has a bound of its own."""
+    ratios = [row for row in rows if row["unit"] == "×"]
+    others = [row for row in rows if row["unit"] != "×"]
+    compared = [
+        [row["what"], row["peer"], _number(row["reached"]), f"≥ {_number(row['must'])}"] for row in ratios
+    ]
+    bounded = [
+        [row["what"], _valued(row["reached"], row["unit"]), f"≤ {_valued(row['must'], row['unit'])}"]
+        for row in others
+    ]
+    text = table(["what", "compared with", "times as fast", "wanted"], compared, left=2)
+    text += "\n" + table(["what", "measured", "wanted"], bounded)
+    fill("speed.md", text)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:g}"
+
+
+def _valued(value: float, unit: str) -> str:
+    return f"{_number(value)} {unit.strip()}"
+
+
+if __name__ == "__main__":
+    write(json.loads(Path(__file__).with_name("results.json").read_text())["rows"])
