@@ -261,3 +261,14 @@ def test_without_a_compiler_one_line_says_why_there_is_no_index(tmp_path: Path) 
         "evenrank: NUMBA_DISABLE_JIT is set, but evenrank's kernels run only compiled; unset it"
     )
     assert not (tmp_path / "idx").exists()
+
+
+def test_threads_can_be_fewer_than_cores_and_more() -> None:
+    own = process.cores()
+    try:
+        for wanted in (1, own + 3):
+            process.set_threads(wanted)
+            assert process.cores() == wanted
+    finally:
+        process.set_threads(None)
+    assert process.cores() == own

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 _state = {"threads": False, "forked": False}
+_most: dict[str, int | None] = {"threads": None}
 
 
 def settle_cache() -> None:
@@ -111,8 +112,17 @@ def refuse_without_jit() -> None:
         raise InputError("NUMBA_DISABLE_JIT is set, but evenrank's kernels run only compiled; unset it")
 
 
+def set_threads(most: int | None) -> None:
+    """Let this process work in so many threads at most from now on; None for as many as it has cores."""
+    _most["threads"] = most
+
+
 def cores() -> int:
     """How many threads this process may use."""
+    return _most["threads"] or _own_cores()
+
+
+def _own_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -59,6 +59,16 @@ def test_search_writes_a_run_that_other_tools_read(place: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_number_of_threads_changes_nothing(place: Path) -> None:
+    for count in ("1", "3"):
+        evenrank("index", place / "docs.tsv", "-o", place / f"idx{count}", "--threads", count)
+        evenrank(
+            "search", "--index", place / f"idx{count}", "--queries", place / "queries.tsv",
+            "--threads", count, "-o", place / f"{count}.run",
+        )  # fmt: skip
+    assert (place / "1.run").read_bytes() == (place / "3.run").read_bytes()
+
+
 def test_settings_and_depth_reach_the_ranker(place: Path) -> None:
     common = ("search", "--index", place / "idx", "--queries", place / "queries.tsv", "--depth", "1")
     evenrank(*common, "--set", "k1=0.6", "--set", "b=0.8", "--tag", "mine", "-o", place / "set.run")

@@ -15,6 +15,7 @@ import typer
 from evenrank.cli import options
 from evenrank.cli.common import Tokenizer, deliver, note, progress_bar, split_names
 from evenrank.errors import InputError
+from evenrank.process import set_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,6 +50,7 @@ def tally_command(
     ] = False,
     engine: options.WhichEngine = options.Engine.here,
     master: options.Master = None,
+    threads: options.Threads = None,
 ) -> None:
     """Count the words of each group in every document of a collection, once and for all.
 
@@ -64,6 +66,8 @@ def tally_command(
     if engine is options.Engine.spark:
         if no_cache:
             raise InputError("--no-cache is for this machine; Spark keeps no cache")
+        if threads is not None:
+            raise InputError("--threads is for this machine; Spark's master says how many work: local[2]")
         from evenrank.spark.files import session, tally_files
 
         how: Any = {"tokenizer": tokenizer.value, "fields": split_names(fields), "id_field": id_field}
@@ -73,6 +77,7 @@ def tally_command(
     if len(docs) > 1:
         raise InputError("name one collection; several files at once are for --engine spark")
     source = open_docs(docs[0], fields=split_names(fields), id_field=id_field)
+    set_threads(threads)
     with progress_bar("counting", unit="bytes") as progress:
         made = tally_to_file(
             source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache
@@ -142,6 +147,7 @@ def index_command(
     ] = False,
     fields: Fields = "title,text",
     id_field: options.IdField = None,
+    threads: options.Threads = None,
 ) -> None:
     """Build an index of a collection, to be searched with `evenrank search`.
 
@@ -152,6 +158,7 @@ def index_command(
     from evenrank.rankers.index.building import index
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
+    set_threads(threads)
     with progress_bar("indexing", unit="bytes") as progress:
         made = index(
             source,
@@ -200,6 +207,7 @@ def search_command(
             "--verify", help="Compare every byte of the index with what was written; up to 1 GB it always is."
         ),
     ] = False,
+    threads: options.Threads = None,
 ) -> None:
     """Rank the documents of an index, or of a live engine, for each query.
 
@@ -225,6 +233,7 @@ def search_command(
     if verify and index is None:
         raise InputError("--verify compares an index with what was written; give --index")
     asked = tables.queries(queries)
+    set_threads(threads)
     searched = Index.open(index, verify=True) if index is not None and verify else engine or index
     made = ranker_for(searched, ranker, **chosen)
     encodes = ranker.startswith(("dense", "w2v"))  # the documents first, where that is not yet done

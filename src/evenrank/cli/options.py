@@ -305,6 +305,14 @@ Master = Annotated[
 ]
 
 
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", metavar="N", min=1, help="Work in so many threads.", show_default="one for each core"
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Collection:
     """The documents or their tally, as the command line gives them."""

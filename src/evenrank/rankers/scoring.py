@@ -156,9 +156,10 @@ def _any_at_least(typing: Any, address: Any, least: Any) -> Any:
     """Is one of the 64 numbers at an address not below `least`?"""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = _good(builder, *args, 0)
+        address, least = args
+        found = _good(builder, address, least, 0)
         for number in range(1, 8):
-            found = builder.or_(found, _good(builder, *args, number))
+            found = builder.or_(found, _good(builder, address, least, number))
         return builder.icmp_unsigned(
             "!=", builder.bitcast(found, ir.IntType(8)), ir.Constant(ir.IntType(8), 0)
         )
@@ -171,7 +172,9 @@ def _at_least(typing: Any, address: Any, least: Any) -> Any:
     """Which of the eight numbers at an address are not below `least`: bit i for the i-th."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.zext(builder.bitcast(_good(builder, *args, 0), ir.IntType(8)), ir.IntType(64))
+        address, least = args
+        good = builder.bitcast(_good(builder, address, least, 0), ir.IntType(8))
+        return builder.zext(good, ir.IntType(64))
 
     return types.int64(types.int64, types.float64), generate
 
@@ -207,11 +210,11 @@ def _gather(scratch: Any, base: Any, width: Any, least: Any, kept: Any) -> Any:
     sums, scores, documents = scratch.sums, scratch.scores, scratch.documents
     for first in range(0, width, 64):
         address = sums.ctypes.data + 8 * first
-        if _any_at_least(address, least):
-            for eight in range(first, first + 64, 8):
-                found = _at_least(sums.ctypes.data + 8 * eight, least)
+        if _any_at_least(address, least):  # type: ignore[call-arg, unused-ignore]
+            for eight in range(0, 64, 8):
+                found = _at_least(address + 8 * eight, least)  # type: ignore[call-arg, unused-ignore]
                 while found != 0:
-                    place = eight + _lowest_bit(found)
+                    place = first + eight + _lowest_bit(found)
                     scores[kept], documents[kept] = max(sums[place], NOTHING), base + place
                     kept += 1
                     found &= found - 1
