@@ -187,6 +187,13 @@ def head_to_head(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def many_groups(data: Path) -> dict[str, Any]:
+    """Crossed, soft and unknown groups, and the expected exposure of many rankings."""
+    from benchmarks.groups_evidence import many_groups as found
+
+    return found(data)
+
+
 def counterfactual(data: Path) -> dict[str, Any]:
     """What gender alone does in the lists of every ranker on Grep-BiasIR; takes minutes."""
     from benchmarks.counterfactual_evidence import counterfactual as found
@@ -275,6 +282,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "feedback": feedback,
     "trade-off": trade_off,
     "head-to-head": head_to_head,
+    "many-groups": many_groups,
     "counterfactual": counterfactual,
     "matching": matching,
     "constrain": constrain,

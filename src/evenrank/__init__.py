@@ -57,6 +57,8 @@ _HOME = {
     **dict.fromkeys(
         ("Exposure", "ExposureGap", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"
     ),
+    **dict.fromkeys(("EEL", "EED", "EER"), "measures.expected_exposure"),
+    "nDCGxAWRF": "measures.fair_relevance",
     "FAIR": "measures.ranked_parity",
     "MB": "measures.representation",
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.query_variants"),
@@ -153,11 +155,15 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.dictionary_bias import LIWC as LIWC
     from evenrank.measures.disparities import disparity as disparity
     from evenrank.measures.evaluate import measure as measure
+    from evenrank.measures.expected_exposure import EED as EED
+    from evenrank.measures.expected_exposure import EEL as EEL
+    from evenrank.measures.expected_exposure import EER as EER
     from evenrank.measures.exposure import AWRF as AWRF
     from evenrank.measures.exposure import DemographicParity as DemographicParity
     from evenrank.measures.exposure import DisparateTreatment as DisparateTreatment
     from evenrank.measures.exposure import Exposure as Exposure
     from evenrank.measures.exposure import ExposureGap as ExposureGap
+    from evenrank.measures.fair_relevance import nDCGxAWRF as nDCGxAWRF
     from evenrank.measures.gsr.measure import GSR as GSR
     from evenrank.measures.labelled_lists import represent as represent
     from evenrank.measures.neutrality import FaiRR as FaiRR

@@ -60,6 +60,70 @@ def test_groups_are_shown_as_they_should_at_the_least_cost(labels, limits, seed)
         assert report["status"] == "infeasible"
 
 
+PART = st.sampled_from(["", "target='equal'", "target={'female': 0.4, 'male': 0.6}"])
+SOFT = st.one_of(
+    st.builds("abs(Skew({})@{})<={}".format, PART, st.integers(1, 4), st.sampled_from([0.1, 0.4, 0.7, 1])),
+    st.builds("MinSkew({})@{}>={}".format, PART, st.integers(1, 4), st.sampled_from([-1.2, -0.5])),
+    st.builds("MaxSkew({})@{}<={}".format, PART, st.integers(1, 4), st.sampled_from([0.1, 0.5])),
+    st.builds("Skew({})@{}<={}".format, PART, st.integers(1, 4), st.sampled_from([-1.5, -0.7, -0.2])),
+    st.builds("abs(MB({})@{})<={}".format, PART, st.integers(1, 4), st.sampled_from([0.05, 0.2])),
+    st.builds("abs(ExposureGap@{})<={}".format, st.integers(1, 4), st.sampled_from([0.05, 0.3])),
+)
+CROSSED = st.one_of(
+    st.builds("MaxSkew(target='equal', attribute='gender*field')@{}<=0.5".format, st.integers(2, 4)),
+    st.builds("abs(MB(attribute='gender*field', group='female × law')@{})<=0".format, st.integers(1, 4)),
+    st.builds("abs(Skew(attribute='gender', group='unknown')@{})<=0.4".format, st.integers(2, 4)),
+    st.builds(
+        "abs(ExposureGap(attribute='gender*field', of='male × art', against='female × law')@{})<=0.2".format,
+        st.integers(2, 4),
+    ),
+)
+
+
+def _best_of_all(labels, limits, seed):
+    """`constrain` finds what the best of all rankings has, or says that none is within the limits."""
+    tally = collection([(0, 0)] * 5)
+    run = ranking(np.random.default_rng(seed).random(5).tolist())
+    utility, over = every_ranking(run, tally, limits, labels=labels)
+    report = er.constrain(run, limit=limits, labels=labels, exact=True).report.row(0, named=True)
+    defined = ~np.isnan(over).all(axis=0)
+    within = (over[:, defined] <= 1e-12).all(axis=1)
+    if within.any():
+        assert report["status"] in ("kept", "optimal")
+        assert report["utility"] == pytest.approx(utility[within].max(), abs=1e-8)
+    else:
+        assert report["status"] == "infeasible"
+
+
+@settings(SLOW, max_examples=30)
+@given(
+    shares=st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda x: 0 < sum(x) <= 4),
+        min_size=5,
+        max_size=5,
+    ).filter(lambda rows: all(map(any, zip(*rows, strict=True)))),
+    limits=st.lists(SOFT, min_size=1, max_size=2),
+    seed=st.integers(0, 99),
+)
+def test_labels_as_shares_are_kept_within_limits_at_the_least_cost(shares, limits, seed):
+    _best_of_all({f"d{i}": {"female": f / 4, "male": m / 4} for i, (f, m) in enumerate(shares)}, limits, seed)
+
+
+@settings(SLOW, max_examples=20)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from(["female", "male", "unknown"]), st.sampled_from(["art", "law"])),
+        min_size=5,
+        max_size=5,
+    ).filter(lambda rows: {"female", "male"} <= {g for g, _ in rows} and len({f for _, f in rows}) == 2),
+    limits=st.lists(CROSSED, min_size=1, max_size=2),
+    seed=st.integers(0, 99),
+)
+def test_crossed_groups_are_kept_within_limits_at_the_least_cost(rows, limits, seed):
+    labels = {f"d{i}": {"gender": gender, "field": field} for i, (gender, field) in enumerate(rows)}
+    _best_of_all(labels, limits, seed)
+
+
 def test_targets_from_a_table_are_kept_to():
     run = ranking([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
     labels = {f"d{i}": "m" if i < 4 else "f" for i in range(6)}

@@ -162,7 +162,7 @@ Labels = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Group of each document: doc_id, group; for rKL, Skew, AWRF, …",
+        help="Group of each document: doc_id, group (and share, or further attributes); for rKL, AWRF, …",
         rich_help_panel=FURTHER,
     ),
 ]

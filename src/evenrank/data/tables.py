@@ -42,6 +42,7 @@ from evenrank.data.columns import (
     whole_numbers,
 )
 from evenrank.data.docs import Docs, docs_of_frame, docs_of_rows, read_docs
+from evenrank.data.sequences import has_sequences, read_sequences
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
 
@@ -176,7 +177,8 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
         A path (TREC: ``query_id Q0 doc_id rank score tag``, the tag may be missing throughout; MS MARCO:
         ``query_id doc_id rank``; JSON: ``{query_id: {doc_id: score}}``; Parquet), a frame, a dict
         ``{query_id: {doc_id: score}}``, a Run of ranx, rows, or an ir_datasets dataset with scored
-        documents. A table that this function made is returned as it is.
+        documents. A table that this function made is returned as it is. A table with a column ``seq`` has
+        several rankings of a query: they come one after the other, and the column stays.
     order
         ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
         scores are then replaced by −rank, so that whoever sorts by score gets the same order.
@@ -190,6 +192,8 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
         if _is_ordered(x):
             return _made(x)
     path, line = path_of(x), None
+    if has_sequences(x):
+        return read_sequences(x)
     if path and files.format_suffix(path) == ".json":
         x = jsonl.nested(door.text(path), path, "score")
         frame = door.as_frame(x, _run_names(order), part="scoreddocs")

@@ -15,9 +15,12 @@ neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at t
 gsr/               GSR: do lists speak the gendered language that their queries suggest
 dictionary_bias.py LIWC: the gender words of a psychological dictionary in the top documents
 groups.py          what measures of groups share; document_groups.py: labels, wished-for shares
+alignments.py      labels as shares, several attributes and their crossings
 ranked_parity.py   rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
 exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention
+expected_exposure.py  EEL, EED, EER: exposure of groups over several rankings of a query
+fair_relevance.py  nDCGxAWRF: relevant and fair at once
 representation.py  MB and representation bias; labelled_lists.py: `represent`, of labelled lists
 query_variants.py  VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparities.py     `disparity`: are queries of one gender served better
@@ -29,8 +32,10 @@ associating.py     `association`: how close queries stand to their own relevant 
 from evenrank.measures.binding import bind
 from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import measure
+from evenrank.measures.expected_exposure import EED, EEL, EER
 from evenrank.measures.explain import Attribution
 from evenrank.measures.exposure import AWRF, DemographicParity, DisparateTreatment, Exposure, ExposureGap
+from evenrank.measures.fair_relevance import nDCGxAWRF
 from evenrank.measures.gsr.measure import GSR
 from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
 from evenrank.measures.labelled_lists import represent
@@ -45,6 +50,9 @@ from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
 
 __all__ = [
     "AWRF",
+    "EED",
+    "EEL",
+    "EER",
     "FAIR",
     "GSR",
     "LIWC",
@@ -73,6 +81,7 @@ __all__ = [
     "bind",
     "compare_reinforcement",
     "measure",
+    "nDCGxAWRF",
     "parse_condition",
     "rKL",
     "rND",

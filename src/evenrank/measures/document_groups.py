@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,8 @@ _ENDLESS = re.compile(r"[eE][-+]?\d{4}|.{60}", re.DOTALL)
 GROUP = ("group", "gender", "label", "sex")
 """What a column of labels may be called; the first that is there wins."""
 UNKNOWN = "unknown"
+SHARE = {"share", "weight", "probability"}
+"""What a column may be called that says how much of a document shows a group."""
 VALUES = 50
 """A column of labels with more values than this tells documents apart, not groups of them."""
 _GENDERS = {"f": "female", "female": "female", "m": "male", "male": "male"}
@@ -45,26 +48,53 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class DocumentGroups:
-    """Documents and the groups they show: 1 in the column of their group, 0 in the others.
+    """Documents and the groups they show: 1 in the column of their group, 0 in the others; or shares.
 
-    A document that shows none has 0 in all of them. `how` says where the labels come from.
+    A document that shows none has 0 in all of them, unless there is a group for what is unknown. `how` says
+    where the labels come from, `axes` the attributes and their groups where these are named, `listed` how
+    many of the documents are in the table of labels: those after them are unknown.
     """
 
     frame: pl.DataFrame
     groups: tuple[str, ...]
     how: str
     inferred: bool = False
+    axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    listed: int | None = None
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """For each document, how much of what it shows is not known: from 0 to 1."""
+        known = [name for name, hidden in zip(self.groups, self.hidden, strict=True) if not hidden]
+        found: np.ndarray = 1 - self.frame.select(known).to_numpy().sum(axis=1)
+        return found
+
+    @property
+    def hidden(self) -> tuple[bool, ...]:
+        """For each group, whether it stands for documents of which something is unknown."""
+        if not self.axes:
+            return (False,) * len(self.groups)
+        return tuple(UNKNOWN in parts for parts in product(*(groups for _, groups in self.axes)))
 
     @property
     def known(self) -> np.ndarray:
         """For each document, whether it shows a group."""
-        found: np.ndarray = self.frame.select(self.groups).to_numpy().sum(axis=1) > 0
+        found: np.ndarray = self.unknown < 1
         return found
+
+    def with_unknown(self, doc_ids: pl.Series) -> DocumentGroups:
+        """With these documents, which have no label, as unknown."""
+        last = self.groups[-1]  # unknown in every attribute
+        more = {name: pl.Series(np.full(len(doc_ids), float(name == last))) for name in self.groups}
+        extended = pl.DataFrame({"doc_id": doc_ids, **more}).cast(self.frame.schema)  # type: ignore[arg-type]
+        listed = len(self.frame) if self.listed is None else self.listed
+        return replace(self, frame=pl.concat([self.frame, extended]), listed=listed)
 
     @property
     def provenance(self) -> dict[str, str]:
         """Where the labels come from, and their fingerprint."""
-        return {"labels": self.how, "fingerprint": fingerprint([self.frame])}
+        table = self.frame if self.listed is None else self.frame.head(self.listed)
+        return {"labels": self.how, "fingerprint": fingerprint([table], numbers=True)}
 
 
 def normal_groups(labels: Iterable[str | None]) -> list[str | None]:
@@ -87,13 +117,21 @@ def given_groups(labels: Any) -> DocumentGroups:
     """Groups from a table of labels: doc_id and group (or gender, or label), each document once.
 
     `labels` is a path (TSV or CSV with a header, Parquet), a frame, a dict ``{doc_id: group}`` or rows.
+    Labels as shares, with a document in several rows and a column share, are read by `alignments.py`.
     """
     path, line = None, None
+    if isinstance(labels, Mapping) and isinstance(next(iter(labels.values()), None), Mapping):
+        return _as_shares(labels)
     names = {"doc_id": DOC_ID, "group": GROUP}
     if isinstance(labels, str | os.PathLike):
         path = labels
         table, line = door.read(path)
-        table = door.rename(_lower(table, path), names, path=path)
+        table = _lower(table, path)
+        if SHARE & {*table.columns}:
+            return _as_shares(labels)
+        table = door.rename(table, names, path=path)
+    elif SHARE & {str(name).lower() for name in getattr(labels, "columns", ())}:
+        return _as_shares(labels)
     else:
         table = door.as_frame(labels, names, part="docs")
     if table.is_empty():
@@ -111,6 +149,12 @@ def given_groups(labels: Any) -> DocumentGroups:
     if not groups:
         raise InputError("no document has a label", path=path)
     return DocumentGroups(_one_hot(table["doc_id"], found, groups), groups, "given")
+
+
+def _as_shares(labels: Any) -> DocumentGroups:
+    from evenrank.measures.alignments import soft_groups
+
+    return soft_groups(labels)
 
 
 def given_attributes(labels: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:

@@ -17,14 +17,15 @@ from evenrank.arithmetic import dot, log, log2
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
 from evenrank.measures.groups import (
+    ATTRIBUTE,
     CUTOFF,
     GROUP,
     WHOLE,
     GroupMeasure,
-    Groups,
     Shares,
     each_list,
     one_group,
+    with_attribute,
 )
 from evenrank.measures.lists import Floats, Ints
 from evenrank.measures.rank_bias import RankBias
@@ -92,7 +93,11 @@ class _Exposure(GroupMeasure):
     READING = "compare with the other groups of the same lists"
     YARDSTICK = "the exposure of the other groups"
     UNDEFINED = "no document of the group"
-    SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "group": GROUP}  # noqa: RUF012
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        "cutoff": CUTOFF,
+        "group": GROUP,
+        "attribute": ATTRIBUTE,
+    }
 
     def depth(self) -> int:
         return WHOLE
@@ -122,12 +127,17 @@ class _ExposureGap(RankBias):
     SHORT_DESC = "Share of attention for one group's documents, minus the other's."
     MEANING = "Of the attention that the top {k} get, the share of one group's documents minus the other's."
     READING = "above 0 the second group gets more attention, below 0 the first"
-    VIEW = Groups
     NEEDS = GroupMeasure.NEEDS
     LEANS = False  # groups may be labels, which are not those of the words that a verdict speaks about
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
-        name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"
+        **{name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"},
+        "attribute": ATTRIBUTE,
     }
+    VIEW = GroupMeasure.VIEW
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**with_attribute(params))
+
     weights = staticmethod(attention_weights)
 
     def values(self, context: Context) -> Floats:
@@ -174,6 +184,7 @@ class _DemographicParity(GroupMeasure):
         "cutoff": CUTOFF,
         "of": Param(dtype=str, default=None, desc="group above the line"),
         "against": Param(dtype=str, default=None, desc="group below the line"),
+        "attribute": ATTRIBUTE,
     }
 
     def depth(self) -> int:
@@ -226,7 +237,7 @@ class _DisparateTreatment(_DemographicParity):
 
     def per_query(self, context: Context) -> PerQuery:
         pair = self.pair(context.groups)
-        lists, relevance = context.lists, _relevance(context)
+        lists, relevance = context.lists, relevance_of(context)
         rows = []
         for shown, start, length in zip(
             each_list(context), lists.starts.tolist(), lists.lengths.tolist(), strict=True
@@ -245,7 +256,7 @@ def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
     return np.divide(exposure, merit, out=np.full(len(sizes), np.nan), where=merit > 0)
 
 
-def _relevance(context: Context) -> Floats:
+def relevance_of(context: Context) -> Floats:
     """Relevance of every entry of the lists; 0 where it is not judged, or below 0."""
     if context.qrels is None:
         return np.zeros(len(context.lists.doc_ids))

@@ -1,8 +1,8 @@
 """What measures of ranked groups share: groups of documents, a target to compare with, lists one by one.
 
-A document shows one group or none. Measures of one group against the rest (rND, rKL, rRD, FAIR) count a
-document without a label as one of the rest; measures of all groups (Skew, NDKL, exposure, AWRF) take shares
-of the labelled documents.
+A document shows one group or none, or several by shares. Measures of one group against the rest (rND, rKL,
+rRD, FAIR) count a document without a label as one of the rest; measures of all groups (Skew, NDKL, exposure,
+AWRF) take shares of the labelled documents. With an attribute, what is unknown is a group of its own.
 """
 
 from __future__ import annotations
@@ -11,31 +11,44 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
+from evenrank.arithmetic import dot
 from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
+from evenrank.measures.absolute import core
+from evenrank.measures.alignments import CROSS, averaged, checked_world, crossed_name, normal_attribute
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery
-from evenrank.measures.document_groups import group_targets, targets_fingerprint
+from evenrank.measures.document_groups import UNKNOWN, group_targets, targets_fingerprint
 from evenrank.measures.lists import WHOLE, Floats, Ints
+from evenrank.measures.lookup import find_rows
 from evenrank.measures.parts import Seen
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.views import View, counted
 
 Shares = list[Fraction | None]
 """A share for each group, None where it is not known."""
-TARGETS = ("list", "collection", "equal")
+TARGETS = ("list", "collection", "equal", "relevant")
 
 CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshold; without it the whole list")
 TARGET = Param(
     dtype=(str, dict),
     default=None,
-    desc="wished-for shares: list, collection, equal or {group: share}; the table of targets, else list",
+    desc="wished-for shares: list, collection, equal, relevant or {group: share}; the table of targets, else "
+    "list",
+)
+ATTRIBUTE = Param(
+    dtype=str, default=None, desc="the labels that are meant: a column, or several crossed, gender*field"
+)
+WORLD = Param(
+    dtype=dict,
+    default=None,
+    desc="for target='relevant': shares in the world, averaged with those of the relevant documents",
 )
 GROUP = Param(dtype=str, default=None, desc="the group that is compared with the rest")
 
@@ -45,6 +58,7 @@ _TARGETS = {
     "collection": "the shares in the collection",
     "equal": "equal shares",
     "given": "the given shares of each query",
+    "relevant": "the shares among the judged relevant documents",
 }
 
 
@@ -53,10 +67,15 @@ class Groups(View):
 
     NEEDED = "labels, or a tally to infer groups from"
     PARTS = True
+    ATTRIBUTE: ClassVar[str | None] = None
 
     @cached_property
     def tally(self) -> Any:
         return self.inputs.groups
+
+    @property
+    def labels(self) -> Any:
+        return self.tally
 
     @property
     def missing(self) -> str:
@@ -66,7 +85,8 @@ class Groups(View):
     @cached_property
     def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
         given = self.inputs.given.get("targets")
-        return None if given is None else group_targets(given, self.tally.groups)
+        asked = any("target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(core, self.measures))
+        return group_targets(given, self.tally.groups) if given is not None and asked else None
 
     @property
     def name(self) -> str:
@@ -88,8 +108,8 @@ class Groups(View):
     def counts(self, measure: BiasMeasure, context: Context) -> dict[str, Ints]:
         """And how many stand above the cut-off, and how many of these show no group."""
         lists, cutoff = context.lists, measure.params.get("cutoff")
-        known = np.append(self.tally.known, False)  # the last for rows that are −1
-        above, unknown = counted(lists, WHOLE if cutoff is None else cutoff, ~known[lists.rows])
+        hidden = np.append(self.tally.unknown, 1)  # the last for rows that are −1
+        above, unknown = counted(lists, WHOLE if cutoff is None else cutoff, hidden[lists.rows])
         return {**super().counts(measure, context), "above": above, "unknown": unknown}
 
     def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
@@ -101,18 +121,48 @@ class Groups(View):
 
     def target_of(self, measure: Any) -> str:
         """Which shares a measure compares with, in words."""
-        target = measure["target"] or ("list" if self.targets is None else "given")
-        return _TARGETS[target] if isinstance(target, str) else str(target)
+        target = measure["target"] or (measure.WITHOUT if self.targets is None else "given")
+        said = _TARGETS[target] if isinstance(target, str) else str(target)
+        return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
     def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
         """Says where groups and target come from, too."""
         notes = [f"group labels: {self.tally.how}", *super().notes(measure, seen, defined, options)]
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
-        looked, unknown = (int(seen.counts[measure][what][defined].sum()) for what in ("above", "unknown"))
+        looked, unknown = (seen.counts[measure][what][defined].sum() for what in ("above", "unknown"))
         if unknown:
-            notes.append(f"{unknown / looked:.1%} of the documents looked at show no group")
+            said = "show no group" if self.ATTRIBUTE is None else "are unknown, which is a group of its own"
+            notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
         return tuple(notes)
+
+
+class AttributeGroups(Groups):
+    """Documents as the groups of one attribute, or of several crossed; what is unknown is a group."""
+
+    NEEDED = "labels with this attribute"
+    missing = "unlabelled"
+
+    @cached_property
+    def tally(self) -> Any:
+        return self.inputs.alignments.groups(str(self.ATTRIBUTE))
+
+    def context(self, run: pl.DataFrame, *given: Any, **named: Any) -> Context:
+        """As usual; documents that the labels do not list are unknown."""
+        ranked = run["doc_id"].unique(maintain_order=True)
+        strangers = ranked.filter(~ranked.is_in(self.tally.frame["doc_id"].implode()))
+        if len(strangers):
+            self.__dict__["tally"] = self.tally.with_unknown(strangers)
+        return super().context(run, *given, **named)
+
+
+@lru_cache(maxsize=256)
+def groups_of(attribute: str | None, view: type[Groups] = Groups) -> type[Groups]:
+    """The view of an attribute; without one, of the labels as they are."""
+    if attribute is None:
+        return view
+    bases = (AttributeGroups,) if view is Groups else (view, AttributeGroups)
+    return type(f"{view.__name__} of {attribute}", bases, {"ATTRIBUTE": attribute})
 
 
 class GroupMeasure(BiasMeasure):
@@ -121,20 +171,39 @@ class GroupMeasure(BiasMeasure):
     `per_list` gives the value of one list; NaN where it has none, and `UNDEFINED` says why.
     """
 
-    VIEW = Groups
     NEEDS: frozenset[str] = frozenset({"groups"})
     TIES = False
     UNDEFINED: ClassVar[str] = "undefined"
     AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
-    SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "target": TARGET}  # noqa: RUF012
+    WITHOUT: ClassVar[str] = "list"  # the target, unless one is given
+    COUNTS: ClassVar[bool] = False  # looks at documents that show a group or do not, never at shares
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        "cutoff": CUTOFF,
+        "target": TARGET,
+        "attribute": ATTRIBUTE,
+        "world": WORLD,
+    }
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**params)
+        super().__init__(**with_attribute(params))
         if "target" in self.SUPPORTED_PARAMS:
             check_target(self.NAME, self["target"])
+            if self["target"] == "relevant":
+                self.NEEDS = self.NEEDS | {"qrels"}
+            elif self.params.get("world") is not None:
+                raise InputError(f"{self.NAME}: world is averaged with target='relevant'; name that too")
+
+    @property
+    def VIEW(self) -> type[Groups]:  # type: ignore[override]
+        return groups_of(self.params.get("attribute"))
 
     def depth(self) -> int:
-        whole = self["cutoff"] is None or self["target"] in (None, "list")
+        target = self["target"]
+        # An attribute has a group for what is unknown, which keeps its share of the whole list.
+        own = target in (None, "list") or (
+            self.params.get("attribute") is not None and target not in ("collection", "relevant")
+        )
+        whole = self["cutoff"] is None or own
         return WHOLE if whole else int(self["cutoff"])
 
     def cut(self, n: int) -> int:
@@ -149,6 +218,8 @@ class GroupMeasure(BiasMeasure):
                 _known(self, group, groups)
 
     def per_query(self, context: Context) -> PerQuery:
+        if self.COUNTS and context.lists.counts().dtype.kind == "f":
+            raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
         values = [
             self.per_list(shown, target, context.groups)
             for shown, target in zip(each_list(context), self.targets(context), strict=True)
@@ -170,7 +241,7 @@ class GroupMeasure(BiasMeasure):
 
     def undefined(self, context: Context) -> str:
         """Why a list has no value."""
-        by_query = self["target"] is None and context.targets is not None
+        by_query = (self["target"] is None and context.targets is not None) or self["target"] == "relevant"
         return f"no target, or {self.UNDEFINED}" if by_query else self.UNDEFINED
 
     def wished(self, shown: Ints, target: Shares | None) -> Floats:
@@ -181,33 +252,113 @@ class GroupMeasure(BiasMeasure):
         return shown.sum(axis=0) / total if total else np.zeros(shown.shape[1])
 
     def targets(self, context: Context) -> Iterator[Shares | None]:
-        """The target of each list."""
+        """The target of each list; where it names only what is known, the unknown keeps its share."""
         if self["target"] is None and context.targets is not None:
             for query in context.lists.query_ids.to_list():
                 shares = context.targets.get(query, {})
                 yield [shares.get(group) for group in context.groups]
+        elif self["target"] == "relevant":
+            yield from relevant_shares(context, self.params.get("world"), of_all=self.AGAINST_REST)
         else:
-            yield from [self.shares(context)] * len(context.lists.query_ids)
+            same = self.shares(context)
+            hidden = np.array(context.labels.hidden if context.labels is not None else [False])
+            named = isinstance(self["target"], Mapping) and any(
+                group in self["target"] for group, out in zip(context.groups, hidden, strict=False) if out
+            )
+            if same is None or named or not hidden.any() or self["target"] == "collection":
+                yield from [same] * len(context.lists.query_ids)
+            else:
+                yield from (keeping_unknown(same, shown, hidden) for shown in each_list(context))
 
     def shares(self, context: Context) -> Shares | None:
         """The share of each group that the measure itself names; None where each list has its own."""
         target, groups = self["target"], context.groups
+        hidden = (False,) * len(groups) if context.labels is None else context.labels.hidden
         if target in (None, "list"):
             return None
         if target == "equal":
-            return [Fraction(1, len(groups))] * len(groups)
+            return [Fraction(0 if out else 1, len(groups) - sum(hidden)) for out in hidden]
         if target == "collection":
-            frame = context.lists.tally
-            counts = [int(frame[group].sum()) for group in groups]
-            total = len(frame) if self.AGAINST_REST else sum(counts)
-            return [Fraction(count, max(total, 1)) for count in counts]
-        shares: Shares = [Fraction(str(target[group])) if group in target else None for group in groups]
+            listed = None if context.labels is None else context.labels.listed
+            frame = context.lists.tally.head(len(context.lists.tally) if listed is None else listed)
+            counts = [Fraction(frame[group].sum()) for group in groups]
+            total = Fraction(len(frame)) if self.AGAINST_REST else sum(counts, Fraction(0))
+            return [count / max(total, 1) for count in counts]
+        shares: Shares = [
+            Fraction(str(target[group])) if group in target else Fraction(0) if out else None
+            for group, out in zip(groups, hidden, strict=True)
+        ]
         if shares.count(None) == 1:
             rest = 1 - sum((share for share in shares if share is not None), Fraction(0))
             shares[shares.index(None)] = max(rest, Fraction(0))
         if None in shares and not self.AGAINST_REST:
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
         return shares
+
+
+def with_attribute(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters, the attribute and the groups of a crossing written in one way."""
+    given = params.get("attribute")
+    if not isinstance(given, str):
+        return params
+    made = {**params, "attribute": normal_attribute(given)}
+    if CROSS in made["attribute"]:
+        for name in ("group", "of", "against"):
+            if isinstance(params.get(name), str):
+                made[name] = crossed_name(params[name])
+        if isinstance(params.get("target"), Mapping):
+            made["target"] = {crossed_name(str(name)): share for name, share in params["target"].items()}
+    return made
+
+
+def keeping_unknown(wished: Shares, shown: Ints, hidden: np.ndarray) -> Shares:
+    """Shares of what is known as part of a list in which something is unknown, and stays so."""
+    held = shown.sum(axis=0) / max(shown.sum(), 1)
+    known = 1 - Fraction(float(held[hidden].sum()))
+    return [
+        Fraction(float(now)) if out else None if share is None else share * known
+        for share, now, out in zip(wished, held, hidden, strict=True)
+    ]
+
+
+def relevant_shares(
+    context: Context, world: Mapping[str, Any] | None, *, of_all: bool = False, weights: Any = None
+) -> Iterator[Shares | None]:
+    """The groups' shares among the judged relevant documents of each query, averaged with the world.
+
+    `weights` says what the relevant documents of a query weigh, from their relevances, highest first; alike
+    unless given. No shares (None for each group) where nothing is judged relevant, or nothing is labelled.
+    """
+    groups, labels = context.groups, context.labels
+    judged = context.qrels.filter(pl.col("relevance") > 0)  # type: ignore[union-attr]
+    judged = judged.sort("relevance", descending=True, maintain_order=True)
+    rows = find_rows(judged["doc_id"], labels.frame["doc_id"])
+    table = labels.frame.select(groups).to_numpy().astype(np.float64)
+    nothing = np.zeros(len(groups))
+    if labels.axes:
+        nothing[-1] = 1.0
+    found = np.where((rows >= 0)[:, None], table[rows], nothing)
+    mixed = None if world is None else checked_world(world, labels.axes or (("group", (*groups, UNKNOWN)),))
+    place: dict[str, list[int]] = {}
+    for row, query in enumerate(judged["query_id"].to_list()):
+        place.setdefault(query, []).append(row)
+    relevances = judged["relevance"].to_numpy()
+    for query in context.lists.query_ids.to_list():
+        at = place.get(query, [])
+        weight = np.ones(len(at)) if weights is None else weights(relevances[at])
+        total = dot(found[at].T, weight) if at else np.zeros(len(groups))
+        whole = weight.sum() if of_all else total.sum()
+        if not whole:
+            yield [None] * len(groups)
+            continue
+        shares = total / whole
+        if mixed is not None:
+            if labels.axes:
+                shares = averaged(shares, labels.axes, mixed)
+            else:
+                (background,) = mixed.values()
+                shares = (shares + shares.sum() * np.array([background[group] for group in groups])) / 2
+        yield [Fraction(float(share)) for share in shares]
 
 
 class AgainstRest(GroupMeasure):

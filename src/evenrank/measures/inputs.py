@@ -25,8 +25,10 @@ from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
 from evenrank.measures.explain import Offered
 from evenrank.measures.results import gender_labels
+from evenrank.measures.views import refuse_sequences
 
 if TYPE_CHECKING:
+    from evenrank.measures.alignments import Alignments
     from evenrank.text.matcher import Matcher
     from evenrank.text.tally import Tally
     from evenrank.vectors.texts import GenderedTexts
@@ -192,7 +194,7 @@ class Inputs:
 
     def _with(self, **changed: Any) -> Inputs:
         other = replace(self, **changed)
-        made = ("tally", "matcher", "groups", "genderedness", "offered")
+        made = ("tally", "matcher", "groups", "alignments", "genderedness", "offered")
         other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
         return other
 
@@ -216,6 +218,9 @@ class Inputs:
                     raise InputError(
                         f"{measure} needs {_SAYING[need]}" + (f", or {otherwise}" if otherwise else "")
                     )
+        for name, run in self.runs.items():
+            if "seq" in run.columns:
+                refuse_sequences(name, measures)
         counting = self.counting(measures)
         if counting and not self.countable:
             grouped = "groups" in counting[0].NEEDS
@@ -271,6 +276,15 @@ class Inputs:
         if not self.countable:
             raise InputError("groups of documents need labels, or a tally or docs to infer them from")
         return inferred_groups(self.tally)
+
+    @cached_property
+    def alignments(self) -> Alignments:
+        """The labels of documents by attribute."""
+        from evenrank.measures.alignments import Alignments
+
+        if self.given.get("labels") is None:
+            raise InputError("an attribute is a column of the labels of documents; give labels")
+        return Alignments.of(self.given["labels"])
 
     @cached_property
     def genderedness(self) -> GenderedTexts:

@@ -364,7 +364,7 @@ def holds(condition: Condition, value: float) -> bool:
     return value >= condition.bound - slack
 
 
-def between(weights: Floats, values: Any, least: int, most: int, t: int) -> list[Row]:
+def between(weights: Floats, values: Any, least: float, most: float, t: int) -> list[Row]:
     """At least so many and at most so many, where that says something."""
     rows = [Row(weights, 1.0 * values, float(most))] if most < t else []
     return [*rows, Row(weights, -1.0 * values, float(-least))] if least > 0 else rows

@@ -19,7 +19,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.measures.base import Context, register
 from evenrank.measures.groups import AgainstRest, Shares
-from evenrank.measures.lists import Alternatives, Ints, between, holds
+from evenrank.measures.lists import Alternatives, Ints, between, bounded, holds
 from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
@@ -270,7 +270,8 @@ class _MB(AgainstRest):
     The value of a query is β@n, in [−1, 1], computed exactly: positive toward the group, negative against
     it, 0 where it is shown as often as n results allow. The mean over queries is MB, the mean of absolute
     values (`abs`) MAB and the standard deviation (`spread`) SB. A list of fewer than n documents is divided
-    by its length. With two groups the first is meant unless `group` names one.
+    by its length. With labels as shares every share can be reached, and nothing is rounded to what n results
+    allow. With two groups the first is meant unless `group` names one.
 
     Lipani, Piroi and Yilmaz 2021, Definition 2.4.
     """
@@ -285,18 +286,22 @@ class _MB(AgainstRest):
 
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
         column, n = self.group(groups), self.cut(len(shown))
-        share = Fraction(int(shown[:, column].sum()), len(shown)) if target is None else target[column]
+        share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
         if share is None:
             return float("nan")
+        if shown.dtype.kind == "f":
+            return float(shown[:n, column].sum() / n - float(share))
         return float(representation_bias(int(shown[:n, column].sum()), n, share))
 
     def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
         """At least and at most so many of the top n that show the group."""
         shown, target = self.list_at(context, query)
         column, n = self.group(context.groups), self.cut(len(shown))
-        share = Fraction(int(shown[:, column].sum()), len(shown)) if target is None else target[column]
+        share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
         if share is None:
             return None
+        if shown.dtype.kind == "f":
+            return [bounded(condition, np.full(n, 1 / n), shown[:, column] - float(share))]
         # Looked for beyond 0 and n too: a limit that no list can keep then still says in which direction.
         counts = range(-n, 2 * n + 1)
         kept = [c for c in counts if holds(condition, float(representation_bias(c, n, share)))]

@@ -16,7 +16,7 @@ from ir_measures.measures import ParamInfo
 from evenrank.arithmetic import dot, exp, log, log2
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, register
-from evenrank.measures.groups import CUTOFF, GROUP, TARGET, GroupMeasure, Shares, one_group
+from evenrank.measures.groups import GROUP, GroupMeasure, Shares, one_group
 from evenrank.measures.lists import Alternatives, Floats, Ints, Row, between, holds, strict
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def _within(condition: Condition, t: int, group: Any, labelled: Any, target: flo
     """Skew within its bounds: with the group present its share is bounded, absent the number labelled."""
     ones = np.ones(t)
     below = condition.absolute or condition.op.startswith("<")
-    present = [Row(ones, -1.0 * group, -1.0)]
+    soft = labelled.dtype.kind == "f"
+    least = float(group[group > 0].min(initial=1.0))  # of a document that shows the group at all
+    present = [Row(ones, -1.0 * group, -least)]
     bounds = []
     if below:
         bounds.append((1.0, condition.bound))
@@ -99,16 +101,36 @@ def _within(condition: Condition, t: int, group: Any, labelled: Any, target: flo
         row = Row(ones, side * (group - target * exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
         present.append(strict(row, condition))
     # How many labelled documents there may be when none shows the group: these numbers are contiguous.
-    absent = [x for x in range(1, t + 1) if holds(condition, _absent(x, target))]
+    smallest = float(labelled[labelled > 0].min(initial=1.0))
+    absent = _absent_totals(condition, target, smallest, t) if soft else [
+        x for x in range(1, t + 1) if holds(condition, _absent(x, target))
+    ]  # fmt: skip
     if not absent:
         return [present]
-    if len(bounds) == 1 and below and absent[0] == 1:
-        return [[*present[1:], Row(ones, -1.0 * labelled, -1.0)]]
+    if len(bounds) == 1 and below and absent[0] <= smallest:
+        return [[*present[1:], Row(ones, -1.0 * labelled, -smallest)]]
     none = [Row(ones, 1.0 * group, 0.0), *between(ones, labelled, absent[0], absent[-1], t)]
     return [present, none]
 
 
-def _absent(labelled: int, target: float) -> float:
+def _absent_totals(condition: Condition, target: float, smallest: float, t: int) -> list[float]:
+    """How much may be labelled, at least and at most, when nothing of it shows the group; or nothing.
+
+    The skew is then ln ½ up to 1/target, and falls as ln(½ / (labelled · target)) beyond.
+    """
+    if condition.absolute or condition.op.startswith(">"):
+        bound = -condition.bound if condition.absolute else condition.bound
+        if not holds(condition, _absent(smallest, target)):
+            return []
+        most = ABSENT / (target * exp(max(bound, -_STEEP)))
+        return [smallest, min(most, float(t))]
+    if holds(condition, _absent(smallest, target)):
+        return [smallest, float(t)]
+    least = ABSENT / (target * exp(max(condition.bound, -_STEEP)))
+    return [least, float(t)] if least <= t else []
+
+
+def _absent(labelled: float, target: float) -> float:
     """Skew of a group that none of so many labelled documents shows."""
     return float(skews(np.array([0, labelled]), np.array([target, 1.0]))[0])
 
@@ -127,7 +149,7 @@ class _Skew(SkewMeasure):
     PRETTY_NAME = "Skew"
     SHORT_DESC = "Logarithm of a group's share in the top k over its target share."
     UNDEFINED = "no labelled document in the top, or the target is 0"
-    SUPPORTED_PARAMS: dict[str, ParamInfo] = {"cutoff": CUTOFF, "target": TARGET, "group": GROUP}  # noqa: RUF012
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         super().check_groups(groups)

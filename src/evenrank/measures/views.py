@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.data.frames import described, fingerprint
+from evenrank.errors import InputError
 from evenrank.measures.explain import attribution_of
 from evenrank.measures.lists import Floats, Ints, RankedLists, in_top, ranked_lists, refuse_strangers
 from evenrank.measures.parts import PerQuery, Seen
@@ -41,6 +42,7 @@ class Context:
     queries: pl.DataFrame | None = None
     qrels: pl.DataFrame | None = None
     targets: Mapping[str, Mapping[str, Fraction]] | None = None
+    labels: Any = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -60,12 +62,14 @@ class View:
 
     Subclasses say what documents are looked up in (`tally`: a frame and the groups that are its columns).
     `NEEDED` is what a user has to give for it, `WHOLE` whether it reads the whole collection, `PARTS` whether
-    what it sees of the parts of a run can be put together.
+    what it sees of the parts of a run can be put together, `SEQUENCES` whether a query may have several
+    rankings.
     """
 
     NEEDED: ClassVar[str] = ""
     WHOLE: ClassVar[bool] = False
     PARTS: ClassVar[bool] = False
+    SEQUENCES: ClassVar[bool] = False
 
     def __init__(self, inputs: Inputs, measures: Sequence[BiasMeasure], *, depth: int = 0) -> None:
         self.inputs = inputs
@@ -98,6 +102,11 @@ class View:
 
     @property
     def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
+        return None
+
+    @property
+    def labels(self) -> Any:
+        """The groups of documents, where there are some."""
         return None
 
     @property
@@ -141,6 +150,8 @@ class View:
     ) -> Context:
         """A normalised run as the measures see it (all of them, or these), down to the depth they look."""
         seen = measures or self.measures
+        if "seq" in run.columns and not self.SEQUENCES:
+            refuse_sequences(name, seen)
         lists = ranked_lists(
             run,
             self.tally.frame,
@@ -153,7 +164,8 @@ class View:
         )
         inputs = self.inputs
         judged = inputs.qrels if qrels is None else qrels
-        return Context(lists, self._background(run, seen), inputs.docs, inputs.queries, judged, self.targets)
+        given = inputs.docs, inputs.queries, judged, self.targets, self.labels
+        return Context(lists, self._background(run, seen), *given)
 
     def _background(self, run: pl.DataFrame, measures: Sequence[BiasMeasure]) -> RankedLists | None:
         """The lists to compare with, if a measure asks: the background's, the first run's, the run's own."""
@@ -368,6 +380,16 @@ class Words(View):
         return measure.backgrounds(self.inputs.offered, query_ids, values)
 
 
+def refuse_sequences(name: str, measures: Iterable[Any]) -> None:
+    """Refuse measures of one ranking where there are several of a query."""
+    for measure in measures:
+        if not getattr(getattr(measure, "VIEW", None), "SEQUENCES", False):
+            raise InputError(
+                f"{name} has several rankings of a query (column seq), and {measure} looks at one; "
+                "EEL, EED and EER look at all of them"
+            )
+
+
 def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[type[View], View]:
     """Each view that the measures need, for those that share it.
 
@@ -393,9 +415,10 @@ def _tied(measure: BiasMeasure, context: Context) -> NDArray[np.bool_]:
     return lists.tied_within(cutoff) if measure.ORDERED else lists.tied_across(cutoff)
 
 
-def counted(lists: RankedLists, depth: int, marked: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """How many documents each list has down to a depth, and how many of them are marked."""
+def counted(lists: RankedLists, depth: int, marked: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+    """How many documents each list has down to a depth, and how many of them are marked (or how much)."""
     entries, looked = lists.top(depth)
     if not len(looked):
         return looked, looked
-    return looked, np.add.reduceat(marked[entries], np.cumsum(looked) - looked, dtype=np.int64)
+    kind = np.float64 if marked.dtype.kind == "f" else np.int64
+    return looked, np.add.reduceat(marked[entries], np.cumsum(looked) - looked, dtype=kind)

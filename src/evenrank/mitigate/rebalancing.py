@@ -131,6 +131,8 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
     context = view.context(frame)
     lists = context.lists
     shown = lists.counts()
+    if shown.dtype.kind == "f":
+        raise InputError(f"{wished.method} counts documents that show one group; these labels are shares")
     code = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
     lengths = np.minimum(lists.lengths, wished.candidates)
     targets = list(measure.targets(context))

@@ -1,0 +1,194 @@
+"""EEL, EED and EER: do groups get the exposure that they should, over several rankings of a query?
+
+F. Diaz, B. Mitra, M. D. Ekstrand, A. J. Biega and B. Carterette, Evaluating Stochastic Rankings with Expected
+Exposure, CIKM 2020; over groups, with the target of M. D. Ekstrand, G. McDonald, A. Raj and I. Johnson,
+Overview of the TREC 2022 Fair Ranking Track, Task 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import polars as pl
+from ir_measures.measures import ParamInfo
+
+from evenrank.arithmetic import dot, log2
+from evenrank.measures.base import Context, Param, PerQuery, register
+from evenrank.measures.exposure import relevance_of
+from evenrank.measures.groups import GroupMeasure, Groups, Shares, groups_of, relevant_shares
+from evenrank.measures.lists import WHOLE, Floats, Ints
+
+
+def attention(ranks: Ints) -> Floats:
+    """What documents at these ranks get of a reader's attention: 1/log2(max(rank, 2)), as in TREC."""
+    found: Floats = 1 / log2(np.maximum(ranks, 2))
+    return found
+
+
+def deserved(relevances: Ints) -> Floats:
+    """What relevant documents, the most relevant first, should get: equals the same.
+
+    In an ideal ranking they stand by relevance, and those of one relevance in any order, each as often: all
+    of them get the mean attention of the ranks they share. Diaz et al., Section 4.1.
+    """
+    each = attention(np.arange(1, len(relevances) + 1))
+    starts = np.flatnonzero(np.diff(relevances, prepend=relevances[:1] + 1))
+    sizes = np.diff(starts, append=len(relevances))
+    return np.repeat(np.add.reduceat(each, starts) / sizes, sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings(Context):
+    """One run in which a query may have several rankings: `places` are the ranks within them."""
+
+    places: Any = None
+    rankings: Any = None
+
+
+class Sequences(Groups):
+    """Documents as the groups they show, in all rankings of a query."""
+
+    SEQUENCES = True
+    PARTS = False
+
+    def context(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
+        seen = super().context(run, *given, **named)
+        ordered = run if "seq" in run.columns else run.with_columns(seq=pl.lit("1"))
+        places = ordered.select(place=pl.int_range(1, pl.len() + 1).over("query_id", "seq"))["place"]
+        several = ordered.group_by("query_id", maintain_order=True).agg(pl.col("seq").n_unique())
+        known = {each.name: getattr(seen, each.name) for each in fields(Context) if each.init}
+        return Rankings(**known, places=places.to_numpy(), rankings=several["seq"].to_numpy())
+
+
+class ExpectedExposure(GroupMeasure):
+    """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
+
+    TIES = False
+    WITHOUT = "relevant"
+    UNDEFINED = "nothing is judged relevant"
+    NEEDS = frozenset({"groups", "qrels"})
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        **GroupMeasure.SUPPORTED_PARAMS,
+        "only_relevant": Param(dtype=bool, default=True, desc="count exposure of relevant documents only"),
+    }
+
+    @property
+    def VIEW(self) -> type[Groups]:  # type: ignore[override]
+        return groups_of(self.params.get("attribute"), Sequences)
+
+    def depth(self) -> int:
+        return WHOLE
+
+    def targets(self, context: Context) -> Iterator[Shares | None]:
+        """As for other measures; unless they are given, those of the relevant documents."""
+        by_table = self["target"] is None and context.targets is not None
+        if by_table or self["target"] not in (None, "relevant"):
+            yield from super().targets(context)
+        else:
+            yield from relevant_shares(context, self.params.get("world"), weights=deserved)
+
+    def undefined(self, context: Context) -> str:
+        return self.UNDEFINED
+
+    def per_query(self, context: Context) -> PerQuery:
+        values = [
+            float("nan") if system is None else self.told(system, target)
+            for system, target in self.exposures(context)
+        ]
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(context))
+
+    def exposures(self, context: Context) -> Iterator[tuple[Floats | None, Floats]]:
+        """For each query the groups' exposures in the mean over its rankings, and those they should have."""
+        assert isinstance(context, Rankings)
+        lists, shown = context.lists, context.lists.counts()
+        relevant = relevance_of(context) > 0
+        spans = zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True)
+        for query, ((start, n), target) in enumerate(zip(spans, self.targets(context), strict=True)):
+            places = context.places[start : start + n]
+            ranks = int(places.max()) if self["cutoff"] is None else int(self["cutoff"])
+            weights = np.where(places <= ranks, attention(places), 0.0)
+            if self["only_relevant"]:
+                weights = weights * relevant[start : start + n]
+            here = shown[start : start + n]
+            wished = self.wished(here, target)
+            if np.isnan(wished).any() or not wished.sum():
+                yield None, wished
+                continue
+            system = dot(1.0 * here.T, weights) / context.rankings[query]
+            yield system, wished * attention(np.arange(1, ranks + 1)).sum()
+
+    def told(self, system: Floats, target: Floats) -> float:
+        """The value, from the exposures of groups."""
+        raise NotImplementedError
+
+
+class _EEL(ExpectedExposure):
+    """Expected exposure loss: the squared distance of groups' exposures from those they should have.
+
+    EEL = ‖ε − ε*‖² = EED − 2 EER + ‖ε*‖². ε_g is the exposure of a group, Σ over the ranks of
+    1/log2(max(rank, 2)) times the share that the document shows of the group, averaged over the rankings of
+    the query (a column seq; one ranking is enough); only relevant documents count, unless
+    `only_relevant=False`. ε*_g is the group's share in the target times the attention that k ranks have. 0 is
+    fair; higher is less fair, up to twice the square of that attention, without saying whom it favours.
+
+    The target is that of TREC Fair Ranking 2022: the groups' shares among the relevant documents, each with
+    what an ideal ranking gives it, averaged with `world` where that is given; or any `target`.
+
+    Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
+    """
+
+    __name__ = NAME = "EEL"
+    PRETTY_NAME = "Expected exposure loss"
+    SHORT_DESC = "Squared distance of groups' expected exposures from the target."
+    GOOD = "low"
+    MEANING = "How far the exposures of groups, over all rankings of a query, are from what they should be."
+
+    def told(self, system: Floats, target: Floats) -> float:
+        return float(dot(system - target, system - target))
+
+
+class _EED(ExpectedExposure):
+    """Expected exposure disparity: how unevenly exposure is spread over groups, whoever deserves it.
+
+    EED = ‖ε‖², with ε as for EEL. From 0 to the square of the attention that k ranks have (all of it on one
+    group); lower is more even, and also lower where less relevant is shown: read it beside EER.
+
+    Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
+    """
+
+    __name__ = NAME = "EED"
+    PRETTY_NAME = "Expected exposure disparity"
+    SHORT_DESC = "Squared size of groups' expected exposures."
+    GOOD = "low"
+    MEANING = "How unevenly exposure is spread over groups, over all rankings of a query."
+
+    def told(self, system: Floats, target: Floats) -> float:
+        return float(dot(system, system))
+
+
+class _EER(ExpectedExposure):
+    """Expected exposure relevance: how much exposure goes to the groups that should have it.
+
+    EER = ε · ε*, with ε and ε* as for EEL. From 0, higher is better.
+
+    Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
+    """
+
+    __name__ = NAME = "EER"
+    PRETTY_NAME = "Expected exposure relevance"
+    SHORT_DESC = "Groups' expected exposures times those they should have."
+    GOOD = "high"
+    MEANING = "How much exposure goes to the groups that should have it, over all rankings of a query."
+
+    def told(self, system: Floats, target: Floats) -> float:
+        return float(dot(system, target))
+
+
+EEL = _EEL()
+EED = _EED()
+EER = _EER()
+for _measure in (EEL, EED, EER):
+    register(_measure)

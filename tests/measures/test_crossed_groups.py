@@ -1,0 +1,240 @@
+"""Labels as shares, crossed attributes, what is unknown, the targets of TREC Fair Ranking 2022."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenrank as er
+from evenrank.cli import main
+from evenrank.measures.alignments import Alignments, averaged
+from evenrank.measures.exposure import js_divergence
+
+QUICK = settings(max_examples=40, deadline=None)
+DOCS = [f"d{i}" for i in range(6)]
+GENDERS, FIELDS = st.sampled_from(["f", "m", None]), st.sampled_from(["art", "law", None])
+TABLE = st.lists(st.tuples(GENDERS, FIELDS), min_size=6, max_size=6).filter(
+    lambda rows: {"f", "m"} <= {g for g, _ in rows} and {"art", "law"} <= {f for _, f in rows}
+)
+SHARES = st.lists(
+    st.tuples(st.integers(0, 10), st.integers(0, 10)).filter(lambda pair: 0 < sum(pair) <= 10),
+    min_size=6,
+    max_size=6,
+)
+RUN = {"q": {doc: float(-i) for i, doc in enumerate(DOCS)}}
+
+
+def value(measure, run=RUN, **given):
+    return er.measure(run, measure, confidence=None, **given)[measure].value
+
+
+def table(rows):
+    return pl.DataFrame(
+        {"doc_id": DOCS[: len(rows)], "gender": [g for g, _ in rows], "field": [f for _, f in rows]}
+    )
+
+
+def soft(pairs):
+    return {doc: {"female": f / 10, "male": m / 10} for doc, (f, m) in zip(DOCS, pairs, strict=True)}
+
+
+@QUICK
+@given(TABLE)
+def test_crossed_shares_add_up_to_those_of_each_attribute(rows):
+    found = Alignments.of(table(rows))
+    crossed, gender = found.groups("gender × field"), found.groups("gender")
+    assert crossed.frame.select(pl.sum_horizontal(crossed.groups)).to_series().to_list() == [1] * 6
+    for group in gender.groups:
+        of_group = [name for name in crossed.groups if name.split(" × ")[0] == group]
+        added = crossed.frame.select(pl.sum_horizontal(of_group)).to_series()
+        assert added.to_list() == gender.frame[group].to_list()
+
+
+@QUICK
+@given(TABLE, st.integers(1, 6))
+def test_shares_of_one_are_plain_labels(rows, k):
+    plain = {doc: g for doc, (g, _) in zip(DOCS, rows, strict=True) if g}
+    shares = {doc: {g: 1.0} for doc, g in plain.items()}
+    for measure in (f"AWRF@{k}", f"NDKL@{k}", f"Skew@{k}", f"MB@{k}", "Exposure(group='female')", f"rND@{k}"):
+        assert value(measure, labels=plain) == value(measure, labels=shares)
+
+
+@QUICK
+@given(SHARES, st.integers(1, 6))
+def test_values_of_shares_by_their_formulas(pairs, k):
+    labels, shown = soft(pairs), np.array(pairs) / 10
+    attention = 1 / np.log2(np.maximum(np.arange(1, k + 1), 2)) @ shown[:k]
+    attention /= attention.sum()
+    whole = shown.sum(axis=0) / shown.sum()
+    assert value(f"AWRF@{k}", labels=labels) == pytest.approx(1 - js_divergence(attention, whole), abs=1e-12)
+    assert value(f"MB(group='female')@{k}", labels=labels) == pytest.approx(
+        shown[:k, 0].sum() / k - shown[:, 0].sum() / 6, abs=1e-12
+    )
+    gap = 1 / np.log2(np.arange(1, k + 1) + 1) @ (shown[:k, 1] - shown[:k, 0])
+    assert value(f"ExposureGap@{k}", labels=labels) == pytest.approx(
+        gap / (1 / np.log2(np.arange(1, k + 1) + 1)).sum(), abs=1e-12
+    )
+    top = shown[:k, 0].sum() / shown[:k].sum()
+    if top and whole[0]:
+        assert value(f"Skew@{k}", labels=labels) == pytest.approx(np.log(top / whole[0]), abs=1e-12)
+
+
+@QUICK
+@given(SHARES, st.integers(1, 6))
+def test_swapping_the_groups_flips_the_sign(pairs, k):
+    there, back = soft(pairs), soft([(m, f) for f, m in pairs])
+    measure = f"ExposureGap@{k}"
+    assert value(measure, labels=there) == pytest.approx(-value(measure, labels=back), abs=1e-12)
+    assert value(f"NDKL@{k}", labels=there) == pytest.approx(value(f"NDKL@{k}", labels=back), abs=1e-12)
+
+
+def test_what_is_unknown_is_a_group_and_is_said():
+    labels = table([("f", "art"), ("m", None), (None, "law")])  # d3, d4 and d5 are not listed
+    found = er.measure(RUN, "AWRF(attribute='gender')@4", labels=labels, confidence=None)[0]
+    assert "50.0% of the documents looked at are unknown, which is a group of its own" in found.notes
+    # d0 and d1 have weight 1, d2 0.63, d3 0.5
+    weights = 1 / np.log2([2, 2, 3, 4])
+    attention = np.array([weights[0], weights[1], weights[2] + weights[3]]) / weights.sum()
+    whole = np.array([1, 1, 4]) / 6
+    assert found.value == pytest.approx(1 - js_divergence(attention, whole), abs=1e-12)
+    named = er.measure(RUN, "AWRF@4", labels=labels, confidence=None)[0]
+    assert "50.0% of the documents looked at show no group" in named.notes
+    left = er.measure(RUN, "Skew(attribute='gender', group='unknown')@2", labels=labels, confidence=None)[0]
+    assert left.value < 0  # none of the first two, though most of the list
+
+
+def test_a_target_for_what_is_known_leaves_the_unknown_its_share():
+    labels = table([("f", None), ("f", None), ("m", None), (None, None)])
+    shown = np.array([2, 1, 3]) / 6  # of the whole list; d4 and d5 are not listed
+    weights = 1 / np.log2([2, 2, 3, 4])
+    attention = np.array([weights[0] + weights[1], weights[2], weights[3]]) / weights.sum()
+    known = 1 - shown[2]
+    expected = 1 - js_divergence(attention, np.array([known / 2, known / 2, shown[2]]))
+    measure = "AWRF(attribute='gender', target='equal')@4"
+    assert value(measure, labels=labels) == pytest.approx(expected, abs=1e-12)
+    named = "AWRF(attribute='gender', target={'female': 0.5, 'male': 0.5})@4"
+    assert value(named, labels=labels) == pytest.approx(expected, abs=1e-12)
+    fixed = "AWRF(attribute='gender', target={'female': 0.5, 'male': 0.5, 'unknown': 0})@4"
+    assert value(fixed, labels=labels) == pytest.approx(1 - js_divergence(attention, np.array([0.5, 0.5, 0])))
+
+
+@QUICK
+@given(st.lists(st.floats(0, 1), min_size=9, max_size=9).filter(lambda x: sum(x) > 0.1))
+def test_the_target_of_trec_is_a_distribution_and_leaves_what_is_unknown_alone(drawn):
+    shares = np.array(drawn) / sum(drawn)
+    axes = (("gender", ("female", "male", "unknown")), ("field", ("art", "law", "unknown")))
+    world = {"gender": {"female": 0.5, "male": 0.5}, "field": {"art": 0.2, "law": 0.8}}
+    made = averaged(shares, axes, world).reshape(3, 3)
+    before = shares.reshape(3, 3)
+    for case in product((slice(0, 2), slice(2, 3)), repeat=2):
+        assert made[case].sum() == pytest.approx(before[case].sum(), abs=1e-9)
+    both = np.outer([0.5, 0.5], [0.2, 0.8])
+    assert made[:2, :2] == pytest.approx((before[:2, :2] + both * before[:2, :2].sum()) / 2, abs=1e-9)
+    assert made[2, 2] == before[2, 2]
+
+
+def test_the_target_of_trec_by_hand():
+    # one attribute: half of the known part is spread as in the world
+    axes = (("gender", ("female", "male", "unknown")),)
+    found = averaged(np.array([0.1, 0.5, 0.4]), axes, {"gender": {"female": 0.5, "male": 0.5}})
+    assert found == pytest.approx([0.2, 0.4, 0.4])
+    # a second one without a world stays within each group as it is; where there is none, as over all
+    axes = (("gender", ("female", "male", "unknown")), ("field", ("art", "law", "unknown")))
+    shares = np.array([[0.0, 0.0, 0.0], [0.2, 0.6, 0.0], [0.2, 0.0, 0.0]])
+    found = averaged(shares.ravel(), axes, {"gender": {"female": 0.5, "male": 0.5}}).reshape(3, 3)
+    assert found == pytest.approx(np.array([[0.08, 0.12, 0], [0.15, 0.45, 0], [0.2, 0, 0]]))
+
+
+def test_the_score_of_task_1_by_hand():
+    labels = {"d0": "m", "d1": "m", "d2": "f", "d3": "f"}
+    qrels = {"q": {"d1": 1, "d2": 1, "d5": 1, "d0": 0}}
+    target = "target='relevant', attribute='group', world={'female': 0.5, 'male': 0.5}"
+    # d5 is relevant and unknown: 1/3 stays so, of the rest half is female
+    attention = np.array([1 / np.log2(3), 2, 0]) / (2 + 1 / np.log2(3))
+    fair = 1 - js_divergence(attention, np.array([1, 1, 1]) / 3)
+    useful = (1 + 1 / np.log2(3)) / (1 + 1 + 1 / np.log2(3))
+    assert value(f"AWRF({target})@3", labels=labels, qrels=qrels) == pytest.approx(fair, abs=1e-12)
+    score = value(f"nDCGxAWRF({target})@3", labels=labels, qrels=qrels)
+    assert score == pytest.approx(fair * useful, abs=1e-12)
+
+
+def test_measures_print_as_they_are_written():
+    for text in (
+        "AWRF(attribute='gender*field')@10",
+        "EEL(attribute='gender', world={'gender': {'female': 0.5, 'male': 0.5}}, target='relevant')@5",
+        "nDCGxAWRF(target='relevant')",
+    ):
+        measure = er.parse(text)
+        assert er.parse(str(measure)) == measure
+    assert er.parse("AWRF(attribute='gender*field')") == er.parse("AWRF(attribute='Gender × field')")
+
+
+def test_crossed_groups_work_in_audit_gate_and_sweep(tmp_path, monkeypatch, capsys):
+    labels = table([("m", "art"), ("m", "law"), ("m", "law"), ("f", "law"), ("f", "art"), (None, "art")])
+    measure = "AWRF(attribute='gender*field',target='equal')@4"
+    audit = er.audit({"a": RUN}, [measure, "nDCG@4"], labels=labels, qrels={"q": {"d0": 1}})
+    assert "gender × field" in str(audit)
+    curve = er.sweep(
+        RUN, labels=labels, qrels={"q": {"d0": 1}}, method="detconstsort", bias=measure, strengths=[1.0]
+    )
+    assert curve.points[1].bias.value >= curve.points[0].bias.value
+    monkeypatch.chdir(tmp_path)
+    labels.write_csv("labels.tsv", separator="\t")
+    Path("run").write_text("".join(f"q Q0 {doc} 1 {score} x\n" for doc, score in RUN["q"].items()))
+    asked = ["measure", measure, "--run", "run", "--labels", "labels.tsv"]
+    assert main([*asked, "--fail-if", f"{measure}<0.99", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)["runs"][0]["measures"][0]
+    assert found["value"] == pytest.approx(value(measure, labels=labels))
+
+
+@pytest.mark.parametrize(
+    ("text", "measure", "message"),
+    [
+        ("doc_id\tgroup\tshare\nd0\tf\t0.7\nd0\tm\t0.4\n", "AWRF@3", r":3: the shares of document d0 add up"),
+        ("doc_id\tgroup\tshare\nd0\tf\tmost\n", "AWRF@3", r":2: share is most; it must be a number"),
+        ("doc_id\tgroup\tshare\nd0\tf\t0.2\nd0\tf\t0.3\n", "AWRF@3", r":3: .*the same group twice"),
+        (
+            "doc_id\tgender\nd0\tf\nd1\tm\n",
+            "AWRF(attribute='field')@3",
+            "no attribute 'field'; one of gender",
+        ),
+        ("doc_id\tgender\nd0\tf\nd1\tm\n", "AWRF(attribute='gender*gender')@3", "with itself"),
+        (
+            "doc_id\tgroup\tshare\nd0\tf\t0.5\nd1\tm\t1\n",
+            "rND(step=2)@3",
+            "counts documents that show a group or do not",
+        ),
+        (
+            "doc_id\tattribute\tgroup\tshare\nd0\tgender\tf\t1\nd0\tfield\tlaw\t1\n",
+            "AWRF@3",
+            r"about gender, field; name one, as in AWRF\(attribute='gender'\)",
+        ),
+    ],
+)
+def test_what_is_wrong_with_labels_is_said(tmp_path, text, measure, message):
+    path = tmp_path / "labels.tsv"
+    path.write_text(text)
+    with pytest.raises(er.InputError, match=message):
+        value(measure, labels=path)
+
+
+def test_a_world_without_a_target_or_with_strange_groups_is_refused():
+    with pytest.raises(er.InputError, match="name that too"):
+        er.parse("AWRF(world={'female': 1})@3")
+    labels, qrels = table([("f", None), ("m", None)]), {"q": {"d0": 1}}
+    for world in ({"female": 1.0}, {"female": 0.5, "male": 0.5, "other": 0.0}):
+        with pytest.raises(er.InputError, match="a share for each of female, male"):
+            value(f"AWRF(attribute='gender',target='relevant',world={world})@3", labels=labels, qrels=qrels)
+    with pytest.raises(er.InputError, match=r"add up to 0\.7"):
+        value(
+            "AWRF(attribute='gender',target='relevant',world={'female': 0.5, 'male': 0.2})@3",
+            labels=labels,
+            qrels=qrels,
+        )
