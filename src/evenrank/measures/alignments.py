@@ -29,7 +29,7 @@ from evenrank.measures.document_groups import (
     normal_groups,
     ordered_groups,
 )
-from evenrank.measures.lists import Floats
+from evenrank.measures.lists import Floats, find_rows
 
 ATTRIBUTE = "attribute"
 CROSS = " × "
@@ -208,8 +208,6 @@ def _axis(name: str, rows: pl.DataFrame) -> Axis:
 
 def _placed(axis: Axis, doc_ids: pl.Series) -> Floats:
     """The shares of these documents; those that are not listed are unknown."""
-    from evenrank.measures.lookup import find_rows
-
     rows = find_rows(doc_ids, axis.doc_ids)
     found = axis.shares[rows]
     found[rows < 0] = [0.0] * (len(axis.groups) - 1) + [1.0]

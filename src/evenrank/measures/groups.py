@@ -25,8 +25,7 @@ from evenrank.measures.absolute import core
 from evenrank.measures.alignments import CROSS, averaged, checked_world, crossed_name, normal_attribute
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery
 from evenrank.measures.document_groups import UNKNOWN, group_targets, targets_fingerprint
-from evenrank.measures.lists import WHOLE, Floats, Ints
-from evenrank.measures.lookup import find_rows
+from evenrank.measures.lists import WHOLE, Floats, Ints, find_rows
 from evenrank.measures.parts import Seen
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.views import View, counted
