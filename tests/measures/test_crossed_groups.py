@@ -194,6 +194,15 @@ def test_crossed_groups_work_in_audit_gate_and_sweep(tmp_path, monkeypatch, caps
     assert found["value"] == pytest.approx(value(measure, labels=labels))
 
 
+def test_an_audit_of_shares_leaves_out_what_counts_documents_and_says_so():
+    labels = soft([(7, 3), (10, 0), (0, 10), (2, 4), (5, 5), (1, 1)])
+    found = er.audit({"a": RUN}, labels=labels, qrels={"q": {"d0": 1}})
+    assert any("Labels are shares" in caution for caution in found.cautions)
+    assert "AWRF@10" in str(found) and "rKL" not in str(found)
+    with pytest.raises(er.InputError, match="give labels"):
+        value("AWRF(attribute='gender')@3", tally=er.tally({doc: "she" for doc in DOCS}))
+
+
 @pytest.mark.parametrize(
     ("text", "measure", "message"),
     [

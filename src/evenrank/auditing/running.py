@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from evenrank.mitigate.preferences import MirrorTest
 
 DEPTH = 10
+_SHARES = (
+    "Labels are shares: rates of selection and representation bias, which count documents, are left out."
+)
 
 
 def audit(
@@ -143,6 +146,7 @@ def audit(
             queries=inputs.queries is not None,
             qrels=inputs.qrels is not None,
             targets=given.get("targets") is not None,
+            soft=inputs.soft,
         )
     )
     deltas = parse_deltas(delta)
@@ -318,6 +322,9 @@ def _by_gender(
     """What needs labels: psychology and disparity (of queries), selection, representation (of documents)."""
     given, frames, docs, qrels = inputs.given, inputs.runs, inputs.docs, inputs.qrels
     labels, targets, genders = given.get("labels"), given.get("targets"), inputs.genders
+    if inputs.soft:
+        labels = None  # what follows counts documents
+        found = replace(found, cautions=(*found.cautions, _SHARES))
     if labels is not None:
         from evenrank.auditing.selection import selection
 
@@ -391,6 +398,7 @@ def default_measures(
     queries: bool,
     qrels: bool,
     targets: bool,
+    soft: bool = False,
 ) -> list[Measure]:
     """Effectiveness, then bias, for whatever is there.
 
@@ -402,6 +410,8 @@ def default_measures(
         Groups that documents are labelled with; empty without labels.
     docs, queries, qrels, targets
         Whether these were given.
+    soft
+        Whether labels are shares, which rKL cannot count.
     """
     gendered = {"female", "male"} <= set(words) or not words
     found: list[Measure] = [nDCG @ DEPTH, RR @ DEPTH, AP] if qrels else []
@@ -418,7 +428,8 @@ def default_measures(
         found.append(LIWC @ DEPTH)
     if len(shown) >= 2:
         found += [AWRF @ DEPTH, NDKL @ DEPTH]
-        found += [rKL @ DEPTH] if len(shown) == 2 else [rKL(group=group) @ DEPTH for group in shown]
+        counted = [] if soft else [None] if len(shown) == 2 else list(shown)
+        found += [(rKL if group is None else rKL(group=group)) @ DEPTH for group in counted]
     if shown and targets:
         found += [MB(group=group) @ DEPTH for group in (shown[:1] if len(shown) == 2 else shown)]
     return found

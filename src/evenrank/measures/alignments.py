@@ -70,9 +70,11 @@ class Alignments:
         Or a dict: ``{doc_id: {group: share}}``, ``{doc_id: {attribute: group}}``, or
         ``{doc_id: {attribute: {group: share}}}``.
         """
+        if labels is None:
+            raise InputError("an attribute is a column of the labels of documents; give labels")
         long = shares_of(labels)
         if long is None:
-            table, _ = given_attributes(_rows(labels))
+            table, _ = given_attributes(labels)
             if table["doc_id"].is_duplicated().any():
                 twice = table["doc_id"].filter(table["doc_id"].is_duplicated())[0]
                 raise InputError(f"document {show(twice)} has two rows of labels and no share")
@@ -165,13 +167,6 @@ def soft_groups(labels: Any) -> DocumentGroups:
     groups = axis.groups[:-1]
     frame = pl.DataFrame({"doc_id": axis.doc_ids, **dict(zip(groups, values.T, strict=True))})
     return DocumentGroups(frame, groups, "given")
-
-
-def _rows(labels: Any) -> Any:
-    """A dict of attributes by document as rows; anything else as it is."""
-    if not isinstance(labels, Mapping) or not isinstance(next(iter(labels.values()), None), Mapping):
-        return labels
-    return pl.DataFrame([{"doc_id": str(doc), **dict(of)} for doc, of in labels.items()])
 
 
 def _nested(labels: Mapping[Any, Any]) -> list[tuple[str, str, str, float]] | None:

@@ -70,6 +70,11 @@ class DocumentGroups:
         return found
 
     @property
+    def soft(self) -> bool:
+        """Whether documents show groups by shares."""
+        return any(self.frame[group].dtype.is_float() for group in self.groups)
+
+    @property
     def hidden(self) -> tuple[bool, ...]:
         """For each group, whether it stands for documents of which something is unknown."""
         if not self.axes:
@@ -120,7 +125,7 @@ def given_groups(labels: Any) -> DocumentGroups:
     Labels as shares, with a document in several rows and a column share, are read by `alignments.py`.
     """
     path, line = None, None
-    if isinstance(labels, Mapping) and isinstance(next(iter(labels.values()), None), Mapping):
+    if by_attribute(labels):
         return _as_shares(labels)
     names = {"doc_id": DOC_ID, "group": GROUP}
     if isinstance(labels, str | os.PathLike):
@@ -151,6 +156,11 @@ def given_groups(labels: Any) -> DocumentGroups:
     return DocumentGroups(_one_hot(table["doc_id"], found, groups), groups, "given")
 
 
+def by_attribute(labels: Any) -> bool:
+    """Whether labels are a dict of dicts: shares of groups, or groups by attribute."""
+    return isinstance(labels, Mapping) and isinstance(next(iter(labels.values()), None), Mapping)
+
+
 def _as_shares(labels: Any) -> DocumentGroups:
     from evenrank.measures.alignments import soft_groups
 
@@ -165,6 +175,8 @@ def given_attributes(labels: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """
     if isinstance(labels, str | os.PathLike):
         table = _lower(door.read(labels)[0], labels)
+    elif by_attribute(labels):
+        table = pl.DataFrame([{"doc_id": str(doc), **dict(of)} for doc, of in labels.items()])
     elif isinstance(labels, Mapping):
         table = door.as_frame(labels, {"doc_id": DOC_ID, "group": GROUP}, part="docs")
     else:

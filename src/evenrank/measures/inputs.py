@@ -282,9 +282,15 @@ class Inputs:
         """The labels of documents by attribute."""
         from evenrank.measures.alignments import Alignments
 
-        if self.given.get("labels") is None:
-            raise InputError("an attribute is a column of the labels of documents; give labels")
-        return Alignments.of(self.given["labels"])
+        return Alignments.of(self.given.get("labels"))
+
+    @cached_property
+    def soft(self) -> bool:
+        """Whether the labels of documents are shares."""
+        from evenrank.measures.alignments import shares_of
+
+        labels = self.given.get("labels")
+        return labels is not None and shares_of(labels) is not None
 
     @cached_property
     def genderedness(self) -> GenderedTexts:

@@ -203,7 +203,7 @@ def _is_run(path: Path, query_names: Sequence[str]) -> bool:
 
 def _looked_up(doc_ids: pl.Series, groups: DocumentGroups) -> list[str | None]:
     label: dict[str, str] = {}
-    if any(groups.frame[group].dtype.is_float() for group in groups.groups):
+    if groups.soft:
         raise InputError("these labels are shares; represent counts results that show one feature value")
     for group in groups.groups:
         label |= dict.fromkeys(groups.frame.filter(pl.col(group) == 1)["doc_id"].to_list(), group)
