@@ -114,7 +114,7 @@ def test_a_file_with_a_column_seq(tmp_path, name):
 
 def test_scores_order_a_ranking_where_there_are_no_ranks():
     frame = pl.DataFrame(
-        {"query_id": "q", "seq": [2, 1, 1, 2], "doc_id": list("abcd"), "score": [1, 2, 3, 4.0]}
+        {"query_id": "q", "seq": [2, 1, 1, 2], "doc_id": list("abcd"), "score": [1.0, 2.0, 3.0, 4.0]}
     )
     assert tables.run(frame)["doc_id"].to_list() == list("dacb")
 

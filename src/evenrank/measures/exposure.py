@@ -22,8 +22,10 @@ from evenrank.measures.groups import (
     GROUP,
     WHOLE,
     GroupMeasure,
+    Groups,
     Shares,
     each_list,
+    groups_of,
     one_group,
     with_attribute,
 )
@@ -133,12 +135,14 @@ class _ExposureGap(RankBias):
         **{name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"},
         "attribute": ATTRIBUTE,
     }
-    VIEW = GroupMeasure.VIEW
+    weights = staticmethod(attention_weights)
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**with_attribute(params))
 
-    weights = staticmethod(attention_weights)
+    @property
+    def VIEW(self) -> type[Groups]:  # type: ignore[override]
+        return groups_of(self.params.get("attribute"))
 
     def values(self, context: Context) -> Floats:
         of, against = self.pair(context.groups)
