@@ -206,8 +206,12 @@ def test_an_audit_of_shares_leaves_out_what_counts_documents_and_says_so():
 @pytest.mark.parametrize(
     ("text", "measure", "message"),
     [
-        ("doc_id\tgroup\tshare\nd0\tf\t0.7\nd0\tm\t0.4\n", "AWRF@3", r":3: the shares of document d0 add up"),
-        ("doc_id\tgroup\tshare\nd0\tf\tmost\n", "AWRF@3", r":2: share is most; it must be a number"),
+        (
+            "doc_id\tgroup\tshare\nd0\tf\t0.7\nd0\tm\t0.4\n",
+            "AWRF@3",
+            ":3: the shares of document 'd0' add up",
+        ),
+        ("doc_id\tgroup\tshare\nd0\tf\tmost\n", "AWRF@3", ":2: share is 'most'; it must be a number"),
         ("doc_id\tgroup\tshare\nd0\tf\t0.2\nd0\tf\t0.3\n", "AWRF@3", r":3: .*the same group twice"),
         (
             "doc_id\tgender\nd0\tf\nd1\tm\n",
