@@ -91,7 +91,7 @@ class DocumentGroups:
         """With these documents, which have no label, as unknown."""
         last = self.groups[-1]  # unknown in every attribute
         more = {name: pl.Series(np.full(len(doc_ids), float(name == last))) for name in self.groups}
-        extended = pl.DataFrame({"doc_id": doc_ids, **more}).cast(self.frame.schema)  # type: ignore[arg-type]
+        extended = pl.DataFrame({"doc_id": doc_ids, **more}).cast(self.frame.schema)
         listed = len(self.frame) if self.listed is None else self.listed
         return replace(self, frame=pl.concat([self.frame, extended]), listed=listed)
 

@@ -283,7 +283,7 @@ class GroupMeasure(BiasMeasure):
             frame = context.lists.tally.head(len(context.lists.tally) if listed is None else listed)
             counts = [Fraction(frame[group].sum()) for group in groups]
             total = Fraction(len(frame)) if self.AGAINST_REST else sum(counts, Fraction(0))
-            return [count / max(total, 1) for count in counts]
+            return [count / total if total else count for count in counts]
         shares: Shares = [
             Fraction(str(target[group])) if group in target else Fraction(0) if out else None
             for group, out in zip(groups, hidden, strict=True)

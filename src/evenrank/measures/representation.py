@@ -301,7 +301,8 @@ class _MB(AgainstRest):
         if share is None:
             return None
         if shown.dtype.kind == "f":
-            return [bounded(condition, np.full(n, 1 / n), shown[:, column] - float(share))]
+            values = np.asarray(shown[:, column] - float(share), np.float64)
+            return [bounded(condition, np.full(n, 1 / n), values)]
         # Looked for beyond 0 and n too: a limit that no list can keep then still says in which direction.
         counts = range(-n, 2 * n + 1)
         kept = [c for c in counts if holds(condition, float(representation_bias(c, n, share)))]
