@@ -112,19 +112,21 @@ def _standing(found: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[str]:
     for name, each in found.items():
         for what, page in each:
             for claim in page["claims"]:
-                by_claim.setdefault((name, claim["says"]), {})[what] = claim["holds"]
+                told = evidence(claim)
+                short = f"{what} ({told})" if told else what
+                by_claim.setdefault((name, claim["says"]), {})[short] = claim["holds"]
     strong, failed, mixed = [], [], []
     for (name, says), told in by_claim.items():
         held = [what for what, verdict in told.items() if verdict == "holds"]
         fell = [what for what, verdict in told.items() if verdict == "does not hold"]
         if held and fell:
             mixed.append(
-                f"- {says} (`{name}`): holds on {', '.join(held)}; does not hold on {', '.join(fell)}"
+                f"- {says} (`{name}`): holds on {'; '.join(held)}; does not hold on {'; '.join(fell)}"
             )
         elif fell:
-            failed.append(f"- {says} (`{name}`): {', '.join(fell)}")
+            failed.append(f"- {says} (`{name}`): {'; '.join(fell)}")
         elif len(held) > 1:
-            strong.append(f"- {says} (`{name}`): {', '.join(held)}")
+            strong.append(f"- {says} (`{name}`): {'; '.join(held)}")
     parts = []
     for title, lines in (
         ("Holds on more than one collection, and fails on none", strong),

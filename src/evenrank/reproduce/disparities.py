@@ -52,7 +52,7 @@ def disparities_recipe(settings: Settings, steps: Steps) -> Page:
     else:
         found["gaps"] = steps("gaps", settings.facts, partial(_gaps, settings, steps))
         learned = _training(settings)
-        work = partial(_associated, settings if learned is None else learned, steps)
+        work = partial(_associated, learned or settings, steps, learned is not None)
         facts = settings.facts | ({} if learned is None else {"training": learned.facts["data"]})
         found["association"] = steps("association", facts, work)
         found["here"] = (
@@ -94,14 +94,16 @@ def _gaps(settings: Settings, steps: Steps) -> dict[str, Any]:
     return {"runs": [one.to_dict() for one in made], "left out": made.left_out}
 
 
-def _associated(settings: Settings, steps: Steps) -> dict[str, Any]:
+def _associated(settings: Settings, steps: Steps, seen: bool) -> dict[str, Any]:
     """How close queries stand to their own relevant documents, before and after balancing (Figure 1)."""
     from evenrank.training.trainer import own_index
 
     data = settings.dataset()
-    labels = tables.genders(settings.labels(data.queries, steps.say))
+    labels = tables.genders(settings.labels(data.queries, steps.say, seen=seen))
     scores = association_scores(own_index(data.docs, steps.say), data.queries, data.qrels)
     known = labels.filter(pl.col("gender").is_in(["female", "male"]))
+    if known["gender"].n_unique() < 2:
+        raise InputError("there are no female or no male queries; label some with --genders FILE")
     return _association(settings, scores.join(known, on="query_id", how="semi"), None, genders=known)
 
 
@@ -141,7 +143,7 @@ def _trained(settings: Settings, learned: Settings, steps: Steps) -> dict[str, A
     paths: dict[str, Any] = {}
     for part, chosen in (("", learned), ("test_", settings)):
         data = chosen.dataset() if chosen is learned else unseen(chosen.dataset(), learned.dataset())
-        labels = tables.genders(chosen.labels(data.queries, steps.say))
+        labels = tables.genders(chosen.labels(data.queries, steps.say, seen=chosen is learned))
         for name, frame in (("queries", data.queries), ("qrels", data.qrels), ("genders", labels)):
             assert frame is not None
             path = inputs / f"{part}{name}.tsv"
@@ -244,6 +246,9 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             "released ones: those are another draw with other scores than the published count was made of.",
             "Figure 2's unbalanced bars lie far below Table 2 of the same paper: another baseline. Both are "
             "shown.",
+            "Genders are predicted unless they are given; test queries that the classifier has learned from "
+            "are "
+            "left out, training queries are not.",
             "Small rankers are trained here, on smaller sets; all sets are cut to one size.",
         ],
         {key: value for key, value in found.items() if key != "here"},

@@ -115,8 +115,11 @@ class Settings:
         called = self.data if self.data.startswith("irds:") else Path(self.data).name
         return called + ("" if self.split is None else f" ({self.split})")
 
-    def labels(self, queries: pl.DataFrame, say: Callable[[str], None]) -> Any:
-        """The genders of the queries, as given or predicted; says how many were predicted."""
+    def labels(self, queries: pl.DataFrame, say: Callable[[str], None], *, seen: bool = False) -> Any:
+        """The genders of the queries, as given or predicted; says how many were predicted.
+
+        Queries that trained the classifier are left out, unless they may be `seen`: those to train with.
+        """
         if self.genders is None:
             raise InputError("this recipe needs --genders: a file with labels, or predict")
         if self.genders != "predict":
@@ -124,7 +127,7 @@ class Settings:
         from evenrank.queries.classifier import classify
 
         found = classify(queries)
-        kept = found.filter(~found["note"].str.contains("training query", literal=True))
+        kept = found if seen else found.filter(~found["note"].str.contains("training query", literal=True))
         sizes = sorted(kept["label"].value_counts().iter_rows())
         counts = ", ".join(f"{count:,} {label}" for label, count in sizes)
         said = f"{len(kept):,} of {len(found):,} queries labelled by the classifier: {counts}"
