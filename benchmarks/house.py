@@ -41,11 +41,12 @@ _LATER = tuple(
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py mitigate/comparing_sets.py cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py cli/mitigate/rebalance.py
-    arithmetic.py stats/sequences.py server/changes.py
+    arithmetic.py stats/sequences.py server/changes.py data/sequences.py measures/alignments.py
+    measures/expected_exposure.py measures/fair_relevance.py queries/label_errors.py stats/misclassified.py
     reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
     reproduce/recipes.py reproduce/representation.py reproduce/settings.py reproduce/debiased_judgments.py
     reproduce/disparities.py reproduce/negatives.py reproduce/retraining.py reproduce/stereotype_page.py
-    reproduce/stereotypes.py reproduce/tradeoff.py reproduce/variants.py
+    reproduce/stereotypes.py reproduce/tradeoff.py reproduce/variants.py reproduce/query_gender.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,
