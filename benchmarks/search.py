@@ -32,6 +32,7 @@ from benchmarks.corpus import recombined, shared
 from benchmarks.timing import REPEATS, Row
 from evenrank.data.tables import docs as as_docs
 from evenrank.process import cores
+from evenrank.rankers.index.analysis import read_stop_words
 from evenrank.rankers.lexical import BM25, Bags, retrieve
 
 _DEPTHS = (10, 100, 1000)
@@ -160,7 +161,9 @@ def _tantivy(source: Any, folder: Path, queries: pl.DataFrame) -> Callable[[int]
     writer.wait_merging_threads()
     index.reload()
     searcher = index.searcher()
-    texts = [" ".join(re.findall(r"[a-z0-9]+", text.lower())) for text in queries["text"].to_list()]
+    left_out = read_stop_words("lucene")  # which ours does not look for either
+    words = (re.findall(r"[a-z0-9]+", text.lower()) for text in queries["text"].to_list())
+    texts = [" ".join(word for word in each if word not in left_out) for each in words]
 
     def ask(depth: int) -> list[Any]:
         def one(text: str) -> Any:
