@@ -1,7 +1,8 @@
 """What the shipped classifier learns from beside the annotated queries: queries and texts of collections.
 
-`python -m benchmarks.classifier_training FOLDER` writes two files that `evenrank classify-train` takes:
-also.tsv (`--also`), queries and texts with labels, and neutral.txt (`--neutral`), texts that name nobody.
+`python -m benchmarks.classifier_training FOLDER` writes three files that `evenrank classify-train` takes:
+also.tsv (`--also`), queries and texts with labels, neutral.txt (`--neutral`), texts that name nobody, and
+unlabelled.txt (`--unlabelled`), queries like the annotated ones, of whose published labels nothing is used.
 Only training queries and passages are read, never the test queries. The labels of wiki's training queries
 were given by hand (data/wiki-train-query-genders.tsv holds ids and labels). `other` is a query about women
 and men, or about neither though it holds a gendered word (*twins of different fathers*): it is learned as
@@ -32,7 +33,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def more(data: Path) -> More:
-    """Labelled queries and texts, and texts that name nobody, always the same."""
+    """Labelled queries and texts, texts that name nobody, queries without labels; always the same."""
     chosen = random.Random(5)
     labels = hand_labels()
     also, neutral = Samples([], []), []
@@ -42,15 +43,31 @@ def more(data: Path) -> More:
             if collection == "wiki" and query_id in labels:
                 label = labels[query_id]
                 also.add(clean(text), label if label in LABELS else "neutral")
-        unlabelled = [clean(text) for query_id, text in queries.items() if query_id not in labels]
-        nobody = [text for text in unlabelled if names_nobody(text)]
+        unread = [clean(text) for query_id, text in queries.items() if query_id not in labels]
+        nobody = [text for text in unread if names_nobody(text)]
         neutral += chosen.sample(nobody, count)
     pieces = list(islice(_pieces(data, chosen), 6000))
     neutral += [text for text in pieces if names_nobody(text)][:_PASSAGES]
     for gender in ("female", "male"):
         for text in [text for text in pieces if _of_one(text) == gender][:_OF_EACH_GENDER]:
             also.add(text, gender)
-    return More(also, tuple(neutral))
+    return More(also, tuple(neutral), unlabelled(data))
+
+
+def unlabelled(data: Path) -> tuple[str, ...]:
+    """The queries that a model of the thesis labelled, without its labels.
+
+    Left out are the annotated ones, which the classifier is measured on, and those of the checks.
+    """
+    folder = data / "data"
+    rows = [line.split("\t") for line in (folder / "query-gender/annotated.tsv").read_text().splitlines()]
+    measured = {clean(row[1]) for row in rows}
+    for name in ("msmarco-dev.tsv", "trec-dl19.tsv"):
+        with (folder / "fair-queries" / name).open(newline="") as file:
+            found = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            measured |= {clean(row["Query"] or "") for row in found}
+    lines = (folder / "query-gender" / "predicted.tsv").read_text().splitlines()
+    return tuple(sorted({clean(line.split("\t")[1]) for line in lines} - measured - {""}))
 
 
 def hand_labels() -> dict[str, str]:
@@ -100,7 +117,9 @@ def main(arguments: list[str]) -> int:
     also = "".join(f"{number}\t{text}\t{label}\n" for number, (text, label) in rows)
     (folder / "also.tsv").write_text(also, encoding="utf-8")
     (folder / "neutral.txt").write_text("\n".join(found.neutral) + "\n", encoding="utf-8")
-    print(f"{len(found.labelled.texts):,} labelled texts, {len(found.neutral):,} neutral ones in {folder}")
+    (folder / "unlabelled.txt").write_text("\n".join(found.unlabelled) + "\n", encoding="utf-8")
+    counts = ", ".join(f"{number:,} {what}" for what, number in found.describe().items())
+    print(f"{counts} in {folder}")
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
-from benchmarks.classifier_evidence import query_gender, query_gender_ablation
+from benchmarks.classifier_evidence import query_gender
 from benchmarks.corpus import shared
 from benchmarks.image_search import image_search
 from benchmarks.pages import committed_source
@@ -277,7 +277,6 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "disparity": disparity,
     "debiasing": debiasing,
     "query-gender": query_gender,
-    "query-gender-ablation": query_gender_ablation,
     "rankers": rankers,
     "feedback": feedback,
     "trade-off": trade_off,

@@ -33,6 +33,7 @@ from evenrank.queries.evaluation import (
     label_codes,
     stratified_folds,
 )
+from evenrank.queries.samples import More
 from evenrank.queries.static_classifier import ABSTAINS_BELOW, StaticClassifier
 from evenrank.queries.transformer_classifier import MEMBER_SEEDS, TransformerClassifier, averaged
 from evenrank.queries.transformer_network import Recipe
@@ -51,6 +52,11 @@ def annotated(data: Path) -> tuple[list[str], list[str]]:
     """Queries and labels, sorted; the few labelled `other` are left out, as in the thesis."""
     table = _table(data, "annotated").filter(pl.col("label").is_in(LABELS)).sort("text", "label")
     return table["text"].to_list(), table["label"].to_list()
+
+
+def _others(data: Path) -> More:
+    """Of other collections; queries without labels are for the static classifier."""
+    return more(data)._replace(unlabelled=())
 
 
 def _table(data: Path, name: str) -> pl.DataFrame:
@@ -77,7 +83,7 @@ def encoder_fold(data: Path, name: str, seed: int, fold: int, member: int = 0) -
         part = stratified_folds(label_codes(labels), FOLDS, seed)
         inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
         start, cpu = time.perf_counter(), time.process_time()
-        others = more(data) if name == "full" else None
+        others = _others(data) if name == "full" else None
         model = TransformerClassifier(**_settings(data, name), more=others)
         model.fit([texts[i] for i in inside], [labels[i] for i in inside], seed=seed + MEMBER_SEEDS * member)
         trained = time.perf_counter() - start, time.process_time() - cpu
@@ -149,7 +155,7 @@ def transformer(data: Path) -> dict[str, Any]:
     chosen = TransformerClassifier().options
     share, members = float(chosen["static_share"]), int(chosen["members"])
     vectors = training_vectors(data)
-    others = more(data)
+    others = _others(data)
     static = dict(
         zip(
             SEEDS,
@@ -208,7 +214,7 @@ _CHOSEN = (
 
 def _on_all(vectors: tuple[Vectors, ...], data: Path, texts: list[str], labels: list[str]) -> dict[str, Any]:
     """Trained on all annotated queries: agreement with the labels of the thesis' model, and speed."""
-    model = TransformerClassifier(vectors=vectors, more=more(data)).fit(texts, labels, seed=0)
+    model = TransformerClassifier(vectors=vectors, more=_others(data)).fit(texts, labels, seed=0)
     predicted = _table(data, "predicted")
     new = predicted.filter(pl.Series(~seen_in_training(model, predicted["text"].to_list())))
     found = model.predict_proba(new["text"].to_list())

@@ -6,6 +6,7 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from evenrank.cli import main
 from evenrank.cli.app import app
 from evenrank.data.tables import genders
+from evenrank.queries.teaching import Encoder
 
 _TRAINING = "".join(
     f"{label}{i}\t{text} {i}\t{label}\n"
@@ -86,14 +88,14 @@ def test_a_trained_model_labels_and_reports_its_own_queries(
     arguments = ["classify-train", str(tmp_path / "d.tsv"), "--model", kind, "--cv", "3", "--seeds", "1"]
     assert main([*arguments, "-o", trained]) == 0
     said = capsys.readouterr().err
-    assert "1 queries left out" in said and "accuracy 1.000" in said
+    assert "1 query left out" in said and "accuracy 1.000" in said
     card = json.loads((tmp_path / "m" / "card.json").read_text())
     assert card["cross_validation"]["accuracy"]["value"] == 1.0 and card["left_out"] == 1
     assert "accuracy 1.000" in (tmp_path / "m" / "card.md").read_text()
     (tmp_path / "q.tsv").write_text("1\tHer mother 3\n2\ther mother was here\n")
     assert main(["classify", str(tmp_path / "q.tsv"), "--model", trained, "-o", str(tmp_path / "out")]) == 0
     assert _read(tmp_path / "out")["note"].to_list() == ["training query", None]
-    assert "1 queries were part of the training data" in capsys.readouterr().err
+    assert "1 query of the training data" in capsys.readouterr().err
     stored = b"".join(file.read_bytes() for file in (tmp_path / "m").iterdir())
     assert b"her mother" not in stored
 
@@ -131,7 +133,7 @@ def test_options_of_static_are_refused_elsewhere(tmp_path: Path, capsys: pytest.
 
 
 def test_queries_of_other_collections_are_learned_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "d.tsv").write_text(_TRAINING)
     (tmp_path / "also.tsv").write_text("1\tis a hoozit she\tfemale\n2\tother\tother\n")
@@ -144,6 +146,12 @@ def test_queries_of_other_collections_are_learned_too(
     assert "21 queries learned" in said
     card = json.loads((tmp_path / "m" / "card.json").read_text())
     assert card["more"] == {"labelled queries": 1, "neutral texts": 2}
+    (tmp_path / "queries.txt").write_text("her gadget\n\nher gadget\na widget\n")
+    monkeypatch.setattr(Encoder, "__call__", lambda self, texts: np.ones((len(texts), 1)))
+    assert main([*arguments, "--unlabelled", str(tmp_path / "queries.txt")]) == 0
+    assert "23 queries learned" in capsys.readouterr().err
+    assert main([*arguments, "--unlabelled", "queries.txt", "--model", "transformer"]) == 2
+    assert "--unlabelled goes with --model static" in capsys.readouterr().err
     assert main([*arguments, "--model", "lexicon"]) == 2
     assert "--also and --neutral go with --model static or transformer" in capsys.readouterr().err
 

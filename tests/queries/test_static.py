@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from evenrank import InputError
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.queries import feature_kernel, features
 from evenrank.queries.classifier import LABELS, load_classifier, seen_in_training
 from evenrank.queries.evaluation import read_labelled
+from evenrank.queries.samples import More
 from evenrank.queries.static_classifier import StaticClassifier, StaticSettings
+from evenrank.queries.teaching import Encoder, like_given
 from evenrank.queries.words import data
+from evenrank.vectors import encoders
 
 _FEMALE = [
     "who is mary smith",
@@ -165,6 +169,76 @@ def test_augmented_training_still_works() -> None:
     assert model.predict_proba(["granddaughter"]).argmax() == 0
 
 
+def _encoder(texts: list[str]) -> np.ndarray:
+    """Sees of a query only whom it is about; a ship that is called after a woman is nobody."""
+    women, men = {*_FEMALE}, {*_MALE, "her captain blorp"}
+    return np.array([[text in women, text in men, text not in women | men] for text in texts], np.float32)
+
+
+def test_queries_without_labels_are_learned_as_an_encoder_guesses() -> None:
+    more = More(unlabelled=("her captain blorp", "the mary quix"))
+    few = StaticSettings(guesses=3.0, plain_samples=0.0, word_samples=0.0)
+    told = StaticClassifier(few, more=more, encoder=_encoder).fit(_TEXTS, _LABELS)
+    untold = StaticClassifier(few).fit(_TEXTS, _LABELS)
+    by = told.predict_proba(list(more.unlabelled)) - untold.predict_proba(list(more.unlabelled))
+    assert by[0, 1] > 0.02 and by[1, 2] > 0.02
+    assert seen_in_training(told, more.unlabelled).all()
+    assert told.describe()["more"]["queries without labels"] == 2
+
+
+def test_whom_an_encoder_thinks_of_where_nobody_is_named_is_not_learned() -> None:
+    few = StaticSettings(guesses=3.0, plain_samples=0.0, word_samples=0.0)
+    more = More(unlabelled=("nurse salary", "how much does a welder make"))
+    told = StaticClassifier(few, more=more, encoder=_no_encoder).fit(_TEXTS, _LABELS)
+    untold = StaticClassifier(few).fit(_TEXTS, _LABELS)
+    assert (told.predict_proba(["nurse", "welder"]) == untold.predict_proba(["nurse", "welder"])).all()
+
+
+def test_a_query_with_a_label_is_not_guessed() -> None:
+    few, more = StaticSettings(plain_samples=0.0, word_samples=0.0), More(unlabelled=tuple(_TEXTS))
+    model = StaticClassifier(few, more=more, encoder=_no_encoder).fit(_TEXTS, _LABELS)
+    plain = StaticClassifier(few).fit(_TEXTS, _LABELS)
+    assert (model.predict_proba(_TEXTS) == plain.predict_proba(_TEXTS)).all()
+
+
+def _no_encoder(texts: list[str]) -> np.ndarray:
+    raise AssertionError("nothing is to be encoded")
+
+
+def test_an_encoder_encodes_each_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Model:
+        def encode(self, texts: list[str], **_: object) -> np.ndarray:
+            asked.extend(texts)
+            return np.array([[len(text), 0.0] for text in texts])
+
+    monkeypatch.setattr(encoders, "find_model", lambda model: model)
+    monkeypatch.setattr(encoders, "open_model", lambda model: Model())
+    encode = Encoder()
+    assert np.allclose(encode(["b", "a", "b"]), [[1, 0]] * 3)
+    encode(["a", "c"])
+    assert asked == ["a", "b", "c"]
+
+
+def test_likeness_to_the_given_queries_is_not_gender() -> None:
+    """The given queries are gendered, the others are not; only how they are asked tells them apart."""
+    rows = [[1, 0, 1, 0], [1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 1, 0, 1]]
+    given, codes = np.array([True] * 3 + [False] * 3), np.array([0, 0, 2, 0, 2, 2])
+    column, _ = like_given(csr_matrix(np.array(rows, float)), given, codes)
+    assert column[0] > 1 > -1 > column[1]
+    assert abs(column[2] - column[3]) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("said", "label"), [("as a man", "male"), ("as woman", "female"), ("for a man", "male")]
+)
+def test_the_shipped_model_hears_for_whom(said: str, label: str) -> None:
+    assert load_classifier("static").predict_proba([f"how to dress {said}"])[0].argmax() == LABELS.index(
+        label
+    )
+
+
 def test_the_shipped_model_needs_neither_torch_nor_sklearn() -> None:
     program = """
 import sys
@@ -183,7 +257,7 @@ assert found["label"].to_list() == ["female", "neutral", "male"], found
 
 
 def test_the_shipped_model_is_small() -> None:
-    assert sum(file.stat().st_size for file in data().rglob("*") if file.is_file()) < 4_000_000
+    assert sum(file.stat().st_size for file in data().rglob("*") if file.is_file()) < 5_000_000
 
 
 def test_the_shipped_model_knows_its_training_queries(shared: Path) -> None:

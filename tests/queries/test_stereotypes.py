@@ -184,4 +184,4 @@ def test_few_real_queries_are_called_female_or_male_by_mistake(shared: Path) -> 
     gendered = {query: label for query, label in found.items() if label in LABELS[:2]}
     read = [query for query in gendered if query in judged]
     assert len(read) >= 0.9 * len(gendered) >= 100
-    assert np.mean([judged[query] == gendered[query] for query in read]) >= 0.85
+    assert np.mean([judged[query] == gendered[query] for query in read]) >= 0.9

@@ -10,6 +10,7 @@ import typer
 
 from evenrank.cli.common import counted_labels, deliver, note, progress_bar
 from evenrank.errors import InputError
+from evenrank.show.numbers import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,14 +58,14 @@ def classify_command(
     with progress_bar("labelling", unit="queries") as progress:
         found = classify(queries, model, min_confidence=min_confidence, explain=explain, progress=progress)
     deliver(_tsv(found), output)
-    note(f"{len(found):,} queries: {counted_labels(found)}")
+    note(f"{counted(len(found), 'query', 'queries')}: {counted_labels(found)}")
     for what, meaning in (
-        ("training query", "were part of the training data; leave them out of an audit"),
-        ("empty", "hold no word; labelled neutral"),
-        ("truncated", "were cut after 1,000 characters"),
+        ("training query", "of the training data; leave them out of an audit"),
+        ("empty", "without a word; labelled neutral"),
+        ("truncated", "cut after 1,000 characters"),
     ):
         if count := int(found["note"].str.contains(what, literal=True).sum()):
-            note(f"{count:,} queries {meaning}")
+            note(f"{counted(count, 'query', 'queries')} {meaning}")
 
 
 def classify_train_command(
@@ -99,6 +100,13 @@ def classify_train_command(
         list[str] | None,
         typer.Option(metavar="FILE", help="Texts, one a line; those that name nobody are learned."),
     ] = None,
+    unlabelled: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Queries without labels, one a line; an encoder (MiniLM) guesses these; for static.",
+        ),
+    ] = None,
     neutral_share: Annotated[
         float | None,
         typer.Option(
@@ -122,11 +130,12 @@ def classify_train_command(
     from evenrank.queries.evaluation import crossvalidate, read_labelled, write_card
 
     queries = read_labelled(data)
-    more = _more(model, also or [], neutral or [])
+    more = _more(model, also or [], neutral or [], unlabelled or [])
     make = _maker(model, vectors or [], swaps, without or [], checkpoint, more)
     make = _for_log(make, neutral_share)  # what is asked for is refused before anything is trained
     if queries.left_out:
-        note(f"{queries.left_out:,} queries left out: empty, or of other or multiple genders")
+        left_out = counted(queries.left_out, "query", "queries")
+        note(f"{left_out} left out: empty, or of other or multiple genders")
     found = None
     if cv:
         with progress_bar("cross-validating", unit="folds") as progress:
@@ -144,32 +153,38 @@ def classify_train_command(
         trained = make().fit(queries.texts, queries.labels, seed=seed, progress=progress)
     trained.save(output)
     write_card(output, trained, found, left_out=queries.left_out)
-    learned = len(queries.texts) + (len(more.labelled.texts) + len(more.neutral) if more else 0)
-    note(f"{learned:,} queries learned; the model is in {output}")
+    learned = len(queries.texts) + (sum(more.describe().values()) if more else 0)
+    note(f"{counted(learned, 'query', 'queries')} learned; the model is in {output}")
 
 
-def _more(model: str, also: list[str], neutral: list[str]) -> More | None:
-    """What `--also` and `--neutral` name; None where neither is given."""
-    if not also and not neutral:
+def _more(model: str, also: list[str], neutral: list[str], unlabelled: list[str]) -> More | None:
+    """What `--also`, `--neutral` and `--unlabelled` name; None where none is given."""
+    if not also and not neutral and not unlabelled:
         return None
     if model not in ("static", "transformer"):
         raise InputError("--also and --neutral go with --model static or transformer")
+    if unlabelled and model != "static":
+        raise InputError("--unlabelled goes with --model static")
     from evenrank.data.door import lines
     from evenrank.queries.classifier import clean
     from evenrank.queries.evaluation import read_labelled
     from evenrank.queries.samples import More, Samples, names_nobody
+
+    def texts(paths: list[str]) -> list[str]:
+        found = (clean(line) for path in paths for _, line in lines(Path(path), remark=None))
+        return [text for text in found if text]
 
     labelled = Samples([], [])
     for path in also:
         read = read_labelled(path)
         labelled.texts.extend(read.texts)
         labelled.labels.extend(read.labels)
-    texts = [clean(line) for path in neutral for _, line in lines(Path(path), remark=None)]
-    nobody = sorted({text for text in texts if text and names_nobody(text)})
+    plain = texts(neutral)
+    nobody = sorted({text for text in plain if names_nobody(text)})
     if neutral:
-        named = sum(map(bool, texts)) - len(nobody)
+        named = len(plain) - len(nobody)
         note(f"{len(nobody):,} texts learned as neutral; {named:,} name somebody or stand there twice")
-    return More(labelled, tuple(nobody))
+    return More(labelled, tuple(nobody), tuple(sorted(set(texts(unlabelled)))))
 
 
 class _Make:
@@ -222,6 +237,7 @@ def _maker(
             swaps=swaps > 0,
         )
     from evenrank.queries.static_classifier import StaticSettings
+    from evenrank.queries.teaching import Encoder
     from evenrank.vectors import load
 
     settings = StaticSettings()
@@ -229,7 +245,8 @@ def _maker(
     parts = tuple(part for part in settings.parts if part not in without)
     plain = 0.0 if "plain" in without else settings.plain_samples
     settings = StaticSettings(parts=parts, swaps=swaps, plain_samples=plain)
-    return _Make(name, settings=settings, vectors=tuple(load(path) for path in vectors), more=more)
+    opened = tuple(load(path) for path in vectors)
+    return _Make(name, settings=settings, vectors=opened, more=more, encoder=Encoder())
 
 
 def _for_log(make: _Make, neutral_share: float | None) -> _Make:

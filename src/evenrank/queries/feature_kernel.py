@@ -43,6 +43,17 @@ _USUAL = 8  # words of a query; in longer ones a single name or listed word coun
 _DIGITS = 250  # the kind of a number; kinds of words in the table are smaller
 
 
+def _hash(word: str) -> Any:
+    """As :func:`fnv1a`, without compiling."""
+    state = int(BASIS)
+    for byte in word.encode():
+        state = ((state ^ byte) * int(PRIME)) % (1 << 64)
+    return np.uint64(state)
+
+
+_AS, _FOR, _A, _AN = map(_hash, ("as", "for", "a", "an"))
+
+
 @njit(nogil=True, cache=True)
 def _mixed(a: Any, b: Any) -> Any:
     x = (a ^ (b + _MIX)) * _MIX
@@ -173,12 +184,27 @@ def emit(
         base += _SET if n == before else 2 * _SET
         n = _names(out, n, rows, bits, lean, frequency, turn, count, count, base) if on & NAMES else n
         n = _listed(out, n, rows, bits, turn, count, count, on, base)
-    n = _said(out, n, rows, bits, turn, count)
+    n = _said(out, n, ids, rows, bits, turn, count)
     return _leaning(out, n, rows, bits, gender, count, on), count
 
 
 @njit(nogil=True, cache=True)
-def _said(out: Any, n: int, rows: Any, bits: Any, turn: int, count: int) -> int:
+def _whom(ids: Any, t: int) -> bool:
+    """Whether *as* or *for* stands before the word at ``t``, or before its article: *as a man*."""
+    before = ids[t]
+    if t > 0 and before in (_A, _AN):
+        before = ids[t - 1]
+    return before in (_AS, _FOR)
+
+
+@njit(nogil=True, cache=True)
+def _side(side: int, ids: Any, t: int) -> int:
+    """The set of `words.SAID` that a word counts in: one woman after *as* or *for* means women."""
+    return side - 2 if side > 1 and _whom(ids, t) else side
+
+
+@njit(nogil=True, cache=True)
+def _said(out: Any, n: int, ids: Any, rows: Any, bits: Any, turn: int, count: int) -> int:
     """Whether a query says *women*, *male* and their like, however long it is and wherever they stand.
 
     Words that mean one woman or man count only before the turn: after it they are often part of a title.
@@ -187,9 +213,12 @@ def _said(out: Any, n: int, rows: Any, bits: Any, turn: int, count: int) -> int:
     for t in range(count):
         if rows[t] < 0:
             continue
-        for side in range(4):
+        for listed in range(4):
+            if not bits[rows[t]] & (SAID << listed):
+                continue
+            side = _side(listed, ids, t)
             mark = SAID << side
-            if bits[rows[t]] & mark and not seen & mark and (side < 2 or t < turn):
+            if not seen & mark and (side < 2 or t < turn):
                 n = _put(out, n, BUCKETS + 99 + side, _SAID, t, t)
                 seen |= mark
     return n
@@ -492,7 +521,9 @@ def score(
                 b += vectors[r, 1] / known
                 c += vectors[r, 2] / known
                 d += vectors[r, 3] / known
-            if r >= 0 and bits[r] & (SAID | SAID << 1):
+            if r >= 0 and (
+                bits[r] & (SAID | SAID << 1) or (bits[r] & (SAID << 2 | SAID << 3) and _whom(work[3], t))
+            ):
                 said = True
         if said:
             d = _SURE

@@ -65,14 +65,19 @@ class More(NamedTuple):
         Queries of other collections, with their labels.
     neutral
         Texts of other collections that name nobody (:func:`names_nobody`): neutral.
+    unlabelled
+        Queries like the labelled ones, without labels; the static classifier has them guessed, but for those
+        that name nobody: whom one thinks of there is a stereotype.
     """
 
     labelled: Samples = Samples([], [])
     neutral: tuple[str, ...] = ()
+    unlabelled: tuple[str, ...] = ()
 
     def describe(self) -> dict[str, int]:
         """How many there are."""
-        return {"labelled queries": len(self.labelled.texts), "neutral texts": len(self.neutral)}
+        found = {"labelled queries": len(self.labelled.texts), "neutral texts": len(self.neutral)}
+        return found | ({"queries without labels": len(self.unlabelled)} if self.unlabelled else {})
 
 
 def in_order(texts: Sequence[str], labels: Sequence[str]) -> Samples:

@@ -8,9 +8,8 @@ needed any more once it is trained.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -23,16 +22,10 @@ from evenrank.errors import InputError
 from evenrank.queries import feature_kernel
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.evaluation import calibration, label_codes, softmax, stratified_folds
-from evenrank.queries.features import PARTS, SCALES, WordTable, build_table, packed_bytes, switches
-from evenrank.queries.samples import (
-    More,
-    Samples,
-    in_order,
-    lexicon_samples,
-    long_samples,
-    plain_samples,
-    swapped,
-)
+from evenrank.queries.features import SCALES, WordTable, build_table, packed_bytes, switches
+from evenrank.queries.samples import More, Samples, in_order, names_nobody
+from evenrank.queries.static_samples import StaticSettings, gathered
+from evenrank.queries.teaching import Encoder, guesses, learned, like_given, regression
 from evenrank.vectors import Vectors
 from evenrank.vectors import load as load_vectors
 
@@ -44,61 +37,8 @@ _NEUTRAL = LABELS.index("neutral")
 _NO_CLASS = (0.33, 0.33, 0.34)
 _FILE = "static.npz"
 _MOST_REASONS = 5
-_STEPS = 40
-_LIKENESS_STRENGTH = 0.3
-_WORD_TIMES = 3  # neutral queries that each gendered word is put into
-
-
-@dataclass(frozen=True)
-class StaticSettings:
-    """What the static classifier learns from; the defaults were chosen on an inner split.
-
-    Attributes
-    ----------
-    parts
-        Groups of features: words, pairs (of words), letters (n-grams of 2 to 5), contexts (patterns of
-        kinds of words, as *who is GIVEN SURNAME*), names, lexicon, terms, genderedness.
-    strength
-        Of the evidence against the pull of all weights to zero.
-    swaps
-        Weight of counterfactual queries; 0 leaves them out.
-    word_samples
-        Weight of each word of the published lists as a query of its own and within neutral ones; 0 leaves
-        them out. Few annotated queries hold such a word, so without them *shoes for men* is neutral.
-    plain_samples
-        Weight of the queries made of our own lists: jobs, hobbies, products, fields, places and works, which
-        name no gender, and their counterparts for women and for men. 0 leaves them out: then *nurse* is
-        female. Long texts have twice this weight.
-    neutral_texts
-        Weight of the texts of other collections that name nobody. Most queries of a log do not.
-    neutral_share
-        Of the queries that will be labelled, the share that is neutral: some 0.85 of a log, half of the
-        annotated ones. Women and men are then expected equally often. None takes the shares of the queries
-        that probabilities are calibrated on.
-    vector_scale
-        Of the vectors, times the root of their dimension.
-    likeness
-        By how much less neutral a query is that is like the given ones, and more neutral one that is like
-        those of other collections: the score of the neutral class loses `likeness` (2 P − 1), P the
-        probability that it is a given one. The given queries were pooled because their results lean, so half
-        of them are gendered; of a log, few are. 0 leaves it out.
-    """
-
-    parts: tuple[str, ...] = tuple(PARTS)
-    strength: float = 1.0
-    swaps: float = 0.0
-    word_samples: float = 0.6
-    plain_samples: float = 0.2
-    neutral_texts: float = 0.5
-    neutral_share: float | None = None
-    vector_scale: float = 0.3
-    likeness: float = 1.4
-
-    def __post_init__(self) -> None:
-        if unknown := set(self.parts) - set(PARTS):
-            raise InputError(f"unknown features {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-        if self.neutral_share is not None and not 0 < self.neutral_share < 1:
-            raise InputError(f"neutral_share is {self.neutral_share}; it must be between 0 and 1")
+_LEAST_GUESS = 0.05  # a class less probable than this is not guessed
+_ENCODED = 4.0  # length of what an encoder makes of a query, beside its features
 
 
 class _Knowledge(NamedTuple):
@@ -129,6 +69,9 @@ class StaticClassifier:
         no training query has. The first one's order says how common a word is. Needed to train only.
     more
         Queries of other collections to learn from as well.
+    encoder
+        What guesses the labels of queries that have none; MiniLM if not given. Needed to train only, and only
+        where there are such queries.
     """
 
     name: ClassVar[str] = "static"
@@ -140,12 +83,15 @@ class StaticClassifier:
         *,
         vectors: Sequence[Source] = (),
         more: More | None = None,
+        encoder: Encoder | None = None,
     ) -> None:
         self.settings = settings or StaticSettings()
         self.trained_on: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
         self.facts: dict[str, Any] = {}
         self._vectors: tuple[Source, ...] | None = tuple(vectors)
         self._more = more or More()
+        self._unlabelled: list[str] = []
+        self._encode = encoder or Encoder()
         self.abstains_below = ABSTAINS_BELOW
         self._bias: npt.NDArray[np.float64] = np.zeros(len(LABELS))
         self._like: npt.NDArray[np.float64] = np.zeros(2)
@@ -166,6 +112,10 @@ class StaticClassifier:
                 f"{len(texts)} texts and {len(labels)} labels; there must be one for each, and some"
             )
         given, also = in_order(texts, labels), in_order(*self._more.labelled)
+        told = {*given.texts, *also.texts}
+        self._unlabelled = [
+            text for text in self._more.unlabelled if text not in told and not names_nobody(text)
+        ]
         known = _knowledge(self.settings.parts, self._vectors)
         self._table = known.table
         counts = np.bincount(label_codes(given.labels), minlength=len(LABELS))
@@ -186,7 +136,8 @@ class StaticClassifier:
         self._bias = self._bias + shift
         if progress:
             progress(2, 2)
-        self.trained_on = np.unique(query_hashes([*given.texts, *also.texts, *self._more.neutral]))
+        others = [*also.texts, *self._more.neutral, *self._more.unlabelled]
+        self.trained_on = np.unique(query_hashes([*given.texts, *others]))
         self.facts = {
             "queries": len(given.texts),
             "classes": {label: int(n) for label, n in zip(LABELS, counts, strict=True)},
@@ -198,92 +149,77 @@ class StaticClassifier:
     def _towards_log(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What to add to log probabilities, where the classes have the shares asked for instead of these.
 
-        Bayes' rule with other shares of the classes (Saerens, Latinne and Decaestecker 2002). Of the queries
-        that are not neutral half are expected to be about women and half about men, whatever was learned.
+        Bayes' rule with other shares of the classes (Saerens, Latinne and Decaestecker 2002). Queries about
+        women and about men stay as frequent beside each other as they are.
         """
         asked = self.settings.neutral_share
         if asked is None:
             return np.zeros(len(LABELS))
-        self._prior = np.where(np.arange(len(LABELS)) == _NEUTRAL, asked, (1 - asked) / 2)
+        gendered = shares * (1 - asked) / (1 - shares[_NEUTRAL])
+        self._prior = np.where(np.arange(len(LABELS)) == _NEUTRAL, asked, gendered)
         return np.asarray(np.log(self._prior) - np.log(shares))
 
     def _learn(self, known: _Knowledge, given: Samples, also: Samples, start: Start | None) -> Start:
         """Fit the weights; begins at ``start``, the same regression on a part of the samples."""
+        every, weight, real = gathered(self.settings, given, also, self._more)
+        guessed, by = self._guessed(known, given, also)
+        texts, labels = every.texts + guessed.texts, every.labels + guessed.labels
+        design, size = self._design(known, texts), feature_kernel.BUCKETS + feature_kernel.DENSE
+        used = np.unique(design.indices)
+        design, codes = design[:, used], label_codes(labels)
+        model = regression(self.settings.strength)
+        if start is not None:  # from where the same problem with fewer samples ended
+            model.set_params(warm_start=True)
+            rows = np.vstack([start.weights, start.heads])[used]
+            model.coef_, model.intercept_ = rows.T.astype(np.float32), start.bias.astype(np.float32)
+            model.classes_ = np.arange(len(LABELS))
+        model = learned(model, design, codes, np.concatenate([weight, by]))
+        table = np.zeros((size + sum(source.dimension for source in known.sources), len(LABELS) + 1))
+        table[np.ix_(used, model.classes_)] = model.coef_.T
+        self._bias = np.full(len(LABELS), model.intercept_.min() - 1)
+        self._bias[model.classes_] = model.intercept_
+        self._like = np.zeros(2)
+        if self.settings.likeness and len(also.texts):
+            rows = np.flatnonzero(real >= 0)
+            column, at = like_given(design[rows], real[rows] == 1, codes[rows])
+            table[used, -1], self._like = column, np.array([self.settings.likeness, at])
+        self._weights = table[:size].astype(np.float16).astype(np.float32)
+        self._word_weights = self._folded(known, table[size:])
+        return Start(table[:size, :-1], table[size:, :-1], self._bias)
+
+    def _design(self, known: _Knowledge, texts: Sequence[str]) -> Any:
+        """One row per text: its hashed and counted features, and its mean vectors."""
         from scipy.sparse import csr_matrix, hstack
 
-        regression = _regression(self.settings.strength)
-        every, weight, pool = self._samples(given, also)
-        data, offsets = packed_bytes(every.texts)
-        on, room = switches(self.settings.parts), 12 * len(data) + 400 * len(every.texts)
+        data, offsets = packed_bytes(texts)
+        on, room = switches(self.settings.parts), 12 * len(data) + 400 * len(texts)
         index, value, bounds = feature_kernel.collect(  # type: ignore[call-arg, unused-ignore]
             data, offsets, *self._lookup(), on, np.array(SCALES), room
         )
         size = feature_kernel.BUCKETS + feature_kernel.DENSE
-        sparse = csr_matrix((value, index, bounds), shape=(len(every.texts), size))
+        sparse = csr_matrix((value, index, bounds), shape=(len(texts), size))
         sparse.sum_duplicates()
-        used = np.unique(sparse.indices)
-        parts = [sparse[:, used], csr_matrix(self._means(known, data, offsets))]
-        design = hstack(parts).tocsr().astype(np.float32)  # half the bytes to read in each step
-        if start is not None:  # from where the same problem with fewer samples ended
-            regression.set_params(warm_start=True)
-            rows = np.vstack([start.weights[used], start.heads])
-            regression.coef_, regression.intercept_ = rows.T.astype(np.float32), start.bias.astype(np.float32)
-            regression.classes_ = np.arange(len(LABELS))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns that the steps were enough for us, not for it
-            regression.fit(design, label_codes(every.labels), sample_weight=weight)
-        table = np.zeros((design.shape[1], len(LABELS)))
-        table[:, regression.classes_] = regression.coef_.T
-        heads = table[len(used) :]
-        self._bias = np.full(len(LABELS), regression.intercept_.min() - 1)
-        self._bias[regression.classes_] = regression.intercept_
-        full = np.zeros((size, len(LABELS)))
-        full[used] = table[: len(used)]
-        column = np.zeros(design.shape[1])
-        self._like = np.zeros(2)
-        if self.settings.likeness and len(also.texts):
-            column, at = _like_given(design, pool, weight)
-            self._like = np.array([self.settings.likeness, at])
-        four = np.zeros((size, len(LABELS) + 1))
-        four[:, : len(LABELS)], four[used, -1] = full, column[: len(used)]
-        self._weights = four.astype(np.float16).astype(np.float32)
-        self._word_weights = self._folded(known, np.column_stack([heads, column[len(used) :]]))
-        return Start(full, heads, self._bias)
+        parts = [sparse, csr_matrix(self._means(known, data, offsets))]
+        return hstack(parts).tocsr().astype(np.float32)  # half the bytes to read in each step
 
-    def _samples(
-        self, given: Samples, also: Samples
-    ) -> tuple[Samples, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """The queries, and what is made of them or added, with the weight of each.
+    def _guessed(
+        self, known: _Knowledge, given: Samples, also: Samples
+    ) -> tuple[Samples, npt.NDArray[np.float64]]:
+        """Queries without labels, once for each class that an encoder thinks probable, and how probable."""
+        from scipy.sparse import csr_matrix, hstack
 
-        Then which are given ones (1) and which of other collections (0). Of those that were made, gendered
-        ones count as given, because such queries are, and neutral ones do not.
-        """
-        chosen = self.settings
-        parts = [(given, 1.0), (also, 1.0)]
-        if chosen.swaps:
-            parts.append((swapped(*given), chosen.swaps))
-        if chosen.word_samples:
-            parts.append((lexicon_samples(*given, times=_WORD_TIMES), chosen.word_samples))
-        if chosen.plain_samples:
-            plain = plain_samples()
-            neutral = [text for text, label in zip(*given, strict=True) if label == "neutral"]
-            nobody = Samples(list(self._more.neutral), ["neutral"] * len(self._more.neutral))
-            parts += [
-                (plain, chosen.plain_samples),
-                (long_samples(neutral, plain), 2 * chosen.plain_samples),
-                (nobody, chosen.neutral_texts),
-            ]
-        texts = [text for found, _ in parts for text in found.texts]
-        labels = [label for found, _ in parts for label in found.labels]
-        weight = np.concatenate([np.full(len(found.texts), by) for found, by in parts])
-        sides = {id(given): 1, id(also): 0}
-        like = [
-            np.full(len(found.texts), sides[id(found)])
-            if id(found) in sides
-            else np.array([label != "neutral" for label in found.labels], np.int64)
-            for found, _ in parts
-        ]
-        return Samples(texts, labels), weight, np.concatenate(like)
+        texts = self._unlabelled
+        if not texts or not self.settings.guesses:
+            return Samples([], []), np.zeros(0)
+
+        def read(some: Sequence[str]) -> Any:
+            return hstack([self._design(known, some), csr_matrix(_ENCODED * self._encode(some))]).tocsr()
+
+        truth = label_codes(given.labels + also.labels)
+        found = guesses(read(given.texts + also.texts), truth, read(texts), len(LABELS))
+        rows, classes = np.nonzero(found > _LEAST_GUESS)
+        labels = [LABELS[code] for code in classes]
+        return Samples([texts[row] for row in rows], labels), self.settings.guesses * found[rows, classes]
 
     def _means(self, known: _Knowledge, data: Any, offsets: Any) -> npt.NDArray[np.float64]:
         """The mean vector of each query's words, the sources side by side; a word without one is 0."""
@@ -461,32 +397,10 @@ def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
     return samples.some(inside), samples.some(held)
 
 
-def _like_given(
-    design: Any, pool: npt.NDArray[np.int64], weight: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], float]:
-    """By what features a query is told to be a given one rather than one of other collections; intercept."""
-    regression = _regression(_LIKENESS_STRENGTH)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        regression.fit(design, pool, sample_weight=weight)
-    return regression.coef_[0].astype(np.float64), float(regression.intercept_[0])
-
-
 def _leaning(alike: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """2 P − 1 for the log odds of P: from −1, surely of another collection, to 1, surely a given one."""
     low = exp(-np.abs(alike))
     return np.asarray(np.sign(alike) * (1 - low) / (1 + low))
-
-
-def _regression(strength: float) -> Any:
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError:
-        raise InputError(
-            "training a static classifier needs scikit-learn, which is not installed: "
-            "pip install 'evenrank[train]'"
-        ) from None
-    return LogisticRegression(C=strength, max_iter=_STEPS, tol=1e-3)
 
 
 @lru_cache(maxsize=2)

@@ -31,8 +31,8 @@ AMBIGUOUS = frozenset(
 """On the published lists, but in queries mostly states, a disease or software, degrees, jobs,
 and chess."""
 SAID = (
-    frozenset("female females women womens girls ladies".split()),
-    frozenset("male males men mens boys gentlemen".split()),
+    frozenset("female females women womens girls ladies maternity motherhood".split()),
+    frozenset("male males men mens boys gentlemen paternity fatherhood".split()),
     frozenset("woman womans girl lady she her hers herself".split()),
     frozenset("man mans boy gentleman he him his himself".split()),
 )
