@@ -117,6 +117,7 @@ def test_scores_order_a_ranking_where_there_are_no_ranks():
         {"query_id": "q", "seq": [2, 1, 1, 2], "doc_id": list("abcd"), "score": [1.0, 2.0, 3.0, 4.0]}
     )
     assert tables.run(frame)["doc_id"].to_list() == list("dacb")
+    assert tables.run(frame.lazy())["doc_id"].to_list() == list("dacb")
 
 
 def test_other_measures_refuse_several_rankings(tmp_path):

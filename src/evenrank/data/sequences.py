@@ -18,7 +18,8 @@ def has_sequences(x: Any) -> bool:
     """Whether a frame, or the header of a file, names the column."""
     if isinstance(x, str | os.PathLike):
         return os.path.isfile(x) and bool({*SEQ} & {*_header(x)})  # noqa: PTH113
-    return bool({*SEQ} & {str(name).lower() for name in getattr(x, "columns", ())})
+    names = x.collect_schema().names() if isinstance(x, pl.LazyFrame) else getattr(x, "columns", ())
+    return bool({*SEQ} & {str(name).lower() for name in names})
 
 
 def _header(path: str | os.PathLike[str]) -> list[str]:
