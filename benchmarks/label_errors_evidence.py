@@ -32,6 +32,7 @@ KEPT = Path(__file__).parents[1] / "build" / "label-errors"
 _SEED, _DRAWS, _SIZE, _RESAMPLES = 16, 1000, 300, 200
 _MEASURES = ("ARaB@10", "NFaiRR@10")
 _CASES = (("static", "ARaB@10"), ("lexicon", "ARaB@10"))
+_WORLDS = {"static": ("real errors", "errors dealt out anew"), "lexicon": ("real errors",)}
 _PREVALENCES = {
     "as annotated": (0.20, 0.32, 0.48),
     "even": (1 / 3, 1 / 3, 1 / 3),
@@ -53,9 +54,11 @@ def label_errors(data: Path) -> dict[str, Any]:
         tests[f"{classifier}, {measure}"] = {
             group: {"wrong − right": one.difference, "p": one.p} for group, one in found.items()
         }
-        for world in ("real errors", "errors dealt out anew"):
+        for world in _WORLDS[classifier]:
             for name in _PREVALENCES:
-                rows.append(_row(truth, guesses, values, classifier, measure, world, name))
+                given = (truth, guesses, values, classifier, measure, world, name)
+                kept_as = f"{classifier}, {measure}, {world}, {name}"
+                rows.append(_part(kept_as, lambda given=given: _row(*given)))  # type: ignore[misc]
     content = {
         "seed": _SEED,
         "draws": _DRAWS,
