@@ -279,7 +279,8 @@ def _summary(found: dict[str, Any]) -> str:
         }
         said.append(
             f"{when} the corrected interval covers the mean of neutral queries in "
-            f"{spans['corrected', 'neutral']} of draws (naive {spans['naive', 'neutral']}), and male − female "
-            f"in {spans['corrected', 'male − female']} (naive {spans['naive', 'male − female']})."
+            f"{spans['corrected', 'neutral']} of draws (naive {spans['naive', 'neutral']}), "
+            f"and male − female in {spans['corrected', 'male − female']} "
+            f"(naive {spans['naive', 'male − female']})."
         )
     return " ".join(said)

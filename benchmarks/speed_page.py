@@ -11,7 +11,12 @@ from benchmarks.pages import fill, table
 
 
 def write(rows: Sequence[dict[str, Any]]) -> None:
-    """Fill in the tables: what is compared with a peer, and what has a bound of its own."""
+    """Fill in the tables."""
+    fill("speed.md", page(rows))
+
+
+def page(rows: Sequence[dict[str, Any]]) -> str:
+    """The tables: what is compared with a peer, and what has a bound of its own."""
     ratios = [row for row in rows if row["unit"] == "×"]
     others = [row for row in rows if row["unit"] != "×"]
     compared = [
@@ -22,8 +27,7 @@ def write(rows: Sequence[dict[str, Any]]) -> None:
         for row in others
     ]
     text = table(["what", "compared with", "times as fast", "wanted"], compared, left=2)
-    text += "\n" + table(["what", "measured", "wanted"], bounded)
-    fill("speed.md", text)
+    return text + "\n" + table(["what", "measured", "wanted"], bounded)
 
 
 def _number(value: float) -> str:
