@@ -13,7 +13,7 @@ pytest_plugins = ["browser_fixtures"]
 _REPOSITORY = Path(__file__).parent.parent
 
 # Generated cases take what time they take: the first of them compiles kernels, and machines are shared.
-settings.register_profile("patient")
+settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 

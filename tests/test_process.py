@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import evenrank as er
 from evenrank import process
@@ -209,6 +210,11 @@ def test_where_no_folder_at_all_can_be_written_code_is_compiled_in_memory(tmp_pa
     done = hardened(tmp_path, *folders, TMPDIR=str(tmp_path / "none"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["[0]", "None"]
+
+
+def test_generated_cases_have_no_deadline() -> None:
+    """No test depends on how busy or how fast a machine is."""
+    assert settings.default is not None and settings.default.deadline is None
 
 
 def recipe() -> tuple[dict[str, str], list[str]]:
