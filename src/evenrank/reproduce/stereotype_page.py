@@ -185,7 +185,8 @@ def _gendered(gendered: Mapping[str, Any]) -> Table:
         for side in sides:
             row += [side[i][0], number(side[i][1])] if i < len(side) else [DASH, DASH]
         rows.append(row)
-    return Table("Figure 7: the most gendered queries", ["", "female", "g(q)", "male", "g(q) "], rows)
+    headings = ["", "most female", "g(q)", "most male", "g(q) "]
+    return Table("Figure 7: the most gendered queries", headings, rows)
 
 
 def _levels(
