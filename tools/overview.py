@@ -44,9 +44,9 @@ out of the pages that the recipes wrote.
 How to read it. *Holds* and *does not hold* mean that a test at the 5% level found it, or its opposite,
 here. *Cannot tell* means that none did: too few queries, a claim that no test can prove, or something that
 was not run. Claims that two things are about the same are decided by their interval and a margin, not by
-the p beside them. Tests are corrected within a recipe and not over this page: of a hundred tests of nothing
-some five would find something. And where a claim fails here it may still be true of the collection that it
-was made on.
+the p beside them. Tests are corrected within some recipes, and not over this page: of a hundred tests of
+nothing some five would find something. And where a claim fails here it may still be true of the collection
+that it was made on.
 
 The collections are small: TIME (83 queries on news of 1963), SQuAD (2,114 test questions on sentences of
 Wikipedia), wiki (3,909 queries typed into a search engine, 224,453 passages), Grep-BiasIR (117 queries);
