@@ -25,7 +25,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
-from benchmarks.pages import fill
+from benchmarks.pages import committed_source, common_source, fill
 from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate
 from evenrank.show.numbers import p_value
@@ -285,10 +285,10 @@ def main(arguments: list[str]) -> int:
             path = home() / "units" / f"{name.replace('/', '--')}.json"
             if path.exists() or (chosen and not any(name.startswith(each) for each in chosen)):
                 continue
-            started = time.process_time()
-            found = run()
+            source, started = committed_source(), time.process_time()
+            found = {**run(), "src": source, "CPU seconds": round(time.process_time() - started, 1)}
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({**found, "CPU seconds": round(time.process_time() - started, 1)}))
+            path.write_text(json.dumps(found))
             print(name, path.read_text()[:300], flush=True)
     write_tables()
     return 0
@@ -314,6 +314,7 @@ def write_tables() -> None:
     content = {
         "command": "python -m benchmarks.generation_evidence",
         "evenrank": er.__version__,
+        "src": common_source(found.values()),
         "results": found,
         "not run": [name for name in UNITS if name not in found],
     }

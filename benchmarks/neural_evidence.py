@@ -23,6 +23,7 @@ from typing import Any
 from benchmarks.neural_preferences import SYSTEMS, mirrored
 from benchmarks.neural_settings import EXTRAS
 from benchmarks.neural_units import INTERACTION, Unit, measured, ranked, run_path, unit_path
+from benchmarks.pages import committed_source
 from evenrank.data import tables
 
 
@@ -65,7 +66,7 @@ def run_unit(unit: Unit) -> dict[str, Any]:
     path = unit_path(unit)
     if path.exists():
         return dict(json.loads(path.read_text()))
-    started = time.process_time()
+    source, started = committed_source(), time.process_time()
     if unit.collection == "genderbias-qa":
         content: dict[str, Any] = mirrored(unit.system)
     elif unit.collection == "extra":
@@ -74,6 +75,7 @@ def run_unit(unit: Unit) -> dict[str, Any]:
         run, facts = ranked(unit)
         tables.write_run(run, run_path(unit), name=unit.system.replace(" ", "-"))
         content = {**facts, "measures": measured(unit.collection, run)}
+    content["src"] = source
     content["CPU seconds in all"] = round(time.process_time() - started, 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content))

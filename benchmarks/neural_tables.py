@@ -13,6 +13,7 @@ import polars as pl
 import evenrank as er
 from benchmarks.neural_preferences import READINGS, SYSTEMS
 from benchmarks.neural_units import INTERACTION, Unit, measures, unit_path
+from benchmarks.pages import common_source
 
 
 def collected(units: list[Unit]) -> dict[str, Any]:
@@ -173,6 +174,9 @@ def write_tables(units: list[Unit]) -> None:
     content = {
         "command": "python -m benchmarks.neural_evidence",
         "evenrank": er.__version__,
+        "src": common_source(
+            json.loads(unit_path(unit).read_text()) for unit in units if unit_path(unit).exists()
+        ),
         "results": found,
     }
     path = _DOCS / "evidence" / "neural-rankers.json"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from evenrank.show.numbers import DASH, minus
 
@@ -30,6 +31,12 @@ def committed_source() -> str:
         first = changed.splitlines()[0].strip()
         raise SystemExit(f"src/ has changes that are not committed ({first}); commit first")
     return current_source()
+
+
+def common_source(units: Iterable[Mapping[str, Any]]) -> str | None:
+    """The `src/` that all units of some evidence were made from; None where they differ or do not say."""
+    found = {unit.get("src") for unit in units}
+    return found.pop() if len(found) == 1 else None
 
 
 def _git(*words: str) -> str:

@@ -27,6 +27,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.neural_units import data, drawn
+from benchmarks.pages import committed_source
 from evenrank.data import tables
 from evenrank.text.cache import root
 
@@ -222,7 +223,7 @@ def run_unit(unit: Unit) -> dict[str, Any]:
     path = unit_path(unit)
     if path.exists():
         return dict(json.loads(path.read_text()))
-    started = time.process_time()
+    source, started = committed_source(), time.process_time()
     runs, facts = (again if unit.method in AGAIN else trained)(unit)
     found = collection(unit.collection)
     judged = {"test": found.qrels, "dev": dev(unit.collection)[1]}
@@ -234,6 +235,7 @@ def run_unit(unit: Unit) -> dict[str, Any]:
             target = run_path(unit, part)
             target.parent.mkdir(parents=True, exist_ok=True)
             run.select("query_id", "doc_id", "score").write_parquet(target)
+    content["src"] = source
     content["CPU seconds in all"] = round(time.process_time() - started, 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content))

@@ -15,6 +15,7 @@ import evenrank as er
 from benchmarks import training_equal as equal
 from benchmarks import training_evidence as evidence
 from benchmarks.neural_units import data
+from benchmarks.pages import common_source
 from benchmarks.training_evidence import AGAIN, Unit, unit_path, units
 from evenrank.stats import holm, mean_interval, paired
 
@@ -31,6 +32,9 @@ def write_tables() -> None:
     content = {
         "command": "python -m benchmarks.training_evidence",
         "evenrank": er.__version__,
+        "src": common_source(
+            json.loads(unit_path(unit).read_text()) for unit in units() if unit_path(unit).exists()
+        ),
         "positive": "male",
         "results": found,
     }
