@@ -25,9 +25,13 @@ def has_sequences(x: Any) -> bool:
 def _header(path: str | os.PathLike[str]) -> list[str]:
     """The names in the first line of a text file, or of the columns of a Parquet file."""
     if files.magic(path) == parquet.MAGIC:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        return [name.lower() for name in pq.read_schema(path).names]
+        try:
+            return [name.lower() for name in pq.read_schema(path).names]
+        except (pa.ArrowException, OSError):
+            return []  # whoever reads the rows says what is wrong with them
     first = next(iter(files.raw_blocks(path)), None)
     line = b"" if first is None else first.tobytes()[:1000].split(b"\n", 1)[0]
     text = line.decode(errors="replace").removeprefix("\ufeff").lower().replace(",", "\t")

@@ -184,7 +184,7 @@ def _like(name: str, value: Any, default: Any) -> Any:
             value = json.loads(value)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if type(value) is not type(default):
+    if not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
         raise InputError(f"{name} is {value!r}; it must be like {default!r}")
     return value
 
