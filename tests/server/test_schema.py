@@ -44,9 +44,8 @@ def test_generated_requests_find_nothing(
         # That shares add up to at most 1 is a rule that JSON Schema cannot express.
         together = answer.status_code == 422 and b"target" in answer.content
         excluded = [CHECKS.get_one("positive_data_acceptance")] if together else []
-        if (
-            answer.status_code == 413
-        ):  # too large to be looked at: refused, though not for what is wrong with it
+        # Too large to be looked at: refused, though not for what is wrong with it.
+        if answer.status_code == 413:
             excluded.append(CHECKS.get_one("negative_data_rejection"))
         case.validate_response(answer, excluded_checks=excluded)
 
