@@ -35,6 +35,14 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"qrels.{name}.txt").write_text("".join(f"{q} 0 {d} {r}\n" for q, d, r in kept.iter_rows()))
         labels = [f"{q}\t{('female', 'male', 'neutral')[n % 3]}\n" for n, q in enumerate(rows["query_id"])]
         (folder / f"genders.{name}.tsv").write_text("".join(labels))
+    # One question was asked in training already, in other letters.
+    for file, line in (
+        ("queries.test.tsv", f"again\t{queries['text'][0].upper()}\n"),
+        ("qrels.test.txt", f"again 0 {qrels['doc_id'][0]} 1\n"),
+        ("genders.test.tsv", "again\tfemale\n"),
+    ):
+        with (folder / file).open("a") as out:
+            out.write(line)
     text = f"""
 docs = "{HERE / "docs.tsv"}"
 queries = "queries.train.tsv"
@@ -71,7 +79,9 @@ def test_all_of_it_is_done_once_and_tells_no_genders(
         assert found[name]["gap"] == pytest.approx(found[name]["male"] - found[name]["female"])
         assert found[name]["smallest gap that would be found"] > 0
         assert set(found[name]["psychology"]) == {"affect", "cognition", "drives", "concerns"}
-    assert result["test queries"] == {"female": 10, "male": 10, "neutral": 5}
+    counts = {"female": 10, "male": 10, "neutral": 5, "left out, asked in training": 1}
+    assert result["test queries"] == counts
+    assert "1 test query is a training query too" in done.output
     names = {path.name for path in out.rglob("*") if path.is_file()}
     assert not [name for name in names if "gender" in name or name in ("pairs.tsv", "added.tsv")]
 

@@ -36,6 +36,7 @@ from evenrank.text.dictionaries import PROCESSES
 
 Say = Callable[[str], None]
 SETS = ("unbalanced", "matching", "generation", "judgments")
+GENDERS = ("female", "male", "neutral")
 POWER = 2.8
 """Standard errors that a gap must span to be found in four of five trials, at 5 %, two-sided: 1.96 + 0.84."""
 
@@ -139,7 +140,8 @@ def compare_sets(
         values = {name: [work.run(name, ranker, seed) for seed in plan.seeds] for name in SETS}
         result["rankers"][ranker] = work.measured(values)
     result["test queries"] = {
-        gender: len(work.test.filter(pl.col("gender") == gender)) for gender in ("female", "male", "neutral")
+        **{gender: len(work.test.filter(pl.col("gender") == gender)) for gender in GENDERS},
+        "left out, asked in training": int(work.asked_twice.sum()),
     }
     result["provenance"] = work.facts
     with writing(work.folder / "result.json") as file:
@@ -200,11 +202,20 @@ class _Work:
         return self._labels(self.asked, self.plan.genders, keep_seen=True)
 
     @cached_property
+    def asked_twice(self) -> pl.Series:
+        """Which test queries are training queries too, word for word: they are not ranked."""
+        from evenrank.rankers.neural.saved import text_hashes
+
+        trained = text_hashes(self.asked["text"])
+        return pl.Series(np.isin(text_hashes(self.test_asked["text"]), trained), dtype=pl.Boolean)
+
+    @cached_property
     def test(self) -> pl.DataFrame:
         """``query_id, text, gender`` of the test queries that are ranked."""
         labels = self._labels(self.test_asked, self.plan.test_genders, keep_seen=False)
         good = tables.qrels(self.plan.test_qrels).filter(pl.col("relevance") > 0)
-        table = self.test_asked.join(labels, on="query_id", maintain_order="left")
+        fresh = self.test_asked.filter(~self.asked_twice)
+        table = fresh.join(labels, on="query_id", maintain_order="left")
         table = table.join(good, on="query_id", how="semi", maintain_order="left")
         neutral = table.filter(pl.col("gender") == "neutral")["query_id"].to_list()
         drawn = sorted(neutral, key=lambda query: own_number(0, query))[: self.plan.neutral]

@@ -227,7 +227,7 @@ def _compared(result: dict[str, Any], form: Format) -> str:
     if form is Format.json:
         return json.dumps(result, indent=2, allow_nan=False)
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import number, p_value
+    from evenrank.show.numbers import counted, number, p_value
 
     rows = []
     for ranker, sets in result["rankers"].items():
@@ -257,4 +257,7 @@ def _compared(result: dict[str, Any], form: Format) -> str:
         f"{counts['neutral']:,} neutral ones; positive favours male",
         "could show: the smallest gap that would be found in four of five trials",
     ]
+    if again := counts["left out, asked in training"]:
+        are = "is a training query" if again == 1 else "are training queries"
+        remarks.append(f"{counted(again, 'test query', 'test queries')} {are} too, and left out")
     return render_grid(form, headings, rows, remarks=remarks)
