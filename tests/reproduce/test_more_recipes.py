@@ -159,6 +159,15 @@ def test_random_embeddings_stand_beside_given_ones(tmp_path: Path) -> None:
     assert first["value"] == pytest.approx(second["value"])
 
 
+def test_queries_that_no_run_ranks_do_not_count_as_failures(tmp_path: Path) -> None:
+    lines = [line for line in (DATA / "bm25.run").read_text().splitlines() if not line.startswith("q01 ")]
+    (tmp_path / "some.run").write_text("\n".join(lines) + "\n")
+    given = ["--run", f"bm25={tmp_path / 'some.run'}", "--run", f"again={tmp_path / 'some.run'}"]
+    page = run("rank-bias", tmp_path, *given, "--set", "about=Rankers alone.")
+    assert page["facts"] == {"queries": 59, "not ranked": 1}
+    assert page["here"].endswith("1 query that no run ranks: left out. Rankers alone.")
+
+
 def test_rankers_that_were_trained_elsewhere_are_given_as_runs(tmp_path: Path) -> None:
     runs = {"0": "bm25", "0 #2": "bm25", "0.6": "dense"}
     given = [part for name, file in runs.items() for part in ("--run", f"{name}={DATA / f'{file}.run'}")]

@@ -8,8 +8,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from evenrank import stats
+from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
 from evenrank.reproduce.page import Claim, Page, Steps, Table, changed
@@ -56,14 +58,18 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
 
     def work() -> dict[str, Any]:
         data = settings.dataset()
-        labelled = {} if settings.genders is None else {"genders": settings.labels(data.queries, steps.say)}
+        asked_of_runs = pl.concat([tables.run(run).select("query_id") for run in runs.values()]).unique()
+        ranked = data.queries.join(asked_of_runs, on="query_id", how="semi", maintain_order="left")
+        judged = None if data.qrels is None else data.qrels.join(asked_of_runs, on="query_id", how="semi")
+        labelled = {} if settings.genders is None else {"genders": settings.labels(ranked, steps.say)}
         asked = [*_CELLS, "RR@10", "R@10"]
         made = measure(
-            runs, asked, docs=data.docs, queries=data.queries, qrels=data.qrels,
+            runs, asked, docs=data.docs, queries=ranked, qrels=judged,
             resamples=settings.resamples, seed=settings.seed, **labelled,
         )  # fmt: skip
         return {
             "queries": made[next(iter(runs)), _CELLS[0]].queries,
+            "not ranked": len(data.queries) - len(ranked),
             "runs": {
                 name: {
                     cell: {"value": made[name, cell].value, "per query": made[name, cell].per_query()}
@@ -102,7 +108,7 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
         "Do neural ranking models intensify gender bias?",
         "N. Rekabsaz and M. Schedl, SIGIR 2020, Tables 1 and 3",
         "Five neural rankers and BM25 on MS MARCO passages; bias on 1,765 neutral queries.",
-        f"The given runs on {settings.name}, {counted(found['queries'], 'query', 'queries')}.",
+        _done(found, settings),
         [
             Table("Table 3: bias at four cut-offs (above 0 leans male)", ["ranker", *_HEADINGS], rows),
             Table("Table 1: effectiveness", ["ranker", "RR@10", "R@10"], useful),
@@ -110,8 +116,18 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
         [mean, _transferred(found, others, settings)],
         ["The paper's table itself has 5 cells below BM25 and 2 equal, though its text says 4.",
          "Cells share documents and queries and are no independent votes: the test is on means over cells."],
-        {"queries": found["queries"]},
+        {"queries": found["queries"], "not ranked": found["not ranked"]},
     )  # fmt: skip
+
+
+def _done(found: Mapping[str, Any], settings: Settings) -> str:
+    """What was measured, and of which queries."""
+    only = "" if settings.genders is None else " that name no gender"
+    text = f"The given runs on {settings.name}, {counted(found['queries'], 'query', 'queries')}{only}."
+    if left_out := found["not ranked"]:
+        text += f" {counted(left_out, 'query', 'queries')} that no run ranks: left out."
+    about = settings.option("about").strip()
+    return f"{text} {about}" if about else text
 
 
 def _transferred(found: Mapping[str, Any], others: Sequence[str], settings: Settings) -> Claim:

@@ -66,6 +66,7 @@ RECIPES = {
             "Do neural rankers lean more than BM25? (Tables 1 and 3)",
             "rank_bias:rank_bias_recipe",
             ("data", "split", "genders", "runs"),
+            {"about": ""},
         ),
         Recipe(
             "gsr-toy",
