@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from evenrank import demo
 from evenrank.auditing.bundle import BundleError, Input, archive, as_json, read_bundle, write_bundle
+from evenrank.auditing.rules import PROFILES, Profile
 from evenrank.auditing.selection import Selection, selection
 from evenrank.cli import main
 from evenrank.data import tables
@@ -222,6 +224,7 @@ NYC = [
     *("--profile", "nyc-ll144", *STATED),
     *("--field", "independence=no part in the tool", "--field", "data-source=the demo collection"),
     *("--field", "data-kind=historical", "--field", "distribution-date=2026-12-01"),
+    *("--field", "categories=made up for this test"),
 ]
 
 
@@ -242,7 +245,59 @@ def test_new_york_needs_rates_by_sex_and_race_and_crossed(
     assert all(field["clause"] for field in statement["fields"])
     assert [text["date"] for text in statement["follows"]] == ["2021-12-11", "2023-04-06"]
     assert "no legal advice" in statement["disclaimer"]
-    assert b"Selection rates" in found.files["report.html"]
+    report = found.files["report.html"].decode()
+    assert "Selection rates" in report and "What this bundle does not hold" in report
+    scores = tables.run(data / "bm25.run")["score"]
+    assert found.json("audit.json")["selection"]["median_score"]["bm25"] == scores.median()
+    assert "Median score of all candidates" in report
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
+def test_every_field_cites_a_clause_and_the_date_of_its_text(profile: Profile) -> None:
+    assert len({one.name for one in profile.fields}) == len(profile.fields)
+    for one in (*profile.fields, *profile.elsewhere):
+        assert one.clause and one.asks
+        assert one.text in (*profile.follows, PROFILES["general"].follows[0])
+        assert date.fromisoformat(one.text.date).isoformat() == one.text.date
+        assert one.text.applies and one.text.read
+        assert one.cited.endswith("not checked against the text") != one.checked
+    assert profile.elsewhere or profile.name == "general"
+    page = (Path(__file__).parent.parent / "docs" / "auditors.md").read_text()
+    for text in profile.follows[profile.name == "general" :]:
+        day = date.fromisoformat(text.date)
+        assert f"{day.day} {day:%B %Y}" in page, text
+
+
+def test_an_unchecked_clause_says_so_wherever_it_is_named(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit(data, tmp_path / "a.zip", *STATED, "--profile", "eu-dsa") == 4
+    said = capsys.readouterr().err
+    assert "(Article 37(4)(c); number not checked against the text)" in said
+    assert "missing: risk: which systemic risk is looked at, and for whom (Article 34(1)(b))" in said
+    statement = read_bundle(tmp_path / "a.zip").json("statement.json")
+    fields = {field["name"]: field for field in statement["fields"]}
+    assert not fields["opinion"]["checked"] and fields["risk"]["checked"]
+    assert fields["recommendations"]["date"] == "2024-02-02"
+    assert any("Article 42" in one["clause"] for one in statement["not_delivered"])
+
+
+def test_the_ai_act_wants_bounds_and_what_was_done_against_bias(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = [
+        f"--field={one.name}=said"
+        for one in PROFILES["eu-ai-act"].fields
+        if one.lacks is None
+        and one.name not in ("auditor", "date", "purpose", "threshold-reason", "mitigation")
+    ]
+    asked = [*STATED, "--profile", "eu-ai-act", *fields]
+    assert audit(data, tmp_path / "a.zip", *asked) == 4
+    said = capsys.readouterr().err
+    assert "missing: bounds: no bound was set; give --fail-if (Article 9(8))" in said
+    assert "missing: mitigation: what was done against bias (Article 10(2)(g))" in said
+    asked += ["--fail-if", "abs(ARaB@10)>5", "--threshold-reason", "a test", "--field", "mitigation=none"]
+    assert audit(data, tmp_path / "a.zip", *asked) == 0
 
 
 def test_test_data_need_a_reason(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

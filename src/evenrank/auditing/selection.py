@@ -8,7 +8,7 @@ counts three times.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import polars as pl
@@ -82,6 +82,8 @@ class Selection:
         Runs whose lists are all no longer than `at`: everybody is selected, so rates say nothing.
     left_aside
         Columns of the labels that are no categories: they have too many values.
+    medians
+        By run: the median score of all candidates, which scoring rates count from.
     """
 
     at: int
@@ -91,6 +93,7 @@ class Selection:
     unknown: Mapping[str, Mapping[str, int]]
     idle: tuple[str, ...] = ()
     left_aside: tuple[str, ...] = ()
+    medians: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -149,6 +152,7 @@ class Selection:
                 )
             ],
             "candidates": dict(self.totals),
+            "median_score": dict(self.medians),
             "unknown": {run: dict(of) for run, of in self.unknown.items()},
             "idle": list(self.idle),
             "left_aside": list(self.left_aside),
@@ -174,11 +178,11 @@ def selection(runs: Mapping[str, pl.DataFrame], labels: Any, *, at: int = 10) ->
     table = table.with_columns(pl.concat_str(attributes, separator=AND).alias(name) for name in crossed)
     kinds = [*attributes, *crossed]
     rows: list[Category] = []
-    totals, unknown, idle = {}, {}, []
+    totals, unknown, medians, idle = {}, {}, {}, []
     for name, run in runs.items():
         seen = run.join(table, on="doc_id", how="left", maintain_order="left")
-        median = run["score"].median()
-        seen = seen.with_columns(selected=pl.col("rank") <= at, above=pl.col("score") > median)
+        medians[name] = float(run["score"].median() or 0.0)  # type: ignore[arg-type]  # numbers
+        seen = seen.with_columns(selected=pl.col("rank") <= at, above=pl.col("score") > medians[name])
         totals[name] = seen.height
         unknown[name] = {kind: int(seen[kind].null_count()) for kind in kinds}
         if not (run["rank"] > at).any():
@@ -190,7 +194,7 @@ def selection(runs: Mapping[str, pl.DataFrame], labels: Any, *, at: int = 10) ->
                 Category(name, kind, category, many, chosen, above, many / known.height)
                 for category, many, chosen, above in counted.sort(kind).iter_rows()
             ]
-    return Selection(at, attributes, tuple(rows), totals, unknown, tuple(idle), left_aside)
+    return Selection(at, attributes, tuple(rows), totals, unknown, tuple(idle), left_aside, medians)
 
 
 def lowest(found: Selection, run: str, smallest: float = 0.0) -> Impact | None:

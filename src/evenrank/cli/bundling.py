@@ -324,7 +324,7 @@ def seal(asked: Asked, found: Audit, sealing: Sealing) -> int:
     else:
         note(f"signature: {bundle.sign(sealing.bundle, sealing.sign)}")
     for name, why in statement.missing.items():
-        clause = next(one.clause for one in statement.profile.fields if one.name == name)
+        clause = next(one.cited for one in statement.profile.fields if one.name == name)
         note(f"missing: {name}: {why} ({clause})")
     if not statement.complete:
         note(f"incomplete: the profile {profile} needs the fields above")
