@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 
 import polars as pl
@@ -12,10 +13,13 @@ import evenrank as er
 from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
-from evenrank.queries.label_errors import label_errors, word_confusion
+from evenrank.queries.label_errors import ASSUMED, label_errors, word_confusion
+from evenrank.show.report import sections
+from evenrank.stats import Interval
 
 HERE = demo.folder()
-EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence" / "query-gender.json"
+DOCS = Path(__file__).parents[2] / "docs"
+EVIDENCE, SCHEMA = DOCS / "evidence" / "query-gender.json", DOCS / "audit-schema.json"
 GIVEN = ["--docs", str(HERE / "docs.tsv"), "--genders", str(HERE / "genders.tsv")]
 
 
@@ -132,3 +136,92 @@ def test_only_boolean_magnitudes_are_adjusted_for_missed_words(
     assert main([*asked, "--true-groups", str(path), "--format", "json", "--resamples", "50"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["runs"][0]["measures"]
     assert "documents" in one["adjusted"]
+
+
+CONFUSION = {
+    "female": {"female": 180, "male": 5, "neutral": 15},
+    "male": {"female": 5, "male": 170, "neutral": 25},
+    "neutral": {"female": 10, "male": 10, "neutral": 380},
+}
+
+
+def test_an_audit_shows_means_as_they_would_be_with_true_labels() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    given = {"docs": HERE / "docs.tsv", "genders": HERE / "genders.tsv", "resamples": 50}
+    found = er.audit({"bm25": HERE / "bm25.run"}, ["ARaB@10"], confusion=CONFUSION, **given)
+    own = er.measure(HERE / "bm25.run", "ARaB@10", docs=given["docs"], genders=given["genders"], only="all")
+    alone = er.adjusted(own["ARaB@10"], given["genders"], CONFUSION, resamples=50)
+    (one,) = json.loads(found.to_json())["runs"][0]["measures"]
+    jsonschema.validate(json.loads(found.to_json()), json.loads(SCHEMA.read_text()))
+    assert one["adjusted"]["queries"] == json.loads(json.dumps(alone.to_dict()))
+    assert one["adjusted"]["queries"]["labelled"] == {"female": 200, "male": 200, "neutral": 400}
+    page = found.page()
+    (section,) = [each for each in sections(found) if each.id == "label-errors"]
+    assert "800 labelled queries (200 female, 200 male, 400 neutral)" in section.lead
+    assert ASSUMED in section.lead and section.lead in unescape(page)
+    (row,) = section.content["blocks"][0].rows
+    assert row.problem is None and row.queries == alone.queries
+    assert row.adjusted[2] == (f"{alone.means['neutral'].value:+.3f}", _ends(alone.means["neutral"]))
+    assert row.labelled[3] == (f"{alone.naive_difference.value:+.3f}", _ends(alone.naive_difference))
+
+
+def _ends(found: Interval) -> str:
+    return f"[{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def test_the_section_says_why_nothing_could_be_adjusted() -> None:
+    blind = {group: dict.fromkeys(CONFUSION, 50) for group in CONFUSION}
+    given = {"docs": HERE / "docs.tsv", "genders": HERE / "genders.tsv", "resamples": 50}
+    found = er.audit({"bm25": HERE / "bm25.run"}, ["ARaB@10"], confusion=blind, **given)
+    assert "not adjusted: the guesses say too little about the true groups to be inverted" in found.page()
+    one_query = {"1": {"a": 2.0, "b": 1.0}}
+    few = er.audit(
+        one_query, ["ARaB@2"], docs={"a": "she", "b": "he"}, genders={"1": "neutral"}, confusion=CONFUSION,
+        confidence=None,
+    )  # fmt: skip
+    assert "not adjusted: fewer than two values" in few.page()
+    plain = er.audit(one_query, ["ARaB@2"], docs={"a": "she", "b": "he"}, confidence=None)
+    assert "label-errors" not in [section.id for section in sections(plain)]
+
+
+def test_an_audit_adjusts_booleans_for_words_that_the_lexicon_misses(tmp_path: Path) -> None:
+    docs = {f"{n}": "she" if n % 3 == 0 else "he" if n % 3 == 1 else "it" for n in range(60)}
+    truth = {f"{n}": "female" if n % 3 == 0 else "male" if n % 4 else "neutral" for n in range(60)}
+    run = {f"q{n}": {f"{n + k}": 1.0 / (k + 1) for k in range(10)} for n in range(20)}
+    labels = tmp_path / "labels.tsv"
+    labels.write_text("doc_id\tgender\n" + "".join(f"{doc}\t{group}\n" for doc, group in truth.items()))
+    asked = ["RaB(magnitude='boolean')@5", "RaB@5"]
+    found = er.audit(run, asked, docs=docs, true_groups=labels, resamples=50)
+    boolean, counted = found.measured
+    assert "documents" in boolean.adjusted and not counted.adjusted
+    (section,) = [each for each in sections(found) if each.id == "label-errors"]
+    assert section.content["blocks"][0].groups[-1] == "male − female"
+    assert "60 labelled documents" in section.lead
+
+
+def test_audit_takes_a_confusion_table_on_the_command_line_and_into_a_bundle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "confusion.tsv"
+    rows = [f"{t}\t{g}\t{n}\n" for t, row in CONFUSION.items() for g, n in row.items()]
+    table.write_text("true\tpredicted\tcount\n" + "".join(rows))
+    asked = ["audit", str(HERE / "bm25.run"), "ARaB@10", "--resamples", "50", "--confusion", str(table)]
+    assert main([*asked, "--docs", str(HERE / "docs.tsv")]) == 2
+    assert "--genders err; give that too" in capsys.readouterr().err
+    folder, bundle = tmp_path / "audit", tmp_path / "audit.zip"
+    for name in ("docs.tsv", "genders.tsv", "bm25.run"):
+        (tmp_path / name).write_bytes((HERE / name).read_bytes())
+    sealed = [
+        "--bundle",
+        str(bundle),
+        "--no-pdf",
+        "--auditor",
+        "A",
+        "--date",
+        "2026-01-01",
+        "--purpose",
+        "a test",
+    ]
+    assert main([*asked, *GIVEN, "-o", str(folder), *sealed]) in (0, 4)
+    assert "If labels err" in (folder / "report.html").read_text()
+    assert main(["verify", str(bundle), "--inputs", str(tmp_path)]) == 0

@@ -33,6 +33,8 @@ _FILES = (
     "targets", "genders",
 )  # fmt: skip
 
+_TABLES = ("confusion", "true_groups", "variants")
+
 
 class ProfileName(StrEnum):
     general = "general"
@@ -147,6 +149,8 @@ class Asked:
     resamples: int = 2000
     seed: int = 0
     selected: int | None = None
+    confusion: str | None = None
+    true_groups: str | None = None
     variants: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     rankers: tuple[str, ...] = ()
@@ -171,6 +175,8 @@ class Asked:
                 seed=self.seed,
                 delta=self.delta,
                 selected=self.selected,
+                confusion=self.confusion,
+                true_groups=self.true_groups,
                 variants=self.variants,
                 stages=dict(self.stages) or None,
                 rankers=list(self.rankers) or None,
@@ -196,7 +202,7 @@ class Asked:
         found: dict[str, Input] = {}
         given = {f"run {name}": path for name, path in self.runs.items()}
         given |= {name: value for name in _FILES if (value := getattr(self.given, name)) is not None}
-        given |= {} if self.variants is None else {"variants": self.variants}
+        given |= {name: value for name in _TABLES if (value := getattr(self, name)) is not None}
         given |= {f"stage {name}": path for name, path in self.stages.items()}
         for role, value in given.items():
             path = Path(value)
@@ -222,8 +228,7 @@ class Asked:
             for one in fields(self)
             if one.name not in ("runs", "measures", "given")
         }
-        if self.variants is not None:
-            options["variants"] = kept(self.variants)
+        options |= {name: kept(value) for name in _TABLES if (value := options[name]) is not None}
         options["stages"] = {name: kept(path) for name, path in self.stages.items()}
         given = {
             one.name: kept(value) if one.name in _FILES and value is not None else value

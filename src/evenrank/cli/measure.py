@@ -33,15 +33,7 @@ def measure_command(
     given: options.GivenInputs,
     only: options.OnlyQueries = None,
     confusion: options.LabelErrors = None,
-    true_groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Documents with their true group (doc_id, gender): adjusts magnitude='boolean' for words "
-            "that the lexicon misses.",
-            rich_help_panel=options.FURTHER,
-        ),
-    ] = None,
+    true_groups: options.TrueGroups = None,
     per_query: Annotated[
         bool,
         typer.Option("--per-query", help="Show the value of every query.", rich_help_panel=options.OUTPUT),

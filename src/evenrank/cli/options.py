@@ -200,6 +200,15 @@ LabelErrors = Annotated[
         rich_help_panel=QUERIES,
     ),
 ]
+TrueGroups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Documents with their true group (doc_id, gender): adjusts magnitude='boolean' for words "
+        "that the lexicon misses.",
+        rich_help_panel=FURTHER,
+    ),
+]
 OnlyQueries = Annotated[
     Only | None,
     typer.Option(

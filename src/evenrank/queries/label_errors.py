@@ -64,6 +64,8 @@ class AdjustedMeans:
         where the confusion table names queries that were measured.
     problem
         Why nothing could be adjusted, if so.
+    labelled
+        How many labelled items of each true group the confusion table counts.
     """
 
     pair: tuple[str, str]
@@ -75,6 +77,7 @@ class AdjustedMeans:
     difference: Interval
     tests: dict[str, Comparison] = field(default_factory=dict)
     problem: str | None = None
+    labelled: dict[str, int] = field(default_factory=dict)
 
     def sentences(self, *, form: str = "+.3f") -> list[str]:
         """What is known, in a few sentences."""
@@ -90,7 +93,12 @@ class AdjustedMeans:
                 f"(as labelled {_said(self.naive_difference, '+.3f')})"
             )
         said = [f"Adjusted for errors of the labels: {means}{gap}."]
-        if few := [group for group in self.means if group not in known]:
+        return [*said, *self.reservations()]
+
+    def reservations(self) -> list[str]:
+        """Which groups have no mean, and where the data speak against what is assumed."""
+        said = []
+        if few := [group for group, each in self.means.items() if each.value is None]:
             said.append(f"Fewer than {FEWEST} queries are estimated to be {' or '.join(few)}: no mean.")
         if doubtful := [group for group, one in self.tests.items() if one.p is not None and one.p < 0.05]:
             said.append(
@@ -111,6 +119,7 @@ class AdjustedMeans:
                 group: {"difference": one.difference, "p": one.p, "n": one.n}
                 for group, one in self.tests.items()
             },
+            "labelled": self.labelled,
             "problem": self.problem,
             "assumed": ASSUMED,
         }
@@ -171,7 +180,9 @@ def adjusted(
     naive = {group: stats.mean_interval(side, confidence=confidence) for group, side in sides.items()}
     settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     turned = adjusted_means(y, guesses, errors.confusion, pairs=[pair], **settings)
-    return _result(pair, len(y), naive, _gap(sides, pair, confidence), turned, _tests(values, errors))
+    found = _result(pair, len(y), naive, _gap(sides, pair, confidence), turned, _tests(values, errors))
+    counted = zip(errors.confusion.truths, errors.confusion.counts.sum(axis=1).tolist(), strict=True)
+    return replace(found, labelled=dict(counted))
 
 
 def with_adjusted(
@@ -281,7 +292,8 @@ def _of_documents(
     turned = adjusted_shares(parts, tables_, pair=pair, **settings)
     naive = {group: stats.mean_interval(parts[group], confidence=confidence) for group in pair}
     gap = stats.mean_interval(parts[pair[0]] - parts[pair[1]], confidence=confidence)
-    return _result(pair, len(found.values), naive, gap, turned, {})
+    labelled = {group: int(tables_[group].counts.sum()) for group in pair}
+    return replace(_result(pair, len(found.values), naive, gap, turned, {}), labelled=labelled)
 
 
 def _is_mean(found: Measurement) -> bool:

@@ -21,7 +21,7 @@ from evenrank.auditing.result import Audit
 from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.measures.base import direction, is_bias, meaning, short
-from evenrank.show import numbers, tables
+from evenrank.show import label_errors, numbers, tables
 from evenrank.show.charts import (
     change,
     psychology,
@@ -69,6 +69,7 @@ SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     representation.section,
     tables.selection,
     tables.disparity,
+    label_errors.section,
     psychology.psychology_section,
     psychology.association_section,
     variants.section,
