@@ -7,6 +7,7 @@ python tools/overview.py FOLDER     # first take over FOLDER/NAME/RECIPE.json as
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections import Counter
@@ -56,12 +57,21 @@ that were trained are small, and the genders of queries were predicted unless th
 
 
 def take(folder: Path) -> None:
-    """Copy the pages that recipes wrote."""
-    (DOCS / "pages").mkdir(parents=True, exist_ok=True)
+    """Copy the pages that recipes wrote, and their pictures."""
+    pages = DOCS / "pages"
+    pages.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.glob("*/*.json")):
-        if path.stem in RECIPES:
-            for suffix in (".json", ".md"):
-                shutil.copyfile(path.with_suffix(suffix), DOCS / "pages" / f"{path.parent.name}{suffix}")
+        recipe, name = path.stem, path.parent.name
+        if recipe not in RECIPES:
+            continue
+        shutil.copyfile(path, pages / f"{name}.json")
+        text = path.with_suffix(".md").read_text(encoding="utf-8")
+        for old in pages.glob(f"{name}.*.svg"):
+            old.unlink()
+        for number in re.findall(rf"\]\({recipe}-(\d+)\.svg\)", text):
+            shutil.copyfile(path.with_name(f"{recipe}-{number}.svg"), pages / f"{name}.{number}.svg")
+            text = text.replace(f"]({recipe}-{number}.svg)", f"]({name}.{number}.svg)")
+        (pages / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 def pages() -> dict[str, list[tuple[str, dict[str, Any]]]]:

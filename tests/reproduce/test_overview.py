@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,6 +16,17 @@ spec.loader.exec_module(overview)
 
 def test_the_overview_is_made_of_the_pages() -> None:
     assert (ROOT / "docs" / "reproduce" / "overview.md").read_text() == overview.overview()
+
+
+def test_pictures_are_there_and_small() -> None:
+    pages = ROOT / "docs" / "reproduce" / "pages"
+    linked = {
+        name
+        for path in pages.glob("*.md")
+        for name in re.findall(r"!\[.*?[^\\]\]\(([^)]+\.svg)\)", path.read_text())
+    }
+    assert linked == {path.name for path in pages.glob("*.svg")} != set()
+    assert max((pages / name).stat().st_size for name in linked) < 60_000
 
 
 def test_pages_are_those_of_recipes_and_name_no_machine() -> None:

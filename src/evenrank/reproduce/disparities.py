@@ -18,7 +18,7 @@ from evenrank.errors import InputError
 from evenrank.measures.disparities import disparity
 from evenrank.mitigate.comparing_sets import SETS, Plan, compare_sets
 from evenrank.mitigate.matching import association_scores, balance
-from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table, alike, changed
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed
 from evenrank.reproduce.retraining import unseen
 from evenrank.reproduce.settings import Settings, parse_options
 from evenrank.show.numbers import DASH, counted, number, p_value
@@ -333,7 +333,25 @@ def _association_table(found: Mapping[str, Any]) -> Table:
             ]
         )
     headings = ["", "female", "male", "mean female", "mean male", "difference", "KS", "p", "overlap"]
-    return Table("Figure 1: BM25 score of queries with their own relevant document", headings, rows)
+    title = "Figure 1: BM25 score of queries with their own relevant document"
+    return Table(title, headings, rows, [_distributions(found)])
+
+
+def _distributions(found: Mapping[str, Any]) -> Chart:
+    rows = [
+        {"x": low, "end": high, "value": count / max(1, sum(one["histogram"][gender])), "of": gender,
+         "panel": _panel(name, one)}
+        for name, one in found.items()
+        for gender in ("female", "male")
+        for low, high, count in zip(one["edges"], one["edges"][1:], one["histogram"][gender], strict=False)
+    ]  # fmt: skip
+    caption = "Where the two differ, the queries of one gender stand closer to their documents."
+    return Chart("histogram", rows, "BM25 score", "share", caption, form="%")
+
+
+def _panel(name: str, one: Mapping[str, Any]) -> str:
+    pairs = one["pairs"]
+    return f"{name.partition(',')[0]} (n = {pairs['female']:,} + {pairs['male']:,})"
 
 
 def _association_claims(found: Mapping[str, Any]) -> list[Claim]:
@@ -394,7 +412,22 @@ def _trained_table(found: Mapping[str, Any]) -> Table:
         "p",
         "smallest gap to be found",
     ]
-    return Table("Figure 2: RR@10 of rankers by what they were trained on", headings, rows)
+    title = "Figure 2: RR@10 of rankers by what they were trained on"
+    return Table(title, headings, rows, [_served(found["rankers"])])
+
+
+def _served(rankers: Mapping[str, Any]) -> Chart:
+    rows = [
+        {"x": name, "value": one[gender], "of": gender, "panel": ranker}
+        for ranker, sets in rankers.items()
+        for name, one in sets.items()
+        for gender in ("female", "male")
+    ]
+    sizes = next(iter(next(iter(rankers.values())).values()))["queries"]
+    caption = (
+        f"Intervals of the gaps are below. n = {sizes['female']:,} female and {sizes['male']:,} male queries."
+    )
+    return Chart("bars", rows, "", "RR@10", caption)
 
 
 def _trained_claims(found: Mapping[str, Any]) -> list[Claim]:

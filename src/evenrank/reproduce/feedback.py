@@ -14,8 +14,9 @@ import polars as pl
 from evenrank import stats
 from evenrank.mitigate.feedback.expanded_queries import GenderedTerms, expanded_queries, gendered_terms
 from evenrank.mitigate.feedback.sweeping import feedback
-from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table, changed, kept, sign_test
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, changed, kept, sign_test
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, counted, number
 
 _FEEDBACK = {  # collection: BM25, RM3, bias-aware at 0.5; TF ARaB, Boolean ARaB, LIWC
@@ -156,7 +157,12 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
                 ["system", "TF ARaB@10", "Boolean ARaB@10", "LIWC@10"],
                 rows,
             ),
-            Table("Figures 4.4 to 4.7: queries", ["collection", "improved", "hurt", "queries"], shares),
+            Table(
+                "Figures 4.4 to 4.7: queries",
+                ["collection", "improved", "hurt", "queries"],
+                shares,
+                [_improved(by_lambda, n)],
+            ),
             _curve(by_lambda),
             _terms_table(found["terms"], settings.name),
         ],
@@ -180,7 +186,47 @@ def _curve(by_lambda: Mapping[float, Mapping[str, Any]]) -> Table:
             [f"{strength:g}", number(measures["AP"]["value"], ".4f"), number(lean["value"]), number(fall)]
         )
     headings = ["λ", "AP", "ARaB@10, signed", "change of its size"]
-    return Table("Figures 4.1 to 4.3: usefulness and bias against λ", headings, rows)
+    title = "Figures 4.1 to 4.3: usefulness and bias against λ"
+    return Table(title, headings, rows, _curves(by_lambda))
+
+
+def _curves(by_lambda: Mapping[float, Mapping[str, Any]]) -> list[Chart]:
+    """Usefulness and the size of the bias against λ, and one against the other."""
+    n = asked(one["queries"] for one in by_lambda[0.0].values())
+    rows, points = [], []
+    for strength, measures in sorted(by_lambda.items()):
+        useful, lean = measures["AP"], measures["ARaB@10"]
+        rows.append({"x": strength, **_bounded(useful), "panel": "AP"})
+        rows.append({"x": strength, **_bounded(lean), "panel": "ARaB@10, signed"})
+        for name, said in zip(_BIASES[:2], ("TF", "Boolean"), strict=True):
+            rows.append({"x": strength, "value": measures[name]["abs"], "panel": f"|{said} ARaB@10|"})
+        points.append({"x": lean["abs"], "value": useful["value"]})
+    across = f"From λ = 0 on the right to λ = 1: less bias at the same height costs nothing. {n}."
+    return [
+        Chart("lines", rows, "λ", "value", f"Bands are 95% intervals. {n}.", own_scale=True),
+        Chart("lines", points, "mean |ARaB@10|", "AP", across, "Figure 4.3: usefulness against bias"),
+    ]
+
+
+def _bounded(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: one[key] for key in ("value", "low", "high")}
+
+
+def _improved(by_lambda: Mapping[float, Mapping[str, Any]], n: int) -> Chart:
+    """Shares of queries whose lists lean less, as much, or more than those of plain RM3."""
+    rows = []
+    for strength, measures in sorted(by_lambda.items()):
+        one = measures["ARaB@10"]
+        if strength:
+            shares = {"improved": one["improved"], "hurt": one["hurt"]}
+            shares["same"] = 1 - one["improved"] - one["hurt"]
+            rows += [
+                {"x": f"λ = {strength:g}", "value": shares[name], "of": name}
+                for name in ("improved", "same", "hurt")
+            ]
+    colours = {"improved": "good", "same": "rule", "hurt": "bad"}
+    caption = f"Queries whose |ARaB@10| is smaller or larger than with plain RM3. {asked([n])}."
+    return Chart("shares", rows, "", "share of queries", caption, colours=colours, form="%")
 
 
 def _claims(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -22,7 +23,7 @@ from evenrank.data import files
 from evenrank.measures.evaluate import measure
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.measure import GSR
-from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table, correlated
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, correlated
 from evenrank.reproduce.settings import Settings
 from evenrank.show.numbers import DASH, number
 from evenrank.vectors.gendered import association_tests
@@ -38,6 +39,7 @@ PUBLISHED = {
 
 _SETS = {stereotype.name: stereotype for stereotype in STEREOTYPES}
 _JOBS, _TRAITS = _SETS["jobs"], _SETS["agency–communion"]
+_DRAWN = 150  # points of Figure 5
 _DEEP = 100  # deeper than any answer
 
 Run = dict[str, dict[str, float]]
@@ -180,6 +182,7 @@ def gsr_toy_recipe(settings: Settings, steps: Steps) -> Page:
         }
 
     found = steps("gsr-toy", facts, work)
+    drawn = steps("gsr-toy points", facts, partial(_points, settings))
     rows = [
         [f"{kind}, {system}", number(value), number(found["published"][kind][system])]
         for kind in ("direct", "indirect")
@@ -222,9 +225,19 @@ def gsr_toy_recipe(settings: Settings, steps: Steps) -> Page:
         "The same sentences with "
         + ("the shipped table of genderedness (GloVe)." if vectors is None else f"{Path(vectors).name}."),
         [
-            Table("Figures 4 and 6: GSR", ["collection, system", "here", "published"], rows),
-            Table("Figure 5: Pearson's r of GSR and parity", ["answers", "here", "published"], agreement),
-            Table("Figure 1: association tests", ["sets", "difference of means", "p", "p, published"], tests),
+            Table("Figures 4 and 6: GSR", ["collection, system", "here", "published"], rows, [_bars(found)]),
+            Table(
+                "Figure 5: Pearson's r of GSR and parity",
+                ["answers", "here", "published"],
+                agreement,
+                [_parity(drawn, found)],
+            ),
+            Table(
+                "Figure 1: association tests",
+                ["sets", "difference of means", "p", "p, published"],
+                tests,
+                [_associations(found)],
+            ),
         ],
         claims,
         [
@@ -235,6 +248,49 @@ def gsr_toy_recipe(settings: Settings, steps: Steps) -> Page:
         ],
         found,
     )
+
+
+def _points(settings: Settings) -> dict[str, Any]:
+    """Some of the answers that Figure 5 draws."""
+    texts = gendered_texts(settings.option("vectors") or None)
+    found = {}
+    for draw in get_args(Draw):
+        made = gsr_parity(texts, draws=min(_DRAWN, settings.option("draws")), seed=settings.seed, draw=draw)
+        found[draw] = [[round(share, 4), round(gsr, 4)] for share, gsr in made.points.iter_rows()]
+    return found
+
+
+def _bars(found: Mapping[str, Any]) -> Chart:
+    rows = [
+        {"x": system, "value": value, "of": of, "panel": kind}
+        for kind in ("direct", "indirect")
+        for of, values in (("here", found[kind]), ("published", found["published"][kind]))
+        for system, value in values.items()
+    ]
+    caption = f"S is stereotypical, N neutral, CS its opposite. n = {len(direct().queries)} queries each."
+    return Chart("bars", rows, "", "GSR", caption, balance=0.0, own_scale=True)
+
+
+def _parity(drawn: Mapping[str, Any], found: Mapping[str, Any]) -> Chart:
+    said = {"uniform": "answers drawn evenly", "dirichlet": "answers drawn by shares"}
+    rows = [{"x": share, "value": gsr, "panel": said[draw]} for draw in said for share, gsr in drawn[draw]]
+    shown, n = len(drawn["uniform"]), found["parity"]["uniform"]["n"]
+    caption = f"Each point is an answer to all queries; {shown:,} of n = {n:,} are drawn."
+    return Chart("points", rows, "share of stereotypical documents", "GSR", caption)
+
+
+def _associations(found: Mapping[str, Any]) -> Chart:
+    rows = [
+        {
+            "x": f"{one['name']} (n = {sum(one['words'])})",
+            "value": one["difference"],
+            "low": one["low"],
+            "high": one["high"],
+        }
+        for one in found["associations"]
+    ]
+    caption = "Right of 0 the first set is the more male; lines are 95% intervals, n words."
+    return Chart("dots", rows, "", "difference of means", caption, balance=0.0)
 
 
 def _small(p: float) -> str:

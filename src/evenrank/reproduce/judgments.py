@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenrank.psychology.audits import audit_judgments
-from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table
 from evenrank.reproduce.settings import Settings
 from evenrank.show.numbers import number
 
@@ -16,6 +16,15 @@ _JUDGMENTS = {
     **dict.fromkeys(("negative", "anxiety", "sadness", "cognition", "reward", "risk"), "female"),
     **dict.fromkeys(("anger", "concerns", "affiliation", "achievement", "power"), "male"),
     **dict.fromkeys(("work", "leisure", "home", "money", "religion", "death"), "male"),
+}
+
+
+_FIGURES = {
+    "social": "3.1",
+    "affect": "3.2, 3.3",
+    "cognition": "3.4",
+    "concerns": "3.5",
+    "drives": "3.6",
 }
 
 
@@ -69,12 +78,44 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
                 "Difference, male minus female, in points of percent",
                 ["characteristic", "here", "published"],
                 rows,
+                [_bars(found, sizes), _differences(found, sizes)],
             )
         ],
         claims,
         ["A claim counts as held only if it survives Holm's correction over all characteristics."],
         found,
     )
+
+
+def _bars(found: Mapping[str, Any], sizes: str) -> Chart:
+    """Figures 3.1 to 3.6: a panel for each process, a bar for each gender."""
+    rows = [
+        {"x": name, "value": one[gender], "of": gender, "panel": f"{figure} {process}"}
+        for process, figure in _FIGURES.items()
+        for name, one in found["all"].items()
+        if one["process"] == process and name != process
+        for gender in ("female", "male")
+        if one.get(gender) is not None
+    ]
+    caption = f"Mean share of words in judged documents. n = {sizes} queries."
+    title = "Figures 3.1 to 3.6: judged documents by the gender of the query"
+    return Chart("bars", rows, "", "% of words", caption, title)
+
+
+def _differences(found: Mapping[str, Any], sizes: str) -> Chart:
+    rows = [
+        {"x": name, "value": -one["difference"], "low": _minus(one["high"]), "high": _minus(one["low"])}
+        for name, one in found["all"].items()
+        if one["difference"] is not None and name != one["process"]
+    ]
+    rows.sort(key=lambda row: row["value"])
+    caption = f"Right of 0 more in documents of male queries; lines are 95% intervals. n = {sizes} queries."
+    title = "Differences, male minus female"
+    return Chart("dots", rows, "", "points of percent", caption, title, balance=0.0)
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value
 
 
 def _judged(name: str, claim: str) -> str:

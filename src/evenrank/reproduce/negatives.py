@@ -10,7 +10,7 @@ import polars as pl
 
 from evenrank import stats
 from evenrank.mitigate.trained import Training
-from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table, alike, changed, kept, sign_test
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed, kept, sign_test
 from evenrank.reproduce.retraining import (
     FAIR,
     HEADINGS,
@@ -24,6 +24,7 @@ from evenrank.reproduce.retraining import (
     published,
 )
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import number, p_value
 
 _DEV = {"BERT": (0.3688, 0.3583), "DistilRoBERTa": (0.3598, 0.3475), "ELECTRA": (0.3332, 0.3351)}
@@ -164,8 +165,9 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             "Figure 4.8: each strength against plain training",
             ["way", "RR@10", "95% interval", "p (Holm)", "NFaiRR@10", "ARaB@10, signed", "ARaB@10, size"],
             curve,
+            [_strengths(found)],
         ),
-        Table("Tables 4.7 to 4.10 and Figure 4.11", ["ranker", *HEADINGS], rows),
+        Table("Tables 4.7 to 4.10 and Figure 4.11", ["ranker", *HEADINGS], rows, [_costs(found)]),
     ]
     if found["beside"]:
         shares = [
@@ -179,7 +181,8 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         ]
         shares += [["BERT-tiny, published", "85%", "–", "215"], ["BERT-mini, published", "69%", "–", "215"]]
         headings = ["", "fairer (NFaiRR@10)", "less fair", "queries"]
-        tables.append(Table("Figures 4.9 and 4.10: query by query, beside an adversary", headings, shares))
+        title = "Figures 4.9 and 4.10: query by query, beside an adversary"
+        tables.append(Table(title, headings, shares, [_beside(found, chosen)]))
     return Page(
         "negatives",
         "Less bias by bias-aware negatives",
@@ -201,6 +204,53 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         ],
         dict(found),
     )
+
+
+def _strengths(found: Mapping[str, Any]) -> Chart:
+    """Figure 4.8: what each strength changes against plain training."""
+    panels = {"useful": USEFUL, "fair": FAIR, "lean": f"{LEAN}, signed", "size": f"|{LEAN}|"}
+    rows = [
+        {"x": float(name.split("= ")[1]), "value": change["difference"], "low": change["low"],
+         "high": change["high"], "panel": panel}
+        for key, panel in panels.items()
+        for name, one in found["changes"].items()
+        if name.startswith("λ")
+        for change in [one[key]]
+    ]  # fmt: skip
+    caption = f"Change from plain training (λ = 0); bands are 95% intervals. {asked([found['queries']])}."
+    return Chart("lines", rows, "λ", "change", caption, balance=0.0, own_scale=True)
+
+
+def _costs(found: Mapping[str, Any]) -> Chart:
+    """Figure 4.11: usefulness against bias, from plain training to the strongest."""
+    rows = [
+        {
+            "x": one[f"|{LEAN}|"],
+            "value": one[USEFUL],
+            "of": "adversary" if name.startswith("adv") else "λ from 0 to 1",
+        }
+        for name, one in found["rows"].items()
+    ]
+    caption = f"Further left is less bias, further up more useful. {asked([found['queries']])}."
+    title = "Figure 4.11: usefulness against bias"
+    return Chart("lines", rows, f"mean |{LEAN}|", USEFUL, caption, title)
+
+
+def _beside(found: Mapping[str, Any], chosen: str) -> Chart:
+    rows = [
+        {"x": name, "value": share, "of": said}
+        for name, one in found["beside"].items()
+        for said, share in (
+            ("fairer", one["fairer"] / one["queries"]),
+            ("same", 1 - (one["fairer"] + one["less fair"]) / one["queries"]),
+            ("less fair", one["less fair"] / one["queries"]),
+        )
+    ]
+    colours = {"fairer": "good", "same": "rule", "less fair": "bad"}
+    caption = (
+        f"NFaiRR@10 of {chosen}, query by query, beside that of the adversary. {asked([found['queries']])}."
+    )
+    return Chart("shares", rows, "", "share of queries", caption, colours=colours, form="%")
 
 
 def _claims(settings: Settings, found: Mapping[str, Any], chosen: str) -> list[Claim]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from evenrank.show.grid import Grid, plain_markdown
 from evenrank.show.numbers import number, p_said
 
 LEVEL = 0.05
+_FOLD = '<details markdown="1"><summary>The numbers, and the published ones</summary>'
 HOLDS = {True: "holds", False: "does not hold", None: "cannot tell"}
 
 
@@ -123,13 +125,62 @@ def sign_test(more: int, fewer: int) -> float | None:
     return float(binomtest(more, more + fewer).pvalue) if more + fewer else None
 
 
+_HOW = ("kind", "x", "y", "colours", "balance", "form", "own_scale")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Long rows, and how they are drawn; see :mod:`evenrank.show.charts.long_form`.
+
+    Attributes
+    ----------
+    kind
+        `lines`, `bars`, `shares`, `dots`, `points` or `histogram`.
+    rows
+        Each with `x`, `value`, and perhaps `low`, `high`, `of`, `panel`, `end`.
+    x, y
+        What the axes are called.
+    caption
+        How to read it, and how many queries stand behind it.
+    title
+        What it shows; that of its table, unless it says.
+    fits, colours, balance, form, own_scale
+        Rows drawn as lines; colours by name; where balance lies; how values are written; whether each panel
+        has a scale of its own.
+    """
+
+    kind: str
+    rows: Sequence[Mapping[str, Any]]
+    x: str
+    y: str
+    caption: str
+    title: str = ""
+    fits: Sequence[Mapping[str, Any]] = ()
+    colours: Mapping[str, str] = field(default_factory=dict)
+    balance: float | None = None
+    form: str | None = None
+    own_scale: bool = False
+
+    def figure(self, name: str, title: str) -> Any:
+        """As the report has them."""
+        from evenrank.show.charts.long_form import long_form, long_frame
+        from evenrank.show.figure import Figure
+
+        frame = long_frame(self.rows)
+        how: dict[str, Any] = {name: getattr(self, name) for name in _HOW}
+        chart = long_form(frame, fits=long_frame(self.fits) if self.fits else None, **how)
+        shown = self.title or title
+        return Figure(name, shown, self.caption, f"{shown}. {self.caption}", chart, frame)
+
+
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under headings, ours and the published ones."""
+    """Rows of cells under headings, ours and the published ones; charts stand above it and fold it."""
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    charts: Sequence[Chart] = ()
 
     @property
     def grid(self) -> Grid:
@@ -150,6 +201,17 @@ class Page:
     differs: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def figures(self) -> list[tuple[Table, list[Any]]]:
+        """Each table with the figures above it."""
+        found, count = [], 0
+        for table in self.tables:
+            drawn = [each for each in table.charts if each.rows]
+            made = [each.figure(f"{self.name}-{count + i + 1}", table.title) for i, each in enumerate(drawn)]
+            count += len(made)
+            found.append((table, made))
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
         claims = [asdict(claim) | {"holds": HOLDS[claim.holds]} for claim in self.claims]
@@ -163,8 +225,10 @@ class Page:
             f"**What the paper did.** {self.did}",
             f"**What we did.** {self.here}",
         ]
-        for table in self.tables:
-            parts += [f"## {table.title}", table.grid.markdown()]
+        for table, figures in self.figures:
+            parts += [f"## {table.title}", *(f"![{plain_markdown(f.alt)}]({f.id}.svg)" for f in figures)]
+            folded = [_FOLD, table.grid.markdown(), "</details>"]
+            parts += folded if figures else [table.grid.markdown()]
         if self.claims:
             rows = [[c.says, HOLDS[c.holds], c.found, c.evidence] for c in self.claims]
             grid = Grid(("claim of the paper", "here", "what was found", "evidence"), rows, left=4)
@@ -175,12 +239,12 @@ class Page:
 
     def html(self) -> str:
         """The page for a browser: whole in itself, no script."""
-        from evenrank.show.report import template
+        from evenrank.show.report import inline, template
 
-        return template("recipe.html").render(page=self, holds=HOLDS)
+        return template("recipe.html").render(page=self, holds=HOLDS, inline=inline)
 
     def write(self, folder: Path) -> list[Path]:
-        """Markdown, HTML and JSON of the page in a folder."""
+        """Markdown with its pictures, HTML and JSON of the page in a folder."""
         forms: dict[str, Callable[[], str]] = {
             "md": self.markdown,
             "html": self.html,
@@ -192,6 +256,11 @@ class Page:
             made.append(folder / f"{self.name}.{suffix}")
             with writing(made[-1]) as file:
                 file.write(form().encode())
+        for figure in (each for _, figures in self.figures for each in figures):
+            from evenrank.show.report import drawn, slim
+
+            with writing(folder / f"{figure.id}.svg") as file:
+                file.write(slim(drawn(figure, "svg")))
         return made
 
 

@@ -14,8 +14,9 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
-from evenrank.reproduce.page import Claim, Page, Steps, Table, changed
+from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, changed
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
 
 _RANK_BIAS = {  # thousandths: TF RaB, TF ARaB, Boolean RaB, Boolean ARaB at 5 | 10 | 20 | 30
@@ -110,7 +111,12 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
         "Five neural rankers and BM25 on MS MARCO passages; bias on 1,765 neutral queries.",
         _done(found, settings),
         [
-            Table("Table 3: bias at four cut-offs (above 0 leans male)", ["ranker", *_HEADINGS], rows),
+            Table(
+                "Table 3 and Figure 1: bias at four cut-offs (above 0 leans male)",
+                ["ranker", *_HEADINGS],
+                rows,
+                [_curves(found), _published_curves()],
+            ),
             Table("Table 1: effectiveness", ["ranker", "RR@10", "R@10"], useful),
         ],
         [mean, _transferred(found, others, settings)],
@@ -128,6 +134,39 @@ def _done(found: Mapping[str, Any], settings: Settings) -> str:
         text += f" {counted(left_out, 'query', 'queries')} that no run ranks: left out."
     about = settings.option("about").strip()
     return f"{text} {about}" if about else text
+
+
+def _curves(found: Mapping[str, Any]) -> Chart:
+    """Figure 1: each measure by cut-off, a line for each ranker."""
+    rows = [
+        {"x": int(cell.rpartition("@")[2]), "value": one[cell]["value"], "of": name, "panel": _panel(heading)}
+        for name, one in found["runs"].items()
+        if not name.endswith(_RANDOM)
+        for cell, heading in zip(_CELLS, _HEADINGS, strict=True)
+    ]
+    caption = f"Higher leans more to men. {asked([found['queries']])}."
+    if any(name.endswith(_RANDOM) for name in found["runs"]):
+        caption += " Rankers begun with random embeddings stand in the table."
+    return Chart("lines", rows, "cut-off", "bias", caption, "Figure 1, here: bias by cut-off")
+
+
+def _published_curves() -> Chart:
+    rows = [
+        {
+            "x": int(heading.rpartition("@")[2]),
+            "value": int(value) / 1000,
+            "of": name,
+            "panel": _panel(heading),
+        }
+        for name, values in _RANK_BIAS.items()
+        for heading, value in zip(_HEADINGS, values.replace("|", "").split(), strict=True)
+    ]
+    caption = "Higher leans more to men. MS MARCO, 1,765 queries; embeddings of GloVe."
+    return Chart("lines", rows, "cut-off", "bias", caption, "Figure 1, published")
+
+
+def _panel(heading: str) -> str:
+    return heading.partition("@")[0]
 
 
 def _transferred(found: Mapping[str, Any], others: Sequence[str], settings: Settings) -> Claim:

@@ -17,8 +17,9 @@ from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
-from evenrank.reproduce.page import Page, Steps, Table, changed
+from evenrank.reproduce.page import Chart, Page, Steps, Table, changed
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
 from evenrank.training.trainer import own_index
 
@@ -198,8 +199,20 @@ def _page(settings: Settings, queries: int, found: dict[str, Any]) -> Page:
         "The question of N. Rekabsaz and M. Schedl, SIGIR 2020, asked of rankers that learn nothing here",
         "Neural rankers on MS MARCO passages were found to lean more to men than BM25.",
         f"Lexical and semantic rankers on {settings.name}, {counted(queries, 'query', 'queries')}.",
-        [Table("Effectiveness and bias", ["ranker", *headings], rows)],
+        [Table("Effectiveness and bias", ["ranker", *headings], rows, [_dots(found)])],
         claims,
         ["No ranker is trained, and none is a cross-encoder. p is corrected (Holm) over the rankers."],
         {label: one["cells"] for label, one in found.items()},
     )
+
+
+def _dots(found: dict[str, Any]) -> Chart:
+    """Usefulness and the lean of each ranker, with their intervals."""
+    rows = [
+        {"x": label, "panel": name, **{key: one["cells"][name][key] for key in ("value", "low", "high")}}
+        for name in ("nDCG@10", "ARaB@10")
+        for label, one in found.items()
+    ]
+    n = asked(one["cells"][name]["queries"] for one in found.values() for name in ("nDCG@10", "ARaB@10"))
+    caption = f"Dots are values, lines their 95% intervals; ARaB above 0 leans male. {n}."
+    return Chart("dots", rows, "", "value", caption, own_scale=True)

@@ -9,8 +9,9 @@ from typing import Any
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.labelled_lists import represent
-from evenrank.reproduce.page import Page, Steps, Table, changed
+from evenrank.reproduce.page import Chart, Page, Steps, Table, changed
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import number
 
 
@@ -48,9 +49,27 @@ def representation_recipe(settings: Settings, steps: Steps) -> Page:
                 f"Mean representation bias at {settings.option('at')}",
                 ["group", "mean", "95% interval", "queries"],
                 rows,
+                [_histogram(found["rows"], settings.option("at"), features[0])],
             )
         ],
         claims,
         ["Another engine, other queries and labels."],
         {"features": found["content"]["features"]},
+    )
+
+
+def _histogram(rows: list[dict[str, Any]], at: int, feature: str) -> Chart:
+    """How many queries show a group too seldom or too often."""
+    counts: dict[float, int] = {}
+    for row in rows:
+        if row["feature"] == feature:
+            step = round(float(row["bias"]) * at) / at
+            counts[step] = counts.get(step, 0) + 1
+    half = 0.42 / at
+    drawn = [{"x": step - half, "end": step + half, "value": n} for step, n in sorted(counts.items())]
+    caption = (
+        f"Left of 0 {feature} results are shown less than they should be. {asked([sum(counts.values())])}."
+    )
+    return Chart(
+        "histogram", drawn, f"share of {feature} in the top {at}, minus its target", "queries", caption
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,11 @@ class Settings:
             }
         found["runs"] = {name: files.fingerprint(path) for name, path in (self.runs or {}).items()}
         labels = self.genders
-        found["genders"] = labels if labels in (None, "predict") else files.fingerprint(str(labels))
+        if labels == "predict":  # by the classifier as it is now
+            model = Path(str(resources.files("evenrank.queries"))) / "data" / "static"
+            found["genders"] = [files.fingerprint(model / name) for name in ("model.json", "static.npz")]
+        else:
+            found["genders"] = labels if labels is None else files.fingerprint(labels)
         return found
 
     def _is_scored(self) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenrank import stats
-from evenrank.reproduce.page import LEVEL, Claim, Page, Table, alike, changed, correlated
+from evenrank.reproduce import stereotype_charts as charts
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table, alike, changed, correlated
 from evenrank.reproduce.settings import Settings
 from evenrank.show.numbers import DASH, counted, number
 
@@ -59,8 +60,11 @@ def stereotype_page(settings: Settings, found: Mapping[str, Any]) -> Page:
     tables = [_table_2(found, second), _table_3(found)]
     tables += [_distances(found)] if found["distances"] else []
     tables += [_agreement(found)] if found["agreement"] else []
-    tables += [_direct(name, each) for name, each in found["direct"].items() if _shown(name, semantic, given)]
-    tables.append(_gendered(found["gendered"]))
+    shown = [name for name in found["direct"] if _shown(name, given)]
+    for place, name in enumerate(shown):  # the first holds the chart of all
+        drawn = [] if place else charts.direct(shown, found["direct"])
+        tables.append(_direct(name, found["direct"][name], drawn))
+    tables.append(_gendered(found["gendered"], found["queries"]))
     return Page(
         "gsr",
         "Gender stereotype reinforcement of rankers",
@@ -116,7 +120,8 @@ def _table_2(found: Mapping[str, Any], second: bool) -> Table:
             told = _TABLE_2.get(_published(system))
             row += [DASH, DASH] if told is None else [f"{told[place][0]:g}", f"{told[place][1]:+d}%"]
         rows.append(row)
-    return Table("Table 2 and Figures 8 and 9: GSR by system", headings, rows)
+    drawn = [*charts.levels(found), *charts.scatter(found)]
+    return Table("Table 2 and Figures 8 and 9: GSR by system", headings, rows, drawn)
 
 
 def _table_3(found: Mapping[str, Any]) -> Table:
@@ -148,7 +153,8 @@ def _distances(found: Mapping[str, Any]) -> Table:
         for name, one in found["distances"].items()
     ]
     headings = ["system", "r, here", "95% interval", "mean distance", "r, published"]
-    return Table("Figure 10: Kendall distance before and after debiasing, against |g(q)|", headings, rows)
+    title = "Figure 10: Kendall distance before and after debiasing, against |g(q)|"
+    return Table(title, headings, rows, charts.distances(found))
 
 
 def _agreement(found: Mapping[str, Any]) -> Table:
@@ -157,15 +163,16 @@ def _agreement(found: Mapping[str, Any]) -> Table:
         ["systems, Spearman", number(agreed["systems"]["r"], "+.2f"), str(agreed["systems"]["n"]), "+0.96"],
         ["g(q), Pearson", number(agreed["queries"]["r"], "+.2f"), str(agreed["queries"]["n"]), "+0.78"],
     ]
-    return Table("Figure 11: agreement of two sets of vectors", ["of", "here", "n", "published"], rows)
+    headings = ["of", "here", "n", "published"]
+    return Table("Figure 11: agreement of two sets of vectors", headings, rows, charts.agreement(found))
 
 
-def _shown(name: str, semantic: list[str], given: list[str]) -> bool:
+def _shown(name: str, given: list[str]) -> bool:
     """Figure 12 has two systems with word vectors, QLM and a neural one."""
     return name in ("w2v_add", "second_add", "QLM") or name in given[:1]
 
 
-def _direct(name: str, one: Mapping[str, Any]) -> Table:
+def _direct(name: str, one: Mapping[str, Any], drawn: list[Chart]) -> Table:
     rows = []
     for each in one["bins"]:
         low = "…" if each["low"] is None else number(each["low"], "+.2f")
@@ -173,10 +180,10 @@ def _direct(name: str, one: Mapping[str, Any]) -> Table:
         shares = [_percent(each[side], ".0%") for side in ("male", "none", "female")]
         rows.append([f"{low} to {high}", str(each["queries"]), *shares])
     headings = ["g(q)", "queries", "more male than the relevant", "neither", "more female"]
-    return Table(f"Figure 12: {name}", headings, rows)
+    return Table(f"Figure 12: {name}", headings, rows, drawn)
 
 
-def _gendered(gendered: Mapping[str, Any]) -> Table:
+def _gendered(gendered: Mapping[str, Any], queries: int) -> Table:
     sides = [gendered["female"], gendered["male"]]
     most = max(map(len, sides))
     rows = []
@@ -186,7 +193,7 @@ def _gendered(gendered: Mapping[str, Any]) -> Table:
             row += [side[i][0], number(side[i][1])] if i < len(side) else [DASH, DASH]
         rows.append(row)
     headings = ["", "most female", "g(q)", "most male", "g(q) "]
-    return Table("Figure 7: the most gendered queries", headings, rows)
+    return Table("Figure 7: the most gendered queries", headings, rows, charts.gendered(gendered, queries))
 
 
 def _levels(

@@ -25,9 +25,11 @@ from evenrank.measures.gsr.results import compared_slopes, most_gendered
 from evenrank.measures.gsr.study import Fitted
 from evenrank.reproduce.page import Page, Steps
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.stereotype_charts import PANELS, joined, some
 from evenrank.reproduce.stereotype_page import stereotype_page
 from evenrank.reproduce.stereotype_tables import (
     EDGES,
+    Correlation,
     debiasing_distances,
     direct_stereotype,
     effectiveness_table,
@@ -62,6 +64,7 @@ def gsr_recipe(settings: Settings, steps: Steps) -> Page:
         "distances": steps("gsr distances", study.facts, study.distances),
         "agreement": steps("gsr agreement", study.facts, study.agreement) if len(study.named) > 1 else {},
         "direct": steps("gsr direct stereotypes", study.facts, study.direct),
+        "points": steps("gsr points", study.facts, study.points),
     }
     return stereotype_page(settings, found)
 
@@ -253,20 +256,30 @@ class _Study:
     def distances(self) -> dict[str, Any]:
         """Figure 10: does debiasing move the lists of gendered queries most?"""
         found = {}
-        for name, (kind, how) in self.systems.items():
-            if kind == "semantic" and how["debias"] == "hard":
-                plain = name.partition(",")[0]
-                made = debiasing_distances(
-                    self.runs()[plain],
-                    self.runs()[name],
-                    self.data.queries,
-                    self.reader("second" if plain == "second_add" else "first"),
-                    depth=self.settings.option("distance_depth"),
-                )
+        for plain in ("w2v_add", "w2v_si", "second_add"):
+            if made := self._moved(plain):
                 found[plain] = _correlation(made.r, len(made.points)) | {
                     "mean distance": float(made.points["distance"].mean() or 0.0)  # type: ignore[arg-type]
                 }
         return found
+
+    def _moved(self, plain: str) -> Correlation | None:
+        """Each query's Kendall distance before and after debiasing; None where there is no such system."""
+        name = plain + DEBIASED["hard"]
+        if name not in self.systems:
+            return None
+        reader = self.reader("second" if plain == "second_add" else "first")
+        depth = self.settings.option("distance_depth")
+        return debiasing_distances(
+            self.runs()[plain], self.runs()[name], self.data.queries, reader, depth=depth
+        )
+
+    def _leaning(self) -> np.ndarray:
+        """g(q) by both sets of vectors, of the queries that both have words of."""
+        texts = self.data.queries["text"].to_list()
+        g = np.stack([self.reader(name).of_texts(texts) for name in ("first", "second")])
+        known: np.ndarray = g[:, ~np.isnan(g).any(axis=0)]
+        return known
 
     def agreement(self) -> dict[str, Any]:
         """Do two sets of vectors tell the same of the systems, and of the queries? (Figure 11)"""
@@ -274,13 +287,38 @@ class _Study:
         names = [name for name in lines[0] if name != "random"]
         values = [np.array([fits[name].line.slope for name in names]) for fits in lines]  # type: ignore[union-attr]
         rho, p = spearman(*values)
-        texts = self.data.queries["text"].to_list()
-        g = np.stack([self.reader(name).of_texts(texts) for name in ("first", "second")])
-        g = g[:, ~np.isnan(g).any(axis=0)]
+        g = self._leaning()
         return {
             "systems": {"r": rho, "p": p, "n": len(names)},
             "queries": _correlation(pearson(*g), g.shape[1]),
         }
+
+    def points(self) -> dict[str, Any]:
+        """What Figures 8 to 11 draw."""
+        fits, seed = self.fits("first"), self.settings.seed
+        plain = [name for name in self.systems if ", strongly" not in name]
+        chosen = ["perfect", "random", *sorted(plain, key=lambda name: ("," in name, name == "tf-idf"))][
+            :PANELS
+        ]
+        found: dict[str, Any] = {
+            "systems": {
+                name: {
+                    "points": joined(fits[name].x, fits[name].y),
+                    "slope": fits[name].line.slope,  # type: ignore[union-attr]
+                    "intercept": fits[name].line.intercept,  # type: ignore[union-attr]
+                    "n": len(fits[name].x),
+                }
+                for name in chosen
+            },
+            "distances": [],
+            "agreement": [],
+        }
+        if moved := self._moved("w2v_add"):
+            found["distances"] = some(moved.points["g"].to_numpy(), moved.points["distance"].to_numpy(), seed)
+        if len(self.named) > 1:
+            g = self._leaning()
+            found["agreement"] = some(g[0], g[1], seed)
+        return found
 
     def direct(self) -> dict[str, Any]:
         """Figure 12: does the leaning of a query tell whom its documents show too much of?"""

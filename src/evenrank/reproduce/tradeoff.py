@@ -14,8 +14,9 @@ from evenrank.data import tables
 from evenrank.measures.evaluate import measure
 from evenrank.mitigate.constrain import constrain
 from evenrank.mitigate.tradeoff import TradeOff, sweep
-from evenrank.reproduce.page import Claim, Page, Steps, Table, changed, kept
+from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, changed, kept
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number, p_value
 from evenrank.text.tally import tally
 
@@ -168,6 +169,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
                 "Each way at growing strength",
                 ["way, strength", bias, utility, "change", "p (Holm)", ""],
                 rows,
+                [_curves(found, methods, bias, utility)],
             ),
             Table(
                 "Constrained re-ranking at equal bias: how much more it keeps",
@@ -183,6 +185,17 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         ],
         dict(found),
     )
+
+
+def _curves(found: Mapping[str, Any], methods: list[str], bias: str, utility: str) -> Chart:
+    rows = [
+        {"x": point["bias"], "value": point["utility"], "of": name}
+        for name in methods
+        for point in found[name]["points"]
+    ]
+    n = asked(found[name]["queries"] for name in methods)
+    caption = f"Each point is a strength. Further left is less bias, further up more useful. {n}."
+    return Chart("lines", rows, bias, utility, caption, "Bias against usefulness, by way")
 
 
 def _strength(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -32,13 +33,21 @@ from evenrank.show.charts import (
     values,
     variants,
 )
-from evenrank.show.charts.theme import LIGHT, configuration
+from evenrank.show.charts.theme import FONT, LIGHT, configuration
 from evenrank.show.figure import Figure, Section, embedded
 from evenrank.show.numbers import minus
 
 FORMATS = ("svg", "png", "pdf")
 WIDTH = 640
+_STYLED = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_CHOSEN_DARK = '@media screen {\n  :root[data-theme="dark"] {'
+_SYSTEM_DARK = "@media screen and (prefers-color-scheme: dark) {\n  :root {"
+_UNSEEN = re.compile(
+    r'<path [^>]*(?:d=""|display="none")[^>]*/>|'
+    r' (?:class|role|aria-[a-z]+|pointer-events)="[^"]*"| opacity="1"'
+)
+_LONG = re.compile(r"-?\d+\.\d{3,}")
 _PATIENCE = 180  # seconds; a report of many charts takes some ten
 MORE = (
     "tradeoff",
@@ -102,7 +111,6 @@ def render(audit: Audit, **more: Any) -> str:
         figure.id: {"spec": figure.spec(), "title": figure.title, "caption": figure.caption, **figure.data()}
         for figure in everything
     }
-    colours = {name: f"var(--{name})" for name in LIGHT} | {"surface": "transparent"}
     content = {
         "audit": audit,
         "title": more.get("title") or "Search bias audit",
@@ -111,7 +119,7 @@ def render(audit: Audit, **more: Any) -> str:
         "sections": shown,
         "script": Markup(script),
         "bundle": Markup(bundle),
-        "charts": Markup(embedded({"config": configuration(colours), "figures": given})),
+        "charts": Markup(embedded({"config": configuration(_STYLED), "figures": given})),
         "policy": _policy(bundle, script),
     }
     return template("report.html").render(**content)
@@ -143,7 +151,10 @@ def template(name: str) -> Any:
     }
     environment.filters |= filters
     environment.globals.update(short=short, meaning=meaning, direction=direction, is_bias=is_bias)
-    environment.globals["style"] = Markup(_template("style.css"))  # our own file
+    style = _template("style.css")  # our own file
+    environment.globals["style"] = Markup(style)
+    # A page without a script cannot be told light or dark: it is as the system is.
+    environment.globals["system_style"] = Markup(style.replace(_CHOSEN_DARK, _SYSTEM_DARK))
     return environment.get_template(name)
 
 
@@ -247,7 +258,33 @@ def write_chart(chart: Any, path: str | PathLike[str]) -> Path:
 def drawn(figure: Figure, form: str) -> bytes:
     """One chart, as the bytes of a file."""
     title = {"text": figure.title, "subtitle": _lines(figure.caption), "frame": "group"}
-    return converted(figure.chart.to_dict() | {"width": WIDTH, "title": title}, form)
+    spec = figure.chart.to_dict()
+    return converted(
+        spec | ({"width": WIDTH} if spec.get("width") == "container" else {}) | {"title": title}, form
+    )
+
+
+def slim(svg: bytes) -> bytes:
+    """The same picture in fewer bytes, for pages that describe it themselves.
+
+    The font is said once, places are told to a hundredth of a pixel, and what is not seen is left out.
+    """
+    text, font = svg.decode(), f' font-family="{FONT}"'
+    text = _UNSEEN.sub("", text.replace(font, "")).replace("<svg ", f"<svg{font} ", 1)
+    text = re.sub(r'="[^"]*\d\.\d{3}[^"]*"', lambda found: _LONG.sub(_to_hundredths, found[0]), text)
+    return text.encode()
+
+
+def _to_hundredths(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def inline(figure: Figure) -> Any:
+    """One chart as SVG within a page without scripts; its colours are those of the page's style."""
+    from markupsafe import Markup
+
+    spec = figure.chart.to_dict() | {"config": configuration(_STYLED) | {"aria": False}}
+    return Markup(slim(converted(spec, "svg")).decode())  # text within is escaped by Vega
 
 
 def _lines(text: str, most: int = 95) -> list[str]:

@@ -9,6 +9,7 @@ psychology.py      characteristics by the gender of the query; how close it stan
 representation.py  histogram of representation bias, and target against shown
 stages.py          what each stage of a ranking adds; preference and content
 variants.py        what neutral queries resemble: their female or their male variants
+long_form.py       rows of recipes: lines, bars, shares, dots, points, histograms, in panels
 theme.py           colours and type
 ================== =====================================================================
 """
