@@ -1,6 +1,7 @@
 """`make evidence-check`: of which source is the evidence, and do the tables of the docs say what it says?
 
 Evidence made from another `src/` than this one is listed as stale: its numbers may still hold, nobody knows.
+Evidence that lists the files it used is not, while these are the same.
 A table that differs from its JSON is a failure.
 """
 
@@ -13,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import DOCS, current_source, kept_tables
+from benchmarks.pages import DOCS, changed_files, current_source, kept_tables, last_change
 
 _TABLES = {
     "certainty.md": ("certainty", "certainty_evidence:page"),
@@ -33,6 +34,11 @@ _TABLES = {
     "mitigation/balanced-training.md": ("generation", "generation_evidence:balance_page"),
 }
 """Each page with tables between marks: its evidence, and what makes the tables of it."""
+
+MADE = "made from it"
+SAME = "made from another, but no file that they use has changed"
+STALE = "stale by src/"
+UNKNOWN = "of an src/ that nobody noted"
 
 _BENCHMARKS = Path(__file__).with_name("results.json")
 
@@ -63,22 +69,27 @@ def _agrees(page: str) -> bool:
     return made(found.get("results", found.get("rows"))).strip() == kept.strip()
 
 
-def sources() -> dict[str, str | None]:
-    """For each file of evidence the tree of `src/` that it was made from; None where it does not say."""
-    return {
-        path.stem: json.loads(path.read_text()).get("src")
-        for path in sorted((DOCS / "evidence").glob("*.json"))
-    }
+def standing(path: Path, now: str) -> str:
+    """How a file of evidence stands to `src/` as it is now."""
+    found = json.loads(path.read_text())
+    if found.get("src") is None:
+        return UNKNOWN
+    if found["src"] == now:
+        return MADE
+    used = found.get("modules")
+    return SAME if used is not None and not changed_files(used) else STALE
 
 
 def main() -> int:
-    now, found = current_source(), sources()
-    stale = [name for name, of in found.items() if of is not None and of != now]
-    unknown = [name for name, of in found.items() if of is None]
-    print(f"src/ is {now}: {len(found) - len(stale) - len(unknown)} of {len(found)} files are made from it")
-    for what, names in (("stale, made from another src/", stale), ("of an src/ that nobody noted", unknown)):
-        if names:
-            print(f"{what}: {', '.join(names)}")
+    now = current_source()
+    print(f"src/ is {now}")
+    by_standing: dict[str, list[str]] = {name: [] for name in (MADE, SAME, STALE, UNKNOWN)}
+    for path in sorted((DOCS / "evidence").glob("*.json")):
+        how = standing(path, now)
+        said = path.stem if how in (MADE, SAME) else f"{path.stem} (numbers as of {last_change(path)})"
+        by_standing[how].append(said)
+    for what, names in by_standing.items():
+        print(f"{what}: {', '.join(names) or 'none'}")
     wrong = differing()
     for page in wrong:
         print(f"docs/{page}: its tables are not those of its evidence", file=sys.stderr)

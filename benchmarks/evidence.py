@@ -17,7 +17,7 @@ import evenrank as er
 from benchmarks.classifier_evidence import query_gender
 from benchmarks.corpus import shared
 from benchmarks.image_search import image_search
-from benchmarks.pages import committed_source
+from benchmarks.pages import committed_source, used_source
 from benchmarks.psychology_evidence import disparity, psychology
 from benchmarks.rankers_evidence import rankers
 
@@ -296,6 +296,9 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "query-gender-transformer": query_gender_transformer,
 }
 
+_COMMANDS = ("server-load", "reliability")
+"""Those that start commands of evenrank: what these import is not known here."""
+
 
 def main(names: list[str]) -> int:
     data = shared()
@@ -306,8 +309,11 @@ def main(names: list[str]) -> int:
     _FOLDER.mkdir(parents=True, exist_ok=True)
     for name in names or _ALL:
         command = f"python -m benchmarks.evidence {name}"
-        content = {"command": command, "evenrank": er.__version__, "src": source}
-        content["results"] = _ALL[name](data)  # type: ignore[assignment]
+        content: dict[str, Any] = {"command": command, "evenrank": er.__version__, "src": source}
+        found = _ALL[name](data)
+        if name not in _COMMANDS:
+            content["modules"] = used_source()
+        content["results"] = found
         path = _FOLDER / f"{name}.json"
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         print(f"{path.relative_to(_FOLDER.parents[1])}: {json.dumps(content['results'])[:300]}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,47 @@ def committed_source() -> str:
         first = changed.splitlines()[0].strip()
         raise SystemExit(f"src/ has changes that are not committed ({first}); commit first")
     return current_source()
+
+
+def used_source() -> dict[str, Any]:
+    """The files of `src/` that this process has used so far, and their hash.
+
+    Modules that were imported, and what lies in the data folders of their packages. Commands that were
+    started are not seen: evidence that starts some has no such list.
+    """
+    root = DOCS.parent
+    blobs = _blobs()
+    loaded = {
+        Path(file).resolve()
+        for file in (getattr(m, "__file__", None) for m in [*sys.modules.values()])
+        if file
+    }
+    used = {path for path in blobs if (root / path).resolve() in loaded}
+    packages = {Path(path).parent for path in used}
+    used |= {path for path in blobs if not path.endswith(".py") and packages & {*Path(path).parents}}
+    return {"hash": _digest(blobs, used), "files": sorted(used)}
+
+
+def changed_files(used: Mapping[str, Any]) -> bool:
+    """Whether any of these files is another now."""
+    blobs = _blobs()
+    return not set(used["files"]) <= set(blobs) or _digest(blobs, used["files"]) != used["hash"]
+
+
+def _blobs() -> dict[str, str]:
+    """The files of `src/` as they were committed last, with their hashes."""
+    lines = (line.split("\t") for line in _git("ls-tree", "-r", "HEAD", "src").splitlines())
+    return {path: facts.split()[2] for facts, path in lines}
+
+
+def _digest(blobs: Mapping[str, str], files: Iterable[str]) -> str:
+    lines = "".join(f"{path} {blobs[path]}\n" for path in sorted(files))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def last_change(path: Path) -> str:
+    """The day of the commit that last changed a file."""
+    return _git("log", "-1", "--format=%cs", "--", str(path)) or "not committed"
 
 
 def common_source(units: Iterable[Mapping[str, Any]]) -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -25,16 +28,21 @@ def test_a_number_typed_by_hand_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     assert checking.differing() == ["certainty.md", "new.md"]
 
 
+def _repository(folder: Path) -> Callable[..., None]:
+    def git(*words: str) -> None:
+        named = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "-C", str(folder), *named, *words], check=True, capture_output=True)
+
+    git("init", "-q")
+    return git
+
+
 def test_evidence_is_not_made_from_what_was_not_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def git(*words: str) -> None:
-        named = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", "-C", str(tmp_path), *named, *words], check=True, capture_output=True)
-
+    git = _repository(tmp_path)
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.py").write_text("x = 1\n")
-    git("init", "-q")
     git("add", ".")
     git("commit", "-qm", "first")
     monkeypatch.setattr(pages, "DOCS", tmp_path / "docs")
@@ -42,3 +50,31 @@ def test_evidence_is_not_made_from_what_was_not_committed(
     (tmp_path / "src" / "a.py").write_text("x = 2\n")
     with pytest.raises(SystemExit, match=r"a\.py\); commit first"):
         pages.committed_source()
+
+
+def test_evidence_is_stale_only_where_what_it_used_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = _repository(tmp_path)
+    package = tmp_path / "src" / "used_here"
+    (package / "data").mkdir(parents=True)
+    for name in ("__init__.py", "asked.py", "other.py", "data/words.txt"):
+        (package / name).write_text("x = 1\n")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    monkeypatch.setattr(pages, "DOCS", tmp_path / "docs")
+    monkeypatch.syspath_prepend(str(tmp_path / "src"))
+    import_module("used_here.asked")
+    used = pages.used_source()
+    assert used["files"] == [
+        f"src/used_here/{name}" for name in ("__init__.py", "asked.py", "data/words.txt")
+    ]
+    evidence = tmp_path / "e.json"
+    evidence.write_text(json.dumps({"src": pages.current_source(), "modules": used}))
+    assert checking.standing(evidence, pages.current_source()) == checking.MADE
+    for name, how in (("other.py", checking.SAME), ("data/words.txt", checking.STALE)):
+        (package / name).write_text("x = 2\n")
+        git("commit", "-qam", "second")
+        assert checking.standing(evidence, pages.current_source()) == how
+    evidence.write_text("{}")
+    assert checking.standing(evidence, "now") == checking.UNKNOWN

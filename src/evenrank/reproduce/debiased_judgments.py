@@ -13,7 +13,7 @@ from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.mitigate.judgments import EvenJudgments, even_judgments
 from evenrank.mitigate.trained import Training
-from evenrank.reproduce.page import Claim, Page, Steps, Table, changed, kept
+from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, bounded, changed, kept
 from evenrank.reproduce.retraining import (
     HEADINGS,
     LEAN,
@@ -26,6 +26,7 @@ from evenrank.reproduce.retraining import (
     published,
 )
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, number, p_value
 from evenrank.text.dictionaries import PROCESSES
 
@@ -209,6 +210,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
                 "Table 3.6: RR@10 by ratio",
                 ["set", "added", "here", "change", "p (Holm)", "published"],
                 useful,
+                [_changes(found)],
             ),
             Table(
                 f"Table 3.7: differences of lists, in points of percent ({last})",
@@ -228,9 +230,32 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             "A small ranker in the place of BERT; differences of Table 3.7 are fractions there, shown in "
             "points.",
             "Tables 3.10 and 3.11 repeat values of the released script, which has 326 words.",
+            *_same(found["added"]),
         ],
         dict(found),
     )
+
+
+def _changes(found: Mapping[str, Any]) -> Chart:
+    """What each set changes against plain training, with intervals."""
+    panels = {"useful": USEFUL, "lean": f"{LEAN}, signed", "size": f"|{LEAN}|"}
+    rows = [
+        {"x": name, "panel": panel, **bounded(one[of], "difference")}
+        for of, panel in panels.items()
+        for name, one in found["changes"].items()
+    ]
+    caption = f"Change from plain training; lines are 95% intervals. {asked([found['queries']])}."
+    title = "Each set against plain training"
+    return Chart("dots", rows, "", "change", caption, title, balance=0.0, own_scale=True)
+
+
+def _same(added: Mapping[str, int]) -> list[str]:
+    """A line where ratios add the same pairs, since there are no more."""
+    most = max(added.values(), default=0)
+    alike = [name for name, count in added.items() if count == most and most]
+    if len(alike) < 2:
+        return []
+    return [f"There are {most:,} pairs to add: {', '.join(alike)} are one training set, and tell one thing."]
 
 
 def _claims(settings: Settings, found: Mapping[str, Any], chosen: str) -> list[Claim]:

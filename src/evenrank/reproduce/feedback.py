@@ -14,7 +14,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.mitigate.feedback.expanded_queries import GenderedTerms, expanded_queries, gendered_terms
 from evenrank.mitigate.feedback.sweeping import feedback
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, changed, kept, sign_test
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, bounded, changed, kept, sign_test
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, counted, number
@@ -196,8 +196,8 @@ def _curves(by_lambda: Mapping[float, Mapping[str, Any]]) -> list[Chart]:
     rows, points = [], []
     for strength, measures in sorted(by_lambda.items()):
         useful, lean = measures["AP"], measures["ARaB@10"]
-        rows.append({"x": strength, **_bounded(useful), "panel": "AP"})
-        rows.append({"x": strength, **_bounded(lean), "panel": "ARaB@10, signed"})
+        rows.append({"x": strength, **bounded(useful), "panel": "AP"})
+        rows.append({"x": strength, **bounded(lean), "panel": "ARaB@10, signed"})
         for name, said in zip(_BIASES[:2], ("TF", "Boolean"), strict=True):
             rows.append({"x": strength, "value": measures[name]["abs"], "panel": f"|{said} ARaB@10|"})
         points.append({"x": lean["abs"], "value": useful["value"]})
@@ -206,10 +206,6 @@ def _curves(by_lambda: Mapping[float, Mapping[str, Any]]) -> list[Chart]:
         Chart("lines", rows, "λ", "value", f"Bands are 95% intervals. {n}.", own_scale=True),
         Chart("lines", points, "mean |ARaB@10|", "AP", across, "Figure 4.3: usefulness against bias"),
     ]
-
-
-def _bounded(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: one[key] for key in ("value", "low", "high")}
 
 
 def _improved(by_lambda: Mapping[float, Mapping[str, Any]], n: int) -> Chart:

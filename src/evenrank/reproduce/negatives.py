@@ -10,7 +10,19 @@ import polars as pl
 
 from evenrank import stats
 from evenrank.mitigate.trained import Training
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed, kept, sign_test
+from evenrank.reproduce.page import (
+    LEVEL,
+    Chart,
+    Claim,
+    Page,
+    Steps,
+    Table,
+    alike,
+    bounded,
+    changed,
+    kept,
+    sign_test,
+)
 from evenrank.reproduce.retraining import (
     FAIR,
     HEADINGS,
@@ -210,13 +222,11 @@ def _strengths(found: Mapping[str, Any]) -> Chart:
     """Figure 4.8: what each strength changes against plain training."""
     panels = {"useful": USEFUL, "fair": FAIR, "lean": f"{LEAN}, signed", "size": f"|{LEAN}|"}
     rows = [
-        {"x": float(name.split("= ")[1]), "value": change["difference"], "low": change["low"],
-         "high": change["high"], "panel": panel}
+        {"x": float(name.split("= ")[1]), "panel": panel, **bounded(one[key], "difference")}
         for key, panel in panels.items()
         for name, one in found["changes"].items()
         if name.startswith("λ")
-        for change in [one[key]]
-    ]  # fmt: skip
+    ]
     caption = f"Change from plain training (λ = 0); bands are 95% intervals. {asked([found['queries']])}."
     return Chart("lines", rows, "λ", "change", caption, balance=0.0, own_scale=True)
 

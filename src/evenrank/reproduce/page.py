@@ -173,6 +173,11 @@ class Chart:
         return Figure(name, shown, self.caption, f"{shown}. {self.caption}", chart, frame)
 
 
+def bounded(found: Mapping[str, Any], value: str = "value") -> dict[str, Any]:
+    """Of a result what a row of a chart has: its value and interval."""
+    return {"value": found[value], "low": found["low"], "high": found["high"]}
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells under headings, ours and the published ones; charts stand above it and fold it."""

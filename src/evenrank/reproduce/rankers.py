@@ -17,7 +17,7 @@ from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
-from evenrank.reproduce.page import Chart, Page, Steps, Table, changed
+from evenrank.reproduce.page import Chart, Page, Steps, Table, bounded, changed
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
@@ -209,7 +209,7 @@ def _page(settings: Settings, queries: int, found: dict[str, Any]) -> Page:
 def _dots(found: dict[str, Any]) -> Chart:
     """Usefulness and the lean of each ranker, with their intervals."""
     rows = [
-        {"x": label, "panel": name, **{key: one["cells"][name][key] for key in ("value", "low", "high")}}
+        {"x": label, "panel": name, **bounded(one["cells"][name])}
         for name in ("nDCG@10", "ARaB@10")
         for label, one in found.items()
     ]
