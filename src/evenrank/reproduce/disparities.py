@@ -277,18 +277,8 @@ def _gaps_told(gaps: Mapping[str, Any]) -> tuple[Table, list[Claim]]:
         )
         what = f"male {one['means']['male']:.3f}, female {one['means']['female']:.3f}: the gap of RR@10"
         holds = None if p is None or p >= LEVEL else one["difference"] > 0
-        claims.append(
-            Claim(
-                f"male queries are served better than female ones by {one['run']}",
-                what,
-                holds,
-                one["difference"],
-                one["low"],
-                one["high"],
-                p,
-                n,
-            )
-        )
+        says = f"male queries are served better than female ones by {one['run']}"
+        claims.append(Claim(says, what, holds, one["difference"], one["low"], one["high"], p, n))
     for name, (male, female) in _TABLE_2.items():
         rows.append(
             [

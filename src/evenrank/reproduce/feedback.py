@@ -201,7 +201,7 @@ def _curves(by_lambda: Mapping[float, Mapping[str, Any]]) -> list[Chart]:
         for name, said in zip(_BIASES[:2], ("TF", "Boolean"), strict=True):
             rows.append({"x": strength, "value": measures[name]["abs"], "panel": f"|{said} ARaB@10|"})
         points.append({"x": lean["abs"], "value": useful["value"]})
-    across = f"From λ = 0 on the right to λ = 1: less bias at the same height costs nothing. {n}."
+    across = f"Each point is a λ, joined in their order. Left is less bias, up more useful. {n}."
     return [
         Chart("lines", rows, "λ", "value", f"Bands are 95% intervals. {n}.", own_scale=True),
         Chart("lines", points, "mean |ARaB@10|", "AP", across, "Figure 4.3: usefulness against bias"),
