@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
+from benchmarks.neural_memory import by_answer, memory_table
 from benchmarks.neural_preferences import READINGS, SYSTEMS
 from benchmarks.neural_units import INTERACTION, Unit, measures, unit_path
 from benchmarks.pages import common_source
@@ -73,6 +74,9 @@ def collected(units: list[Unit]) -> dict[str, Any]:
                     row[f"against {other}"][measure] = {
                         "difference": test.difference, "low": test.low, "high": test.high, "p": test.p,
                     }  # fmt: skip
+            if "bm25" in found:
+                theirs = found["bm25"]["per query"]["RR@10"]
+                row["RR@10 by answer"] = by_answer(name, row["per query"]["RR@10"], theirs)
         results[name] = {"systems": found, "not run": missing, "claims": _claims(found)}
         for row in found.values():
             del row["per query"]
@@ -225,7 +229,10 @@ def page(found: dict[str, Any]) -> str:
         systems = found[name]["systems"]
         parts += [f"### {title}", ""]
         if systems:
-            parts += _effectiveness(systems) + _leaning(systems) + _answers(found[name]["claims"])
+            parts += _effectiveness(systems)
+            if "bm25" in systems:
+                parts += memory_table(systems)
+            parts += _leaning(systems) + _answers(found[name]["claims"])
         parts += _not_run(found[name]["not run"])
     parts += ["### Which gender comes first: genderbias-qa", ""]
     parts += _preferences(found["genderbias-qa"]["systems"]) + _not_run(found["genderbias-qa"]["not run"])
@@ -326,7 +333,7 @@ def _answers(claims: dict[str, Any]) -> list[str]:
         if claim is None:
             continue
         clear = claim["p"] is not None and claim["p"] < 0.05
-        answer = "No clear difference" if not clear else "Yes" if claim["mean difference"] > 0 else "No, less"
+        answer = "Cannot tell" if not clear else "Yes" if claim["mean difference"] > 0 else "No, less"
         part = "" if claim["cells"] == cells else f" (not all {cells}: some rankers have not been run)"
         names = ", ".join(mine.replace(", glove, alone", "") for mine, _ in claim["comparisons"])
         lines.append(

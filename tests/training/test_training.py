@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'"
 from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
 from evenrank.training import train_ranker  # noqa: E402
 from evenrank.training.card import chosen_weight  # noqa: E402
-from evenrank.training.examples import examples  # noqa: E402
+from evenrank.training.examples import Examples, examples  # noqa: E402
 from evenrank.training.trainer import Trained, negative_pairs, prepared  # noqa: E402
 
 DATA = demo.folder()
@@ -158,6 +158,43 @@ def test_dev_queries_are_drawn_by_the_seed_whatever_the_order_of_the_queries() -
 
     assert drawn(queries, 0) == drawn(queries.reverse(), 0) != drawn(queries, 1)
     assert len(drawn(queries, 0)) == 12
+
+
+def drawn_of(shared: int) -> Examples:
+    """Training data of 40 queries, where so many follow one another that have one relevant document."""
+    ids = [f"q{n:02}" for n in range(40)]
+    docs = {f"d{n:02}": f"word{n} text" for n in range(40)}
+    qrels = {query: {f"d{n // shared:02}": 1} for n, query in enumerate(ids)}
+    run = {query: {f"d{n // shared:02}": 2.0, "d39": 1.0} for n, query in enumerate(ids)}
+    queries = {query: f"word{n}" for n, query in enumerate(ids)}
+    return examples(run, docs, queries, qrels, dev_share=0.25)
+
+
+@pytest.mark.parametrize("shared", [1, 2, 5])
+def test_no_document_is_relevant_to_a_training_and_to_a_dev_query(shared: int) -> None:
+    found = drawn_of(shared)
+    assert found.dev_is_apart
+    assert found.dev.sum() == 10
+    assert found.dev.reshape(-1, shared).sum(1).tolist().count(shared) == 10 // shared
+
+
+def test_where_all_queries_have_one_relevant_document_they_are_drawn_one_by_one() -> None:
+    found = drawn_of(40)
+    assert found.dev.sum() == 10
+    assert not found.dev_is_apart
+
+
+def test_the_card_says_whether_dev_queries_stand_apart(model: Path) -> None:
+    card = (model / "README.md").read_text()
+    assert "no document is relevant to one of these and to a training query" in card
+
+
+def test_the_weight_of_the_first_stage_is_what_the_dev_queries_say(tmp_path: Path) -> None:
+    made = train(tmp_path / "knrm", with_first_stage=True)
+    config = json.loads((tmp_path / "knrm" / "config.json").read_text())
+    weight = open_ranker(tmp_path / "knrm").reranker.module.first_stage.item()
+    assert config["facts"]["weight of the first stage"] == weight
+    assert made.metrics["hybrid"]["dev RR@10"] == pytest.approx(made.metrics["dev"]["knrm"], abs=0.02)
 
 
 def test_no_training_group_holds_a_dev_query_or_a_relevant_negative() -> None:

@@ -35,7 +35,7 @@ def model_card(
             f"# Re-ranker: {kind}",
             "",
             f"Trained by evenrank {config['evenrank']} on {training:,} queries; "
-            f"{metrics['dev']['queries']:,} others decided when to stop.",
+            f"{metrics['dev']['queries']:,} others decided when to stop{_apart(metrics['dev'])}.",
             *missing,
             "",
             "## RR@10 on the dev queries",
@@ -59,6 +59,13 @@ def model_card(
     )
 
 
+def _apart(dev: Mapping[str, Any]) -> str:
+    """Whether the dev queries have relevant documents in common with training queries."""
+    if dev["apart"]:
+        return "; no document is relevant to one of these and to a training query"
+    return "; they have relevant documents in common with training queries, which flatters a good memory"
+
+
 def dev_metrics(
     found: Examples,
     dev: Any,
@@ -74,6 +81,7 @@ def dev_metrics(
     metrics: dict[str, Any] = {
         "dev": {
             "queries": int(found.dev.sum()),
+            "apart": found.dev_is_apart,
             "first stage": found.rr(dev, found.pairs.first[dev]),
             kind: found.rr(dev, scores),
         },

@@ -81,6 +81,13 @@ class Examples:
                 negatives += [against] * len(good)
         return positives, negatives
 
+    @property
+    def dev_is_apart(self) -> bool:
+        """Whether no document is relevant to a dev query and to a training query."""
+        held_out = self.dev[self.pairs.query]
+        mine = self.pairs.document[self.relevant & held_out]
+        return not np.isin(mine, self.pairs.document[self.relevant & ~held_out]).any()
+
     def dev_rows(self, depth: int | None = None) -> Ints:
         """The candidates of the dev queries, as a re-ranker would get them; the first so many of each."""
         rows: Ints = np.flatnonzero(self.dev[self.pairs.query] & self.listed)
@@ -202,7 +209,7 @@ def examples(
     if negatives is not None:
         named = order.join(negatives.with_columns(named=True), on=both, how="left", maintain_order="left")
         against &= named["named"].fill_null(False).to_numpy()
-    dev = _drawn(pairs.query_ids, dev_share, dev_most, seed)
+    dev = _drawn(pairs.query_ids, good, dev_share, dev_most, seed)
     return Examples(
         pairs,
         flags["relevant"].to_numpy(),
@@ -250,18 +257,48 @@ def _given(
     return found.with_columns(listed=pl.lit(False))
 
 
-def _drawn(query_ids: list[str], share: float, most: int, seed: int) -> Flags:
-    """Which queries are held out: drawn by the seed, whatever the order of the queries."""
+def _drawn(query_ids: list[str], good: pl.DataFrame, share: float, most: int, seed: int) -> Flags:
+    """Which queries are held out: drawn by the seed, whatever the order of the queries.
+
+    Queries with a relevant document in common stay together. Else a model that remembers which documents
+    were relevant would look good on the dev queries, and be kept, whatever it does on other ones. Where too
+    many have one in common, queries are drawn one by one.
+    """
     if not 0 < share < 1:
         raise InputError(f"dev_share is {share:g}; it must be above 0 and below 1")
     count = min(most, max(1, round(share * len(query_ids))))
     if len(query_ids) < 2:
         raise InputError("one query cannot be split into training and dev; give more queries")
     order = np.argsort(np.array(query_ids, dtype=object))
-    chosen = order[np.random.default_rng([seed, 2]).permutation(len(order))[:count]]
-    dev = np.zeros(len(query_ids), bool)
-    dev[chosen] = True
+    order = order[np.random.default_rng([seed, 2]).permutation(len(order))]
+    together = _together(query_ids, good)
+    sizes = np.bincount(together).tolist()
+    chosen: set[int] = set()
+    left = count
+    for group in dict.fromkeys(together[order].tolist()):
+        if sizes[group] <= left:
+            chosen.add(group)
+            left -= sizes[group]
+            if not left:
+                break
+    if 2 * left > count:
+        return np.isin(np.arange(len(query_ids)), order[:count])
+    dev: Flags = np.isin(together, list(chosen))
     return dev
+
+
+def _together(query_ids: list[str], good: pl.DataFrame) -> Ints:
+    """For each query the number of its group: those that relevant documents tie to one another."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    place = pl.DataFrame({"query_id": query_ids}).with_row_index("query")
+    ties = good.join(place, on="query_id").with_columns(document=pl.col("doc_id").rank("dense") - 1)
+    rows, columns = ties["query"].to_numpy(), ties["document"].to_numpy() + len(query_ids)
+    size = int(columns.max(initial=len(query_ids))) + 1
+    graph = coo_array((np.ones(len(rows), bool), (rows, columns)), (size, size))
+    labels: Ints = connected_components(graph, directed=False)[1][: len(query_ids)]
+    return labels
 
 
 MARK = "~mirrored"

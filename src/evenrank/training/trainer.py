@@ -261,6 +261,8 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             say=job.say,
             progress=job.progress,
         )
+    if job.kind in INTERACTION and settings.with_first_stage:
+        facts["weight of the first stage"] = _weighed(module, read, found, job.recipe.dev_depth, scale)
 
     def vector(rows: Any) -> Any:
         module.eval()
@@ -268,6 +270,20 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             return module.score_and_vector(*read.batch(rows))[1].numpy()
 
     return made, made.files(), history, vector
+
+
+def _weighed(module: Any, read: Any, found: Examples, depth: int | None, scale: Any) -> float:
+    """Add to the weight of the first stage, where the dev queries ask for more than training gave it."""
+    import torch
+
+    from evenrank.rankers.neural.candidates import scored
+    from evenrank.training.card import chosen_weight
+
+    dev = found.dev_rows(depth)
+    more = chosen_weight(found, dev, scored(module, read, dev))["weight"] * scale.deviation
+    with torch.no_grad():
+        module.first_stage += more
+    return float(module.first_stage.item())
 
 
 def _classes(kind: str) -> tuple[type[Any], type[Any]]:
