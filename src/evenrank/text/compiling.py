@@ -116,7 +116,7 @@ def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> layout.Table:
         corners=_corners(short),
         slots=_hash_table(slots, pool),
         phrases=np.array(phrases, np.int64).reshape(-1, 5),
-        lengths=_lengths(prefixes),
+        lengths=np.bitwise_or.reduce(_lengths(prefixes).reshape(32, -1), axis=0),  # whatever the fourth
         prefixes=_hash_table({token: (i, 0, 0) for token, i in prefixes.items()}, pool),
         pool=np.frombuffer(bytes(pool), np.uint8),
         kind=unicode.kind,

@@ -18,6 +18,7 @@ from evenrank.text.codepoints import (
     byte_at,
     compiled,
     find_edges,
+    hand_over,
     inlined,
     load8,
     next_piece,
@@ -54,6 +55,7 @@ _CASE = np.uint64(0x2020202020202020)
 _HIGH = np.uint64(0x8080808080808080)
 _FROM_A, _BEYOND_Z = np.uint64(0x3F3F3F3F3F3F3F3F), np.uint64(0x2525252525252525)
 _FIVE = np.uint64(0xFFFFFFFFFF)
+_THREE_LETTERS = np.uint64(0x7FFF)  # of a corner
 _LOGARITHMS = log1p(np.arange(64))
 _MIX_KEY, _MIX_LENGTH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 
@@ -200,7 +202,7 @@ def _slot(slots, pool, key, token, size):
 @compiled
 def _prefix(prefixes, lengths_of, pool, key, token, size):
     """The entry of the longest prefix of a folded token, or -1."""
-    lengths = lengths_of[_corner(key)]
+    lengths = lengths_of[_corner(key) & _THREE_LETTERS]
     for length in range(min(size, len(token)), 0, -1):
         if (lengths >> min(length, LONG)) & 1:
             part = key if length >= 8 else key & ((np.int64(1) << (8 * length)) - 1)
@@ -407,9 +409,9 @@ def count(table, groups, more, more_starts, starts, ends, scratch, tokens, count
             for j in range(more_starts[entry], more_starts[entry + 1]):
                 times_of[more[j]] += times
                 logs_of[more[j]] += logarithm
-        for group in range(counts.shape[1]):
-            counts[row, group], logwords[row, group] = times_of[group], logs_of[group]
-            times_of[group], logs_of[group] = 0, 0.0
+        width = counts.shape[1]
+        hand_over(counts.ctypes.data + 8 * width * row, times_of.ctypes.data, width)
+        hand_over(logwords.ctypes.data + 8 * width * row, logs_of.ctypes.data, width)
 
 
 @compiled

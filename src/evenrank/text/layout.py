@@ -15,7 +15,7 @@ PADDING = 64  # bytes that may be read beyond the end of a text
 TOKEN_END = 0xFF  # never a byte of UTF-8
 LONG = 31  # prefixes of this length and more share a bit
 TOKENS = 1024  # of a document, looked at together
-MEMO = 4096  # tokens that are remembered, each in one of two places
+MEMO = 8192  # tokens that are remembered, each in one of two places
 
 # Columns of `slots` and `prefixes`, open-addressing hash tables of folded tokens; size 0 is a free slot.
 KEY, SIZE, OFFSET, ENTRY, FIRST_PHRASE, LAST_PHRASE = range(6)
@@ -39,7 +39,7 @@ class Table(NamedTuple):
     corners: np.ndarray  # uint64[2**14]: one bit for the first four letters of shorter prefixes; or one row
     slots: np.ndarray  # int64[·, 6]: words, and first tokens of phrases
     phrases: np.ndarray  # int64[·, 5]: those of one first token together, the longest first
-    lengths: np.ndarray  # uint32[2**20]: by the first four letters, the lengths of prefixes to try
+    lengths: np.ndarray  # uint32[2**15]: by the first three letters, the lengths of prefixes to try
     prefixes: np.ndarray  # int64[·, 4]: one row if there is no prefix
     pool: np.ndarray  # uint8: all folded tokens
     kind: np.ndarray  # uint8, by code point: see tokenizer.Unicode
@@ -74,13 +74,21 @@ def scratch(
         token=np.zeros(room, np.uint8),
         ahead=np.zeros(ahead * (room + 1) + 1, np.uint8),
         marks=np.zeros((ahead + 1, 2), np.int64),
-        memo=np.zeros((MEMO, 4), np.int64),
+        memo=_in_lines((MEMO, 4)),
         seen=np.zeros((entries + 2, 2), np.int64),
         counts=np.zeros(groups + 1, np.int64),
         logwords=np.zeros(groups + 1),
         state=np.zeros(3, np.int64),
         spans=np.zeros((0, 4), np.int64) if spans is None else spans,
     )
+
+
+def _in_lines(shape: tuple[int, int]) -> np.ndarray:
+    """Zeros that begin where a cache line of 64 bytes does."""
+    size = shape[0] * shape[1]
+    room = np.zeros(size + 8, np.int64)
+    first = -room.ctypes.data % 64 // 8
+    return room[first : first + size].reshape(shape)
 
 
 _INLINE = 12  # a view holds texts of up to 12 bytes itself

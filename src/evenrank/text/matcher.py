@@ -71,6 +71,7 @@ class Matcher:
         self._memberships = memberships_of(self._entries, self.lexicon.overlapping)
         self._groups, self._group_starts = _end_to_end(self._memberships)
         self._counted = 0  # bytes, in plain Python
+        self._own = threading.local()  # a thread's working memory, which remembers the tokens met before
         self._longest = max(len(token) for entry in self._entries for token in entry.tokens)
 
     @cached_property
@@ -97,14 +98,13 @@ class Matcher:
         if self._is_little(array):
             self._plain.count(array.to_pylist(), *found)
             return found
-        own = threading.local()  # working memory, which also remembers the tokens met before
 
         def work(first: int) -> None:
             rows = slice(first, min(first + _SLICE, size))
-            if not hasattr(own, "scratch"):
-                own.scratch = self._scratch()
+            if not hasattr(self._own, "scratch"):
+                self._own.scratch = self._scratch()
             self._count(
-                array[rows], found.tokens[rows], found.counts[rows], found.logwords[rows], own.scratch
+                array[rows], found.tokens[rows], found.counts[rows], found.logwords[rows], self._own.scratch
             )
 
         if threads == 1 or size <= _SLICE:
