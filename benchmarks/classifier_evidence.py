@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from benchmarks.classifier_fresh import fresh, paragraph
 from benchmarks.classifier_training import more, pieces_held_out
 from benchmarks.pages import DOCS, fill, interval, table
 from evenrank.queries.classifier import (
@@ -86,6 +87,7 @@ def query_gender(data: Path) -> dict[str, Any]:
         "published": {name: list(row) for name, row in PUBLISHED.items()},
         **{name: crossvalidated(name, make, queries).to_dict() for name, make in makers.items()},
         "never learned": checks(load_classifier("static"), data),
+        "fresh": fresh(data),
         "other shares": other_shares(load_classifier("static"), queries, data),
         "occupations in the annotated queries": occupations_annotated(queries.texts, queries.labels),
         "words of the published list": gendered_words_alone(),
@@ -191,6 +193,8 @@ def page(found: dict[str, Any]) -> str:
 Real queries: the {wiki["queries"]:,} test queries of the wiki collection, which people typed into Google. \
 The labels: {counts}. Of those labelled female or male, {wiki["judged by hand"]} were read one by one: \
 **{wiki["precision"]:.1%} are right** {sure} ({by_label}). {_WRONG}
+
+{paragraph(found["fresh"])}
 
 {_TRADE}
 

@@ -9,9 +9,11 @@ certainty.py  is a lean small enough, and which lean could have been found; `pla
 black_box.py  `compare_variants`: engines audited without documents, by variants of queries
 gate.py       bounds that must not be exceeded, for continuous integration
 selection.py  how often documents of each group reach the top ranks; impact ratios
-profiles.py   what an audit for others has to state, following which text
+profiles.py   what an audit for others states, and what is missing
+rules.py      the profiles, clause by clause: which text asks for what
 datasheet.py  what an audit rests on, in words: data, methods, limits, what is left
 bundle.py     an audit as one archive that others can check; signatures
+genders.py    whether enough female and male queries are there to be compared
 result.py     `Audit`: the result, and what it can be turned into
 ============= =======================================================================
 """

@@ -28,6 +28,7 @@ _SCHEMA = {
     "value": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "queries": pl.Int64,
 }
 
 
@@ -158,7 +159,7 @@ def _relevant_run(qrels: pl.DataFrame, held: pl.Series) -> pl.DataFrame:
 def cutoff_curves(
     inputs: Inputs, measures: Iterable[Measure], options: Options, *, confidence: float | None = 0.95
 ) -> pl.DataFrame:
-    """Measures at growing cut-offs, RaB, ARaB and NFaiRR: run, measure, cutoff, value, low, high.
+    """Measures at growing cut-offs, RaB, ARaB and NFaiRR: run, measure, cutoff, value, low, high, queries.
 
     Only what the measures of the audit call worth drawing, down to half the depth that half of the lists
     reach. Intervals are Student's: there are many, and curves are read by eye.
@@ -180,7 +181,7 @@ def cutoff_curves(
             if confidence is not None and m.value is not None and len(m.values) > 1:
                 interval = stats.mean_interval(m.values, confidence=confidence, method="t")
                 low, high = interval.low, interval.high
-            rows.append((run, name, k, m.value, low, high))
+            rows.append((run, name, k, m.value, low, high, m.queries))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 

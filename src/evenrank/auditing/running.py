@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
@@ -12,7 +11,7 @@ import polars as pl
 from ir_measures import AP, RR, nDCG
 from ir_measures.measures import Measure
 
-from evenrank.auditing import gate
+from evenrank.auditing import gate, genders
 from evenrank.auditing.certainty import certainties, parse_deltas
 from evenrank.auditing.comparing import compare_runs, cutoff_curves, leans_offered
 from evenrank.auditing.passages import leaning_queries
@@ -158,7 +157,8 @@ def audit(
     wanted = list(dict.fromkeys([*asked, *(condition.subject for condition in conditions), *deltas]))
     if not wanted:
         raise InputError("nothing to measure: give docs or a tally for bias, qrels for effectiveness")
-    compared = _compared_genders(inputs)
+    counts = genders.counted(inputs)
+    compared = genders.comparable(counts)
     _expect_texts(inputs, wanted, compared)
     options = Options(only, False, Bootstrap(confidence, resamples, seed))
     found_all, dropped = _measured(inputs, wanted, options, keep=measures is not None)
@@ -183,7 +183,12 @@ def audit(
             judging=judging,
             seed=seed,
         ),
-        cautions=(*found_all.cautions, *dropped, *_about_background(kept, frames, baseline, chosen)),
+        cautions=(
+            *found_all.cautions,
+            *dropped,
+            *_about_background(kept, frames, baseline, chosen),
+            *genders.cautions(inputs, counts),
+        ),
         confidence=confidence,
         queries={} if inputs.queries is None else dict(inputs.queries.iter_rows()),
     )
@@ -308,21 +313,6 @@ def _measured(
             wanted = without
             dropped.append(f"{one.NAME} was left out: {error.message}.")
     return measured(inputs, wanted, options), tuple(dropped)
-
-
-def _compared_genders(inputs: Inputs) -> dict[str, bool]:
-    """Whether enough queries of both genders are judged, and enough listed by every run, to compare them."""
-    from evenrank.measures.disparities import FEWEST
-
-    labels = inputs.genders or {}
-    qrels = inputs.qrels
-    judged = set() if qrels is None else {*qrels.filter(pl.col("relevance") > 0)["query_id"].to_list()}
-    listed = set.intersection(*({*run["query_id"].to_list()} for run in inputs.runs.values()))
-    found = {}
-    for where, among in (("judged", judged), ("listed", listed)):
-        many = Counter(gender for query, gender in labels.items() if query in among)
-        found[where] = min(many["female"], many["male"]) >= FEWEST
-    return found
 
 
 def _by_gender(

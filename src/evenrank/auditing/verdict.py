@@ -188,7 +188,7 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     beyond = m.beyond(0.1)
     if beyond and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
         size = size_of(audit, m.run)
-        sure = "" if size is None else _said(size, audit)
+        sure = _interval(m if size is None else size, audit, bounds=size is not None)
         text = (
             f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average{sure}, "
             f"{beyond:.0%} of them by more than 0.1; opposite ones cancel."
@@ -247,9 +247,10 @@ def _offered(m: Measurement, audit: Audit) -> list[Finding]:
             )
         found.append(Finding("offered", m.run, text, established=clear))
     if "collection" in m.background:
-        text = (
-            f"For context: all documents of the collection are at {m.background['collection']['value']:+.3f}."
-        )
+        many = audit.measured.provenance.get("tally", {}).get("documents")
+        everything = "all documents" if many is None else f"all {many:,} documents"
+        value = m.background["collection"]["value"]
+        text = f"For context: {everything} of the collection are at {value:+.3f}."
         found.append(Finding("collection", m.run, text, established=False))
     return found
 
@@ -378,7 +379,8 @@ def _stereotypes(audit: Audit) -> list[Finding]:
         text += ", results follow the gendered language of their queries" if clear else ""
         perfect = m.baselines.get("perfect")
         if perfect is not None and perfect.value is not None:
-            text += f"; a perfect engine would have {perfect.value:+.3f}"
+            judged = numbers.counted(perfect.queries, "query", "queries")
+            text += f"; a perfect engine would have {perfect.value:+.3f} ({judged})"
         found.append(Finding("stereotype", m.run, f"{text}.", established=clear))
     return found
 
@@ -388,8 +390,10 @@ def number(m: Measurement) -> str:
     return "undefined" if m.value is None else numbers.number(m.value, numbers.form_of(m.measure))
 
 
-def _interval(m: Measurement, audit: Audit) -> str:
-    said = numbers.said_interval(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
+def _interval(m: Measurement, audit: Audit, *, bounds: bool = True) -> str:
+    said = ""
+    if bounds:
+        said = numbers.said_interval(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
     return f" ({said}{', ' if said else ''}{numbers.counted(m.queries, 'query', 'queries')})"
 
 

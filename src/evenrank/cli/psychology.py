@@ -350,7 +350,8 @@ def _compared(
     if form is Format.csv:
         return found.frame().write_csv()
     between = f"{level(confidence)} interval"
-    headings = ["measure", "run", "male", "female", "difference", between, "%", "g", "p Welch", "p perm."]
+    headings = ["measure", "run", "male", "female", "n", "difference", between]
+    headings += ["%", "g", "p Welch", "p perm."]
     paired = any(one.paired for one in found)
     rows = []
     for one in found:
@@ -359,9 +360,9 @@ def _compared(
         tests = [p_value(one.welch.p), p_value(one.permutation.p)]
         tests += [p_value(one.paired.p if one.paired else None)] if paired else []
         effect = [number(one.percent, "+.2f"), number(one.welch.effect, "+.2f")]
-        rows.append(
-            [str(one.measure), one.run, *means, number(one.difference, "+.4f"), bounds, *effect, *tests]
-        )
+        sides = " + ".join(f"{one.queries[gender]:,}" for gender in ("male", "female"))
+        difference = number(one.difference, "+.4f")
+        rows.append([str(one.measure), one.run, *means, sides, difference, bounds, *effect, *tests])
     first = found.found[0]
     remarks = [", ".join(f"{count:,} {gender}" for gender, count in first.queries.items()) + " queries"]
     remarks += [f"{count:,} queries left out: {reason}" for reason, count in found.left_out.items()]
@@ -370,7 +371,7 @@ def _compared(
         shrunk = "" if change.reduction is None else f", disparity {-change.reduction:+.0%}"
         remarks.append(
             f"{change.measure}, {change.run} against {change.baseline}: {number(moved.difference, '+.4f')} "
-            f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}"
+            f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}, {moved.n:,} queries"
         )
     for name, run, each in adjusted:
         remarks += [f"{name} of {run}: {sentence}" for sentence in each.sentences(form=".4f")]

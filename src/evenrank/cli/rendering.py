@@ -265,12 +265,15 @@ def _wide_columns(rows: list[Measurement]) -> list[_Column]:
     """What there is room for in a wide terminal; only columns with something in them."""
 
     def offered(key: str, m: Measurement, s: Summary) -> str:
-        return signed(m.background[key]["value"]) if s is m.summary and key in m.background else ""
+        if s is not m.summary or key not in m.background:
+            return ""
+        found = m.background[key]
+        return signed(found["value"]) + (f", {found['queries']:,}" if "queries" in found else "")
 
     columns = []
     if any(s.abs is not None for m in rows for s in _shown(m)):
         columns.append(_Column("mean |·|", lambda m, s: "" if s.abs is None else f"{s.abs:.3f}"))
-    for key, name in (("collection", "collection"), ("qrels", "relevant")):
+    for key, name in (("collection", "collection"), ("qrels", "relevant, n")):
         if any(key in m.background for m in rows):
             columns.append(_Column(name, partial(offered, key), "dim"))
     if any(m.ties for m in rows):

@@ -70,7 +70,8 @@ class Line:
     """One run in one line: where it leans, by how much, and what it buys against the baseline.
 
     `bias` and `use` are the changes of the headline's size (or the headline itself) and of usefulness, each
-    with whether it is established; None for the baseline and where nothing was compared.
+    with whether it is established and over how many queries; None for the baseline and where nothing was
+    compared.
     """
 
     run: str
@@ -80,9 +81,9 @@ class Line:
     value: str
     bounds: str
     queries: int
-    size: str | None
-    bias: tuple[str, bool] | None
-    use: tuple[str, bool] | None
+    size: tuple[str, int] | None
+    bias: tuple[str, bool, int] | None
+    use: tuple[str, bool, int] | None
 
 
 def lines(audit: Audit) -> list[Line]:
@@ -107,7 +108,7 @@ def lines(audit: Audit) -> list[Line]:
                 printed_value(m),
                 printed_bounds(m),
                 m.queries,
-                None if size is None else printed_value(size),
+                None if size is None else (printed_value(size), size.queries),
                 _bought(audit, run, measure if size is None else size.measure),
                 None if useful is None else _bought(audit, run, useful),
             )
@@ -115,11 +116,11 @@ def lines(audit: Audit) -> list[Line]:
     return found
 
 
-def _bought(audit: Audit, run: str, measure: Any) -> tuple[str, bool] | None:
+def _bought(audit: Audit, run: str, measure: Any) -> tuple[str, bool, int] | None:
     one = between(audit.comparisons, run, measure)
     if one is None or one.comparison.difference is None:
         return None
-    return f"{short(measure)} {one.comparison.difference:+.3f}", one.significant
+    return f"{short(measure)} {one.comparison.difference:+.3f}", one.significant, one.comparison.n
 
 
 def verdict(audit: Audit, more: Mapping[str, Any]) -> Section:

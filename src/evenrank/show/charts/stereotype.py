@@ -14,6 +14,7 @@ from evenrank.measures.base import short
 from evenrank.measures.gsr.results import Reinforcement
 from evenrank.show.charts.theme import LINES, finished, named, reach, zero_line
 from evenrank.show.figure import RUNS, Figure, Section, first_of, slug
+from evenrank.show.numbers import counted
 
 POINTS = 700
 """Most points drawn; those that contribute most, and a seeded sample of the others."""
@@ -155,7 +156,10 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             schema=["engine", "x", "y"],
             orient="row",
         )
-        perfect = "" if drawn.perfect is None else f" A perfect engine has {drawn.perfect.slope:+.3f}."
+        perfect = ""
+        if drawn.perfect is not None:
+            judged = counted(m.baselines["perfect"].queries, "query", "queries")
+            perfect = f" A perfect engine has {drawn.perfect.slope:+.3f} ({judged})."
         few = (
             ""
             if shown.height == points.height
@@ -164,7 +168,7 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
         found.append(
             Figure(
                 f"stereotype-{slug(m.run)}-{len(found)}",
-                f"{short(m.measure)} of {m.run}: {m.value:+.3f}, {m.queries:,} queries",
+                f"{short(m.measure)} of {m.run}: {m.value:+.3f}, {counted(m.queries, 'query', 'queries')}",
                 f"Each point is a query: purple sounds female, orange male; the higher it stands, the more "
                 f"male its results. The steeper the line, the more results follow.{perfect}{few}",
                 f"Genderedness of results against queries for {m.run}; the slope is {m.value:+.3f}.{perfect}",

@@ -49,7 +49,8 @@ def intervals(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = 
     Parameters
     ----------
     frame
-        measure, run, value, low, high; measures beneath one another, runs in their order within each.
+        measure, run, value, low, high, perhaps queries; measures beneath one another, runs in their order
+        within each.
     """
     runs = frame["run"].unique(maintain_order=True).to_list()
     measures = frame["measure"].unique(maintain_order=True).to_list()
@@ -67,6 +68,7 @@ def intervals(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = 
         alt.Tooltip("value:Q", title="value", format=form),
         alt.Tooltip("low:Q", title="from", format=form),
         alt.Tooltip("high:Q", title="to", format=form),
+        *_number_of_queries(frame),
     ]
     base = alt.Chart(frame)
     lines = base.mark_rule(strokeWidth=2.5).encode(
@@ -85,14 +87,18 @@ def intervals(frame: pl.DataFrame, *, balance: float | None = 0.0, title: str = 
     return finished(alt.layer(*layers), height=max(90, len(measures) * (18 + 17 * len(runs))))
 
 
+def _number_of_queries(frame: pl.DataFrame) -> list[alt.Tooltip]:
+    return [alt.Tooltip("queries:Q", title="queries", format=",d")] if "queries" in frame.columns else []
+
+
 def value_figures(audit: Audit) -> list[Figure]:
     rows = pl.DataFrame(
         [
-            (short(m.measure), m.run, m.value, m.low, m.high, _family(m))
+            (short(m.measure), m.run, m.value, m.low, m.high, m.queries, _family(m))
             for m in _by_measure(audit)
             if m.value is not None
         ],
-        schema=["measure", "run", "value", "low", "high", "family"],
+        schema=["measure", "run", "value", "low", "high", "queries", "family"],
         orient="row",
         infer_schema_length=None,
     )
@@ -138,7 +144,7 @@ def bias_by_cutoff(frame: pl.DataFrame, *, balance: float | None = 0.0, title: s
     Parameters
     ----------
     frame
-        run, cutoff, value, low, high.
+        run, cutoff, value, low, high, perhaps queries.
     balance
         Where a line marks balance; None for measures without such a point.
     """
@@ -158,6 +164,7 @@ def bias_by_cutoff(frame: pl.DataFrame, *, balance: float | None = 0.0, title: s
         alt.Tooltip("value:Q", title=title, format="+.4f" if balance == 0 else ".4f"),
         alt.Tooltip("low:Q", title="from", format="+.4f" if balance == 0 else ".4f"),
         alt.Tooltip("high:Q", title="to", format="+.4f" if balance == 0 else ".4f"),
+        *_number_of_queries(frame),
     ]
     scale = alt.Scale(zero=balance == 0, nice=True)
     band = base.mark_area(opacity=0.13).encode(
