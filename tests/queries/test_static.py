@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from evenrank import InputError
 from evenrank.data.model_files import packed, read_model, write_model
-from evenrank.queries import feature_kernel, features
+from evenrank.queries import feature_passes, features
 from evenrank.queries.classifier import LABELS, load_classifier, seen_in_training
 from evenrank.queries.evaluation import read_labelled
 from evenrank.queries.samples import More
@@ -99,7 +99,7 @@ def test_what_tokens_add_sums_up_to_the_scores(model: StaticClassifier) -> None:
     text = "how old is the actress barbara smith"
     on = features.switches(model.settings.parts)
     arguments = (on, np.array(features.SCALES), model._weights, model._word_weights)
-    given, _, _ = feature_kernel.attribute(features.packed_bytes([text])[0], *model._lookup(), *arguments)
+    given, _, _ = feature_passes.attribute(features.packed_bytes([text])[0], *model._lookup(), *arguments)
     assert given[:, :3].sum(0) + model._bias == pytest.approx(model._scores([text])[0], abs=1e-4)
 
 

@@ -1,7 +1,7 @@
 """The features of queries, from their bytes: hashed n-grams of words, letters and kinds of words.
 
 Free functions on arrays, compiled. One function emits the features, for training and for labelling alike: the
-two cannot drift apart. The passes over many queries learn from them, score them, or explain one.
+two cannot drift apart. The passes over many queries stand in :mod:`evenrank.queries.feature_passes`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ _SHIFT = np.uint64(29)
 _EDGE = np.uint64(0x5E)
 _CLEAR = 1.5  # log odds from which on a given name tells a gender
 _SET = 16  # features of names and listed words, in each of six sets
-_SURE = 50.0  # log odds of likeness to the pooled queries, where a gender is said
 _SAID = 3.0  # value of a word that says a gender and nothing else: the larger, the less it is held back
 _USUAL = 8  # words of a query; in longer ones a single name or listed word counts for less
 _DIGITS = 250  # the kind of a number; kinds of words in the table are smaller
@@ -189,7 +188,7 @@ def emit(
 
 
 @njit(nogil=True, cache=True)
-def _whom(ids: Any, t: int) -> bool:
+def whom(ids: Any, t: int) -> bool:
     """Whether *as* or *for* stands before the word at ``t``, or before its article: *as a man*."""
     before = ids[t]
     if t > 0 and before in (_A, _AN):
@@ -200,7 +199,7 @@ def _whom(ids: Any, t: int) -> bool:
 @njit(nogil=True, cache=True)
 def _side(side: int, ids: Any, t: int) -> int:
     """The set of `words.SAID` that a word counts in: one woman after *as* or *for* means women."""
-    return side - 2 if side > 1 and _whom(ids, t) else side
+    return side - 2 if side > 1 and whom(ids, t) else side
 
 
 @njit(nogil=True, cache=True)
@@ -225,7 +224,7 @@ def _said(out: Any, n: int, ids: Any, rows: Any, bits: Any, turn: int, count: in
 
 
 @njit(nogil=True, cache=True)
-def _cue(r: int, bits: Any, lean: Any) -> int:
+def cue_of(r: int, bits: Any, lean: Any) -> int:
     """What a word tells: 1 a woman's name, 2 a man's, 3 a female word, 4 a male one, 0 nothing."""
     if r < 0 or (bits[r] & STOP and not bits[r] & (LEX_FEMALE | LEX_MALE)):
         return 0
@@ -266,7 +265,7 @@ def _asked(out: Any, n: int, ids: Any, rows: Any, bits: Any, lean: Any, count: i
     n = _edges(out, n, ids, np.uint64(0), 0, count)
     seen = 0
     for t in range(count):
-        cue = _cue(rows[t], bits, lean)
+        cue = cue_of(rows[t], bits, lean)
         if cue == 0 or seen & (1 << cue):
             continue
         seen |= 1 << cue
@@ -416,168 +415,3 @@ def _leaning(out: Any, n: int, rows: Any, bits: Any, gender: Any, count: int, on
         n = _put(out, n, base + 1, share * 5 * gender[rows[high]], high, high)
         n = _put(out, n, base + 2, share * 5 * gender[rows[low]], low, low)
     return n
-
-
-@njit(nogil=True, cache=True)
-def _names_both(rows: Any, ids: Any, bits: Any, lean: Any, count: int) -> bool:
-    """Whether a query holds listed words of both genders, or a woman's and a man's name.
-
-    Names count up to *in*, *on* or *from*, and only the first of a person's: mary tyler moore is one.
-    """
-    seen, cues, last = 0, 0, -2
-    turned = False
-    for t in range(count):
-        r = rows[t]
-        if r < 0:
-            continue
-        seen |= bits[r]
-        turned |= t > 0 and bits[r] & TURN > 0
-        cue = _cue(r, bits, lean)
-        if 0 < cue < 3:
-            if last < t - 1 and not turned:
-                cues |= cue
-            last = t
-    words = seen & (LEX_FEMALE | TERM_FEMALE) and seen & (LEX_MALE | TERM_MALE)
-    return bool(words) or cues == 3
-
-
-@njit(nogil=True, cache=True)
-def _scratch() -> Any:
-    size = MOST_TOKENS + 2
-    work = (
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.uint64),
-        np.empty(size, np.uint64),
-        np.empty(size, np.uint64),
-    )
-    out = (
-        np.empty(MOST_FEATURES, np.int64),
-        np.empty(MOST_FEATURES, np.float64),
-        np.empty(MOST_FEATURES, np.int64),
-        np.empty(MOST_FEATURES, np.int64),
-    )
-    return work, out
-
-
-@njit(nogil=True, cache=True)
-def collect(
-    data: Any, offsets: Any, keys: Any, slots: Any, facts: Any, on: int, scales: Any, room: int
-) -> Any:
-    """The features of many queries as the three arrays of a CSR matrix, for training."""
-    work, out = _scratch()
-    index, value = np.empty(room, np.int64), np.empty(room, np.float64)
-    bounds = np.zeros(len(offsets), np.int64)
-    total = 0
-    for q in range(len(offsets) - 1):
-        n, _ = emit(data, offsets[q], offsets[q + 1], keys, slots, facts, on, scales, work, out)
-        for i in range(n):
-            index[total + i], value[total + i] = out[0][i], out[1][i]
-        total += n
-        bounds[q + 1] = total
-    return index[:total], value[:total], bounds
-
-
-@njit(nogil=True, cache=True)
-def score(
-    data: Any,
-    offsets: Any,
-    keys: Any,
-    slots: Any,
-    facts: Any,
-    on: int,
-    scales: Any,
-    weights: Any,
-    vectors: Any,
-    found: Any,
-    both: Any,
-) -> None:
-    """Add each query's four scores to ``found``: its features' weights, and the mean weight of its words.
-
-    One score for each class, and one for likeness to the pooled queries: the log odds, or surely where the
-    query says *women*, *male* or their like. ``both`` is told which queries name women and men alike.
-    """
-    work, out = _scratch()
-    bits = facts[1]
-    for q in range(len(offsets) - 1):
-        n, count = emit(data, offsets[q], offsets[q + 1], keys, slots, facts, on, scales, work, out)
-        a = b = c = d = 0.0
-        said = False
-        for i in range(n):
-            f, v = out[0][i], out[1][i]
-            a += v * weights[f, 0]
-            b += v * weights[f, 1]
-            c += v * weights[f, 2]
-            d += v * weights[f, 3]
-        known = 0
-        for t in range(count):
-            if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
-                known += 1
-        for t in range(count):
-            r = work[2][t]
-            if r >= 0 and bits[r] & VECTOR:
-                a += vectors[r, 0] / known
-                b += vectors[r, 1] / known
-                c += vectors[r, 2] / known
-                d += vectors[r, 3] / known
-            if r >= 0 and (
-                bits[r] & (SAID | SAID << 1) or (bits[r] & (SAID << 2 | SAID << 3) and _whom(work[3], t))
-            ):
-                said = True
-        if said:
-            d = _SURE
-        both[q] = _names_both(work[2], work[3], bits, facts[2], count)
-        found[q, 0] += a
-        found[q, 1] += b
-        found[q, 2] += c
-        found[q, 3] += d
-
-
-@njit(nogil=True, cache=True)
-def attribute(
-    data: Any, keys: Any, slots: Any, facts: Any, on: int, scales: Any, weights: Any, vectors: Any
-) -> Any:
-    """What each token of one query adds to each score: a feature of several tokens is shared out evenly."""
-    work, out = _scratch()
-    bits = facts[1]
-    n, count = emit(data, 0, len(data), keys, slots, facts, on, scales, work, out)
-    given = np.zeros((count, 4), np.float64)
-    for i in range(n):
-        share = out[1][i] / (out[3][i] - out[2][i] + 1)
-        for t in range(out[2][i], out[3][i] + 1):
-            for label in range(4):
-                given[t, label] += share * weights[out[0][i], label]
-    known = 0
-    for t in range(count):
-        if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
-            known += 1
-    for t in range(count):
-        if work[2][t] >= 0 and bits[work[2][t]] & VECTOR:
-            for label in range(4):
-                given[t, label] += vectors[work[2][t], label] / known
-    return given, work[0][:count], work[1][:count]
-
-
-@njit(nogil=True, cache=True)
-def rows_of(data: Any, offsets: Any, keys: Any, slots: Any) -> Any:
-    """The rows of the table that each query's tokens stand in (−1: none), and where each query's begin."""
-    starts, ends = np.empty(MOST_TOKENS + 2, np.int64), np.empty(MOST_TOKENS + 2, np.int64)
-    found = np.empty((len(offsets) - 1) * MOST_TOKENS, np.int64)
-    bounds = np.zeros(len(offsets), np.int64)
-    total = 0
-    for q in range(len(offsets) - 1):
-        for t in range(split(data, offsets[q], offsets[q + 1], starts, ends)):
-            found[total] = find(keys, slots, fnv1a(data, starts[t], ends[t]))
-            total += 1
-        bounds[q + 1] = total
-    return found[:total], bounds
-
-
-@njit(nogil=True, cache=True)
-def hashes(data: Any, offsets: Any) -> Any:
-    """The keys of words."""
-    found = np.empty(len(offsets) - 1, np.uint64)
-    for i in range(len(found)):
-        found[i] = fnv1a(data, offsets[i], offsets[i + 1])
-    return found

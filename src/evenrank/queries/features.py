@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.queries import feature_kernel as kernel
+from evenrank.queries import feature_passes
 from evenrank.queries.words import (
     SAID,
     census_names,
@@ -155,7 +156,7 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
             lean[row] = name.lean
             frequency[row] = math.log1p(1000 * max(name.female, name.male)) / 5
     gender = np.zeros(len(words)) if leaning is None else np.nan_to_num(leaning.of(words))
-    keys = kernel.hashes(*packed_bytes(words))
+    keys = feature_passes.hashes(*packed_bytes(words))
     keys, order = np.unique(keys, return_index=True)
     columns = (kind, bits, lean, frequency, gender.astype(np.float16))
     return WordTable(keys, *(column[order] for column in columns)), [words[row] for row in order]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from evenrank.arithmetic import exp
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
-from evenrank.queries import feature_kernel
+from evenrank.queries import feature_kernel, feature_passes
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.evaluation import calibration, label_codes, softmax, stratified_folds
 from evenrank.queries.features import SCALES, WordTable, build_table, packed_bytes, switches
@@ -193,7 +193,7 @@ class StaticClassifier:
 
         data, offsets = packed_bytes(texts)
         on, room = switches(self.settings.parts), 12 * len(data) + 400 * len(texts)
-        index, value, bounds = feature_kernel.collect(  # type: ignore[call-arg, unused-ignore]
+        index, value, bounds = feature_passes.collect(  # type: ignore[call-arg, unused-ignore]
             data, offsets, *self._lookup(), on, np.array(SCALES), room
         )
         size = feature_kernel.BUCKETS + feature_kernel.DENSE
@@ -225,7 +225,7 @@ class StaticClassifier:
         """The mean vector of each query's words, the sources side by side; a word without one is 0."""
         from scipy.sparse import csr_matrix
 
-        rows, bounds = feature_kernel.rows_of(data, offsets, known.table.keys, known.table.slots)
+        rows, bounds = feature_passes.rows_of(data, offsets, known.table.keys, known.table.slots)
         with_vector = (rows >= 0) & (known.table.bits[rows] & feature_kernel.VECTOR > 0)
         counts = np.add.reduceat(np.append(with_vector, False), bounds[:-1]) * (np.diff(bounds) > 0)
         blocks = [np.zeros((len(offsets) - 1, 0))]
@@ -266,7 +266,7 @@ class StaticClassifier:
         both = np.zeros(len(texts), bool) if both is None else both
         on = switches(self.settings.parts)
         settings = (on, np.array(SCALES), self._weights, self._word_weights)
-        feature_kernel.score(*packed_bytes(texts), *self._lookup(), *settings, found, both)  # type: ignore[call-arg, unused-ignore]
+        feature_passes.score(*packed_bytes(texts), *self._lookup(), *settings, found, both)  # type: ignore[call-arg, unused-ignore]
         found[:, _NEUTRAL] -= self._like[0] * _leaning(found[:, -1])
         return found[:, : len(LABELS)]
 
@@ -290,7 +290,7 @@ class StaticClassifier:
         reasons = []
         for text in map(clean, texts):
             data = packed_bytes([text])[0]
-            given, starts, ends = feature_kernel.attribute(data, *self._lookup(), *settings)  # type: ignore[call-arg, unused-ignore]
+            given, starts, ends = feature_passes.attribute(data, *self._lookup(), *settings)  # type: ignore[call-arg, unused-ignore]
             alike = given[:, -1].sum() + self._like[1]
             part = self._like[0] * float(_leaning(np.array([alike]))[0]) / (alike or 1.0)
             given[:, _NEUTRAL] -= part * given[:, -1]
