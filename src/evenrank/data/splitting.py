@@ -18,9 +18,7 @@ from evenrank.data.files import PADDING, Bytes, allocate
 from evenrank.data.lines import BLANK, COLUMNS, GOOD, MORE_TABS, NO_ID, NO_TAB
 
 _TAB, _NEWLINE, _RETURN, _SPACE = 9, 10, 13, 32
-_TABS = np.uint64(0x0909090909090909)
-_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
-_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
+_CHUNK = ir.VectorType(ir.IntType(8), 64)
 
 
 @intrinsic
@@ -44,50 +42,52 @@ def _copy(typing: Any, target: Any, at: Any, source: Any, start: Any, count: Any
     return types.void(target, types.int64, source, types.int64, types.int64), generate
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _separators(word: Any) -> Any:
-    """The high bit of each byte that is a tab or a newline."""
-    tabs, newlines = word ^ _TABS, word ^ _NEWLINES
-    return ~((((tabs & _LOW) + _LOW) | tabs | _LOW) & (((newlines & _LOW) + _LOW) | newlines | _LOW))
+@intrinsic
+def _separators(typing: Any, address: Any) -> Any:
+    """Which of 64 bytes are a tab or a newline, bit i for byte i; the vectors are LLVM's own."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        chunk = builder.load(builder.inttoptr(args[0], _CHUNK.as_pointer()), align=1)
+        tab, newline = (
+            builder.icmp_unsigned("==", chunk, ir.Constant(_CHUNK, [byte] * 64)) for byte in (_TAB, _NEWLINE)
+        )
+        return builder.bitcast(builder.or_(tab, newline), ir.IntType(64))
+
+    return types.uint64(types.int64), generate
 
 
 @njit(nogil=True, cache=True)
-def _pairs(raw: Any, words: Any, size: Any, ids: Any, id_ends: Any, texts: Any, text_ends: Any) -> Any:
+def _pairs(raw: Any, size: Any, ids: Any, id_ends: Any, texts: Any, text_ends: Any) -> Any:
     row, id_end, text_end, start, in_text = 0, 0, 0, 0, False
     id_ends[0] = text_ends[0] = 0
+    address = np.int64(raw.ctypes.data)
     for group in range((size + 63) // 64):
-        found = np.uint64(0)
-        for k in range(8):
-            found |= _separators(words[group * 8 + k])
-        if found == np.uint64(0):
-            continue
-        for k in range(8):
-            mask = _separators(words[group * 8 + k])
-            while mask != np.uint64(0):
-                at = (group * 8 + k) * 8 + np.int64(_trailing_zeros(mask) >> np.uint64(3))  # type: ignore[call-arg, unused-ignore]
-                mask &= mask - np.uint64(1)
-                if at >= size:
-                    break
-                count = at - start
-                if raw[at] == _TAB:
-                    if in_text:
-                        return MORE_TABS, row, id_end, text_end
-                    if count == 0:
-                        return NO_ID, row, id_end, text_end
-                    _copy(ids, id_end, raw, start, count)
-                    id_end += count
-                else:
-                    if count > 0 and raw[at - 1] == _RETURN:
-                        count -= 1
-                    if not in_text:
-                        return BLANK if count == 0 else NO_TAB, row, id_end, text_end
-                    _copy(texts, text_end, raw, start, count)
-                    text_end += count
-                    row += 1
-                    id_ends[row] = id_end
-                    text_ends[row] = text_end
-                in_text = not in_text
-                start = at + 1
+        mask = _separators(address + 64 * group)  # type: ignore[call-arg, unused-ignore]
+        while mask != np.uint64(0):
+            at = group * 64 + np.int64(_trailing_zeros(mask))  # type: ignore[call-arg, unused-ignore]
+            mask &= mask - np.uint64(1)
+            if at >= size:
+                break
+            count = at - start
+            if raw[at] == _TAB:
+                if in_text:
+                    return MORE_TABS, row, id_end, text_end
+                if count == 0:
+                    return NO_ID, row, id_end, text_end
+                _copy(ids, id_end, raw, start, count)
+                id_end += count
+            else:
+                if count > 0 and raw[at - 1] == _RETURN:
+                    count -= 1
+                if not in_text:
+                    return BLANK if count == 0 else NO_TAB, row, id_end, text_end
+                _copy(texts, text_end, raw, start, count)
+                text_end += count
+                row += 1
+                id_ends[row] = id_end
+                text_ends[row] = text_end
+            in_text = not in_text
+            start = at + 1
     return GOOD, row, id_end, text_end
 
 
@@ -99,10 +99,9 @@ def strings(data: Bytes, offsets: np.ndarray[Any, np.dtype[np.int32]]) -> pa.Str
 def split_pairs(raw: Bytes, size: int) -> tuple[int, pa.StringArray, pa.StringArray]:
     """Lines of ``id<TAB>text``: what is wrong (GOOD if nothing), and the ids and texts up to there."""
     rows = size // 3 + 2  # the shortest line has an id of one byte and no text
-    words = raw[: len(raw) // 8 * 8].view(np.uint64)
     ids, texts = allocate(size), allocate(size + PADDING)
     id_ends, text_ends = allocate(4 * rows).view(np.int32), allocate(4 * rows).view(np.int32)
-    code, row, id_end, text_end = _pairs(raw, words, size, ids, id_ends, texts, text_ends)
+    code, row, id_end, text_end = _pairs(raw, size, ids, id_ends, texts, text_ends)
     # Only the texts fill their buffer: keep the other three no larger than they have to be.
     return (
         code,
