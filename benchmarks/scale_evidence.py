@@ -105,12 +105,23 @@ def spark() -> dict[str, Any]:
 
 
 def _kill_a_worker() -> list[int]:
-    """Kill one of Spark's executors, with all that it has started."""
-    listed = subprocess.run(["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True)
-    pids = [int(pid) for pid in listed.stdout.split()]
-    if pids:
-        os.kill(pids[-1], signal.SIGKILL)
-    return pids[-1:]
+    """Kill one of the executors that this process has started, through Spark, and nobody else's."""
+    listed = subprocess.run(
+        ["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    )
+    lines = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
+    parents = {int(pid): int(parent) for pid, parent, *_ in lines}
+    executors = [int(pid) for pid, _, *of in lines if of and "CoarseGrainedExecutorBackend" in of[0]]
+    own = [pid for pid in executors if _descends(pid, os.getpid(), parents)]
+    if own:
+        os.kill(own[-1], signal.SIGKILL)
+    return own[-1:]
+
+
+def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != ancestor:
+        pid = parents[pid]
+    return pid == ancestor
 
 
 # Large runs

@@ -62,7 +62,7 @@ def _pairs(raw: Any, size: Any, ids: Any, id_ends: Any, texts: Any, text_ends: A
     id_ends[0] = text_ends[0] = 0
     address = np.int64(raw.ctypes.data)
     for group in range((size + 63) // 64):
-        mask = _separators(address + 64 * group)  # type: ignore[call-arg, unused-ignore]
+        mask: Any = _separators(address + 64 * group)  # type: ignore[call-arg, unused-ignore]
         while mask != np.uint64(0):
             at = group * 64 + np.int64(_trailing_zeros(mask))  # type: ignore[call-arg, unused-ignore]
             mask &= mask - np.uint64(1)
