@@ -193,6 +193,8 @@ def test_without_labels_gendered_queries_are_pointed_out() -> None:
     found = er.measure(RUN, [COUNT], docs=DOCS, queries=asked, confidence=None)
     assert len(found.cautions) == 1
     assert "2 of 3 contain a word of the lexicon" in found.cautions[0]
+    more = asked | {"q4": "her mother"}  # ranked by nobody
+    assert er.measure(RUN, [COUNT], docs=DOCS, queries=more, confidence=None).cautions == found.cautions
     assert not er.measure(RUN, [COUNT], docs=DOCS, genders=GENDERS, confidence=None).cautions
     assert not er.measure(RUN, ["RR@10"], qrels=QRELS, confidence=None).cautions
 

@@ -144,3 +144,34 @@ def test_an_audit_of_fewer_than_five_queries_a_side_does_not_compare_them(tmp_pa
     assert said in render(found) and f"Caution: {said}" in found.verdict()
     captions = {figure.caption for figure in psychology_figures(audit_judgments(balance=False, **given))}
     assert all(text.endswith("Fewer than 5 on one side: do not compare them.") for text in captions)
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of two runs that answer one query."""
+    folder = tmp_path_factory.mktemp("single")
+    for name in ("bm25.run", "dense.run", "qrels.txt"):
+        rows = (DEMO / name).read_text().splitlines()
+        (folder / name).write_text("".join(f"{row}\n" for row in rows if row.startswith("q07 ")))
+    runs = {name: folder / f"{name}.run" for name in ("bm25", "dense")}
+    given = {"docs": DEMO / "docs.tsv", "queries": DEMO / "queries.tsv", "qrels": folder / "qrels.txt"}
+    return render(er.audit(runs, ["nDCG@10", "ARaB@10", "abs(ARaB@10)"], **given))
+
+
+def test_a_report_on_one_query_speaks_of_one_and_judges_nothing(single: str) -> None:
+    text = re.sub(r"<(style|script).*?</\1>", "", single, flags=re.S)
+    assert "1 queries" not in text and "n = 1 query" in text
+    assert "not established</span>" not in text and text.count("not judged</span>") >= 2
+    assert "No intervals were computed" in text and "lines their intervals" not in text
+    assert "Bar: its interval" not in text and "intervals beneath" not in text
+    assert "Of 1 query, up: " in text and "contain a word of the lexicon" in text
+    assert re.search(r"\b[01] of 1 contain a word", text)
+
+
+def test_a_report_without_intervals_does_not_speak_of_them(uneven: Audit) -> None:
+    given = {"docs": DEMO / "docs.tsv", "qrels": DEMO / "qrels.txt", "genders": DEMO / "genders.tsv"}
+    found = er.audit(DEMO / "bm25.run", ["ARaB@10", "NFaiRR@10"], confidence=None, **given)
+    for page, sure in ((render(found), False), (render(uneven), True)):
+        assert ("lines their intervals" in page) == sure
+        assert ("Bar: its interval" in page) == sure
+        assert ("intervals beneath" in page) == sure

@@ -317,12 +317,12 @@ class Inputs:
             return ()
         counted = ""
         if self.queries is not None and self.matcher is not None:
-            hits = self.matcher.count(self.queries["text"].to_list()).counts.sum(axis=1) > 0
+            ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
+            asked = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
+            hits = self.matcher.count(asked.to_list()).counts.sum(axis=1) > 0
             counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
-        return (
-            "No gender labels: all queries are measured, though leaning toward a gender that a query asks "
-            f"for is no bias.{counted}",
-        )
+        why = "leaning toward a gender that a query asks for is no bias"
+        return (f"No gender labels: all queries are measured, though {why}.{counted}",)
 
 
 class KeptDocs(Docs):

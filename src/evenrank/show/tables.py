@@ -70,8 +70,8 @@ class Line:
     """One run in one line: where it leans, by how much, and what it buys against the baseline.
 
     `bias` and `use` are the changes of the headline's size (or the headline itself) and of usefulness, each
-    with whether it is established and over how many queries; None for the baseline and where nothing was
-    compared.
+    with whether it is established (None where that is not judged) and over how many queries; None for the
+    baseline and where nothing was compared.
     """
 
     run: str
@@ -82,8 +82,8 @@ class Line:
     bounds: str
     queries: int
     size: tuple[str, int] | None
-    bias: tuple[str, bool, int] | None
-    use: tuple[str, bool, int] | None
+    bias: tuple[str, bool | None, int] | None
+    use: tuple[str, bool | None, int] | None
 
 
 def lines(audit: Audit) -> list[Line]:
@@ -116,11 +116,12 @@ def lines(audit: Audit) -> list[Line]:
     return found
 
 
-def _bought(audit: Audit, run: str, measure: Any) -> tuple[str, bool, int] | None:
+def _bought(audit: Audit, run: str, measure: Any) -> tuple[str, bool | None, int] | None:
     one = between(audit.comparisons, run, measure)
     if one is None or one.comparison.difference is None:
         return None
-    return f"{short(measure)} {one.comparison.difference:+.3f}", one.significant, one.comparison.n
+    established = None if one.comparison.p is None else one.significant
+    return f"{short(measure)} {one.comparison.difference:+.3f}", established, one.comparison.n
 
 
 def verdict(audit: Audit, more: Mapping[str, Any]) -> Section:

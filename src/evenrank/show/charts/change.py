@@ -14,6 +14,7 @@ from evenrank.auditing.result import Audit
 from evenrank.measures.base import is_bias, leans, short
 from evenrank.show.charts.theme import finished, named, reach, zero_line
 from evenrank.show.figure import RUNS, Figure, Section, as_frame, slug
+from evenrank.show.numbers import counted
 
 BARS = 160
 """Most bars drawn; of more queries, neighbours in the order of their change share one."""
@@ -133,7 +134,8 @@ def change_figures(audit: Audit) -> list[Figure]:
             frame = waterfall_data(one.query_ids, one.changes, dict(audit.queries))
             rises, falls = int((one.changes > 0).sum()), int((one.changes < 0).sum())
             same = len(one.changes) - rises - falls
-            caption = f"{rises:,} of {len(one.changes):,} queries rise, {falls:,} fall, {same:,} stay."
+            many = counted(len(one.changes), "query", "queries")
+            caption = f"Of {many}, up: {rises:,}, down: {falls:,}, unchanged: {same:,}."
             if sides:
                 caption += f" Up is toward {sides[1]}, down toward {sides[0]}."
             if frame["queries"].max() != 1:

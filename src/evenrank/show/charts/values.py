@@ -103,28 +103,22 @@ def value_figures(audit: Audit) -> list[Figure]:
         infer_schema_length=None,
     )
     found: list[Figure] = []
-    for family, title, axis, caption in (
-        (
-            "lean",
-            "Lean toward a group",
-            "value",
-            "Dots are values, lines their intervals. A line that crosses 0 leaves the side open.",
-        ),
-        (
-            "share",
-            "Effectiveness and fairness, from 0 to 1",
-            "value",
-            "Further right is better. Dots are values, lines their intervals.",
-        ),
+    for family, title, reading, crossing in (
+        ("lean", "Lean toward a group", "", " A line that crosses 0 leaves the side open."),
+        ("share", "Effectiveness and fairness, from 0 to 1", "Further right is better. ", ""),
     ):
         frame = rows.filter(pl.col("family") == family).drop("family")
         if frame.is_empty():
             continue
         drawn, few = drawn_runs(audit, frame)
         few += f" {asked(m.queries for m in audit.measured if _family(m) == family)}."
-        chart = intervals(with_short_names(drawn), balance=0.0 if family == "lean" else None, title=axis)
-        alt = f"Values with intervals of {listed(frame['measure'])} for {listed(drawn['run'])}."
-        found.append(Figure(f"values-{family}", title, caption + few, alt, chart, frame))
+        chart = intervals(with_short_names(drawn), balance=0.0 if family == "lean" else None)
+        sure = frame["low"].null_count() < frame.height
+        lines = f", lines their intervals.{crossing}" if sure else ". No intervals were computed."
+        told = f"Values{' with intervals' if sure else ''} of {listed(frame['measure'])}"
+        alt = f"{told} for {listed(drawn['run'])}."
+        caption = f"{reading}Dots are values{lines}{few}"
+        found.append(Figure(f"values-{family}", title, caption, alt, chart, frame))
     return found
 
 
