@@ -21,6 +21,7 @@ _TABLES = {
     "monitor.md": ("monitor", "monitor_evidence:page"),
     "label-errors.md": ("label-errors", "label_errors_evidence:page"),
     "query-gender.md": ("query-gender", "classifier_evidence:page"),
+    "query-gender-transformer.md": ("query-gender-transformer", "transformer_evidence:page"),
     "query-variants.md": ("query-variants", "variants_evidence:page"),
     "where-bias-enters.md": ("where-bias-enters", "stages_evidence:page"),
     "mitigation/dial.md": ("dial", "dial_evidence:page"),

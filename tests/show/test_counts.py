@@ -14,6 +14,7 @@ import pytest
 import evenrank as er
 from evenrank import demo
 from evenrank.auditing import Audit
+from evenrank.auditing.datasheet import remaining
 from evenrank.cli import main
 from evenrank.measures.base import short
 from evenrank.psychology import audit_judgments
@@ -85,6 +86,13 @@ def test_each_change_of_the_summary_and_each_difference_has_its_n(uneven: Audit)
     assert sorted(re.findall(r"<td>(\d+)</td></tr>", compared)) == sorted(
         str(one.comparison.n) for one in uneven.comparisons
     )
+
+
+def test_what_is_left_in_each_run_has_its_n(uneven: Audit) -> None:
+    found = remaining(uneven)
+    wanted = ("n of lean", "n of change", "n of usefulness")
+    places = [found.headings.index(name) for name in wanted]
+    assert [[row[place] for place in places] for row in found.rows] == [["48", "–", "48"], ["41", "41", "48"]]
 
 
 def test_each_card_and_each_finding_says_how_many_queries_it_rests_on(uneven: Audit) -> None:

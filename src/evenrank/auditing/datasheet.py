@@ -157,22 +157,25 @@ def limits(audit: Audit) -> str:
 def remaining(audit: Audit) -> Grid:
     """One row for each run: where it leans, what it changes against the baseline, and what is left."""
     useful = next((m for m in audit.measures if not is_bias(m)), None)
-    headings = ["run", "lean", "interval", "judged", "single queries", "change", "p corrected", "usefulness"]
+    headings = ["run", "lean", "interval", "n of lean", "judged", "single queries"]
+    headings += ["change", "p corrected", "n of change", "usefulness", "n of usefulness"]
     rows = []
     for run in audit.runs:
-        cells = [run, *([DASH] * 7)]
+        cells = [run, *([DASH] * 10)]
         if audit.headline is not None:
             m = audit.measured[run, audit.headline]
             why, size = unjudged(m), size_of(audit, run)
-            cells[1:3] = [printed_value(m), printed_bounds(m) or DASH]
+            cells[1:4] = [printed_value(m), printed_bounds(m) or DASH, f"{m.queries:,}"]
             if leans(m.measure):
-                cells[3] = f"not judged ({why})" if why else said_of(m, audit)
-            cells[4] = DASH if size is None else printed_value(size)
+                cells[4] = f"not judged ({why})" if why else said_of(m, audit)
+            cells[5] = DASH if size is None else printed_value(size)
             one = between(audit.comparisons, run, audit.headline)
             if one is not None:
-                cells[5:7] = [number(one.comparison.difference), p_value(one.p_holm)]
+                change = one.comparison
+                cells[6:9] = [number(change.difference), p_value(one.p_holm), f"{change.n:,}"]
         if useful is not None:
-            cells[7] = f"{short(useful)} {printed_value(audit.measured[run, useful])}"
+            m = audit.measured[run, useful]
+            cells[9:] = [f"{short(useful)} {printed_value(m)}", f"{m.queries:,}"]
         rows.append(cells)
     return Grid(headings, rows)
 
@@ -181,9 +184,10 @@ def flat(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The data sheet as lines to read: what, and how much."""
     lines: list[tuple[str, str]] = []
     for name, run in sheet["runs"].items():
-        longest = f"lists of {run['shortest_list']} to {run['longest_list']}"
+        shortest, longest = run["shortest_list"], run["longest_list"]
+        lengths = f"lists of {longest}" if shortest == longest else f"lists of {shortest} to {longest}"
         queries = counted(run["queries"], "query", "queries")
-        lines.append((f"run {name}", f"{queries}, {run['documents']:,} documents, {longest}"))
+        lines.append((f"run {name}", f"{queries}, {run['documents']:,} documents, {lengths}"))
     if docs := sheet.get("documents"):
         words = ", ".join(f"{many:,} with {group} words" for group, many in docs["with_words_of"].items())
         without = f"{docs['without_any']:,} ({docs['share_without_any'] or 0:.0%}) with none"
