@@ -100,6 +100,60 @@ def test_representation_follows_the_target(client: TestClient) -> None:
     assert {m["measure"]: m["value"] for m in found["measures"]}["MB(group='female')@10"] == -0.2
 
 
+def test_attributes_and_their_crossing_are_measured_as_in_a_run(client: TestClient) -> None:
+    rows = [
+        ("female", "art"),
+        ("male", "law"),
+        (None, "law"),
+        ("male", None),
+        (None, None),
+        ("female", "law"),
+    ]
+    given = [
+        {name: group for name, group in zip(("Gender", "field"), row, strict=True) if group} for row in rows
+    ]
+    found = posted(client, results=[{"text": "a", "attributes": of} for of in given], at=3)
+    told = {one["measure"]: one["value"] for one in found["measures"]}
+    labels = {str(n): {name.lower(): g for name, g in of.items()} for n, of in enumerate(given) if of}
+    run = {"q": {str(n): -float(n) for n in range(len(rows))}}
+    for attribute in ("gender", "field", "gender × field"):
+        for name in ("AWRF", "NDKL"):
+            measure = f"{name}(attribute='{attribute}')@3"
+            expected = er.measure(run, measure, labels=labels, confidence=None)[0].value
+            assert math.isclose(told[str(er.parse(measure))], expected, abs_tol=1e-12)
+    assert not any(
+        "attribute" in one["measure"] for one in posted(client, results=[{"text": "a"}])["measures"]
+    )
+
+
+def test_a_measure_of_an_attribute_can_be_asked_for_beside_the_usual_ones() -> None:
+    asked = ["Exposure(attribute='gender', group='female')@3", "MinSkew(attribute='field')@3"]
+    found = evaluate(
+        MATCHER,
+        [Text("", "a")] * 3,
+        attributes=[{"gender": "female"}, {"gender": "male"}, {}],
+        measures=asked,
+    )
+    told = {one.measure: one.value for one in found.values()}
+    assert told[str(er.parse(asked[0]))] is not None
+    assert str(er.parse(asked[1])) not in told  # nobody said a field
+    for refused in ("EEL(attribute='gender')@3", "AWRF(attribute='gender', target='relevant')@3"):
+        with pytest.raises(er.InputError, match="cannot be told from one list"):
+            evaluate(MATCHER, [Text("", "a")], measures=[refused])
+
+
+def test_what_is_wrong_with_attributes_is_said_in_one_line(client: TestClient) -> None:
+    many = [{"attributes": {"a": f"x{n}", "b": f"y{n}"}} for n in range(30)]
+    answer = client.post("/v1/evaluate", json={"results": many})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "a × b has 961 groups; at most 400 are told apart in one list"
+    unknown = posted(client, results=[{"attributes": {"a": "unknown"}}] * 2)
+    assert not any("attribute" in one["measure"] for one in unknown["measures"])
+    for wrong in ({" ": "x"}, {"a × b": "x"}, {"": "x"}, {"a": ""}, {"a": 1}, dict.fromkeys("abcde", "x")):
+        found = client.post("/v1/evaluate", json={"results": [{"attributes": wrong}]})
+        assert found.status_code == 422 and "\n" not in found.json()["detail"]
+
+
 def test_groups_are_inferred_from_words_only_for_a_target(client: TestClient) -> None:
     results = [{"text": "she"}, {"text": "he"}]
     assert posted(client, results=results)["groups"] is None

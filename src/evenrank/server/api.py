@@ -48,6 +48,7 @@ def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
         service.matcher,
         [Text(result.title or "", result.text or "") for result in asked.results],
         labels=[result.group for result in asked.results],
+        attributes=[result.attributes or {} for result in asked.results],
         target=asked.target,
         at=asked.at,
         query_gender=service.query_gender(asked.query),
@@ -96,7 +97,8 @@ def routes(service: Service, turnstile: Turnstile) -> APIRouter:
         """Measure one result list and colour its words.
 
         Nothing is stored. Values are those of the published measures; NFaiRR compares with the most neutral
-        order of the same results. With `group` labels, or a `target`, representation is measured too.
+        order of the same results. With `group` labels, or a `target`, representation is measured too; with
+        `attributes`, how each of them is shown, and two of them crossed.
         """
         return await turnstile.run(evaluated, service, asked)
 

@@ -14,20 +14,21 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
+from evenrank.measures.alignments import Alignments
 from evenrank.measures.base import BiasMeasure, Context, direction, is_bias, meaning
 from evenrank.measures.document_groups import normal_groups, ordered_groups, read_targets
 from evenrank.measures.groups import Groups
-from evenrank.measures.lists import RankedLists, single_list
+from evenrank.measures.lists import RankedLists
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.views import Words
 from evenrank.mitigate.constrain.limits import rerank
+from evenrank.server.attributes import QUERY, alignments, measured_attributes, one_list
 from evenrank.server.models import Measured
 from evenrank.show.numbers import toward
 from evenrank.text.matcher import Counts, Matcher
@@ -110,9 +111,6 @@ class _Places:
         ]
 
 
-_QUERY = "query"
-
-
 @dataclass(frozen=True, eq=False)
 class Evaluated:
     """One result list, as :func:`evaluate` saw it."""
@@ -126,6 +124,7 @@ class Evaluated:
     targets: Mapping[str, Fraction] | None
     query_gender: str | None
     more: tuple[BiasMeasure, ...] = ()
+    attributes: Alignments | None = None
 
     @cached_property
     def headline(self) -> Any:
@@ -172,6 +171,11 @@ class Evaluated:
             measures = _group_measures(grouped.groups, self.at, self.targets is not None)
             wanted = [*measures, *(m for m in self.more if m.VIEW is Groups)]
             found += [self._value(m, grouped) for m in dict.fromkeys(wanted)]
+        if self.attributes is not None:
+            size = len(self.lists.rows)
+            found += [
+                self._value(*one) for one in measured_attributes(self.attributes, size, self.at, self.more)
+            ]
         return found
 
     def representation(self) -> list[dict[str, Any]]:
@@ -234,7 +238,7 @@ class Evaluated:
         groups = ordered_groups([*self.labels, *(self.targets or {})])
         columns = {group: np.array([int(label == group) for label in self.labels]) for group in groups}
         return Context(
-            _lists(columns, groups), targets=None if self.targets is None else {_QUERY: self.targets}
+            one_list(columns, groups), targets=None if self.targets is None else {QUERY: self.targets}
         )
 
     def _value(self, measure: BiasMeasure, context: Context) -> Measured:
@@ -257,6 +261,7 @@ def evaluate(
     texts: Sequence[Text],
     *,
     labels: Sequence[str | None] | None = None,
+    attributes: Sequence[Mapping[str, str]] = (),
     target: Mapping[str, float] | None = None,
     at: int = 10,
     query_gender: str | None = None,
@@ -270,6 +275,8 @@ def evaluate(
         The words of each group.
     labels
         The group that each result shows; if only a target is given, that whose words it has most of.
+    attributes
+        The groups that each result shows by attribute, as ``{"gender": "female", "field": "art"}``.
     target
         The share that each group should have.
     at
@@ -288,10 +295,10 @@ def evaluate(
     wished = None
     if target and shown is not None:
         groups = ordered_groups([*shown, *normal_groups(target)])
-        given = read_targets({_QUERY: dict(target)}, groups)
-        present = ordered_groups([*shown, *given.shares[_QUERY]])
-        wished = given.completed(present).shares[_QUERY]
-    lists = _lists(coloured.columns(), matcher.groups)
+        given = read_targets({QUERY: dict(target)}, groups)
+        present = ordered_groups([*shown, *given.shares[QUERY]])
+        wished = given.completed(present).shares[QUERY]
+    lists = one_list(coloured.columns(), matcher.groups)
     return Evaluated(
         matcher,
         at,
@@ -302,15 +309,23 @@ def evaluate(
         wished,
         query_gender,
         tuple(single_list_measures(measures)),
+        alignments(attributes),
     )
 
 
 def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeasure]:
     """Measures of bias that one list is enough for; others are refused."""
     for measure in map(parse, measures):
-        if not is_bias(measure) or measure.VIEW not in (Words, Groups) or "qrels" in measure.NEEDS:
+        if not is_bias(measure) or not _is_of_one_list(measure):
             raise InputError(f"{measure} cannot be told from one list of results")
         yield measure
+
+
+def _is_of_one_list(measure: BiasMeasure) -> bool:
+    """Whether words or groups are all that it looks at."""
+    grouped = issubclass(measure.VIEW, Groups) and not measure.VIEW.SEQUENCES
+    asked = {"qrels"} & measure.NEEDS or measure.params.get("target") == "relevant"
+    return (measure.VIEW is Words or grouped) and not asked
 
 
 def check_lexicon(matcher: Matcher) -> None:
@@ -326,13 +341,6 @@ def _inferred(coloured: Coloured) -> list[str | None]:
         most = max(row)
         found.append(coloured.groups[row.index(most)] if most and row.count(most) == 1 else None)
     return found
-
-
-def _lists(columns: Mapping[str, np.ndarray], groups: tuple[str, ...]) -> RankedLists:
-    """One ranked list: the rows of these columns, in their order."""
-    frame = pl.DataFrame(dict(columns))
-    rows = np.arange(len(frame))
-    return single_list(_QUERY, frame, groups, rows, -rows.astype(float))
 
 
 @lru_cache(maxsize=256)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 RESULTS, TITLE, TEXT, QUERY, QUERIES, DEEPEST = 100, 2_000, 50_000, 1_000, 1_000, 100
 """How many results, how long their titles and texts, queries, how many of these, and how deep lists are."""
+
+ATTRIBUTES = 4
+"""Of one result."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Group = Annotated[str, Field(min_length=1, max_length=64)]
@@ -19,6 +23,17 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+ATTRIBUTE = r"^[^*×]*[^\s*×][^*×]*$"
+"""What an attribute may be called; the two signs cross attributes."""
+
+
+def _attribute(value: str) -> str:
+    if not re.search(ATTRIBUTE, value):
+        raise ValueError("an attribute has a name, without * and ×")
+    return value
+
+
+Attribute = Annotated[Group, AfterValidator(_attribute)]
 Depth = Annotated[int, Field(ge=1, le=DEEPEST), BeforeValidator(_whole)]
 
 
@@ -41,6 +56,12 @@ class Result(Given):
     title: str | None = Field(None, max_length=TITLE)
     text: str | None = Field(None, max_length=TEXT, description="Snippet or full text.")
     group: str | None = Field(None, max_length=64, description="The group it shows, if known: female, …")
+    attributes: dict[Attribute, Group] | None = Field(
+        None,
+        max_length=ATTRIBUTES,
+        description="Or its groups by attribute: gender, field, …; two of them are crossed too.",
+        json_schema_extra={"propertyNames": {"minLength": 1, "maxLength": 64, "pattern": ATTRIBUTE}},
+    )
 
 
 class EvaluateRequest(Given):
