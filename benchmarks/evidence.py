@@ -229,6 +229,13 @@ def label_errors(data: Path) -> dict[str, Any]:
     return found(data)
 
 
+def word_errors(data: Path) -> dict[str, Any]:
+    """Coverage of shares of documents whose gender a lexicon guesses, corrected and not: a minute."""
+    from benchmarks.word_errors_evidence import word_errors as found
+
+    return found(data)
+
+
 def dial(data: Path) -> dict[str, Any]:
     """The dial for dense rankers, fitted on one collection and tested on another."""
     from benchmarks.dial_evidence import dial as found
@@ -241,6 +248,13 @@ def where_bias_enters(data: Path) -> dict[str, Any]:
     from benchmarks.stages_evidence import stages
 
     return stages(data)
+
+
+def where_bias_enters_wiki(data: Path) -> dict[str, Any]:
+    """The same on the passages of wiki's small.txt; encodes 21,000 passages if they were not."""
+    from benchmarks.stages_evidence import stages_wiki
+
+    return stages_wiki(data)
 
 
 def query_variants(data: Path) -> dict[str, Any]:
@@ -287,10 +301,12 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "constrain": constrain,
     "query-variants": query_variants,
     "where-bias-enters": where_bias_enters,
+    "where-bias-enters-wiki": where_bias_enters_wiki,
     "dial": dial,
     "certainty": certainty,
     "monitor": monitor,
     "label-errors": label_errors,
+    "word-errors": word_errors,
     "server-load": server_load,
     "reliability": reliability,
     "query-gender-transformer": query_gender_transformer,

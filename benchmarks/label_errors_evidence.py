@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 import evenrank as er
+from benchmarks import word_errors_evidence
 from benchmarks.classifier_training import more
-from benchmarks.pages import fill, number, table
+from benchmarks.pages import DOCS, fill, number, table
 from evenrank import stats
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, decide
 from evenrank.queries.evaluation import label_codes, read_labelled, stratified_folds
@@ -29,6 +30,7 @@ from evenrank.stats.misclassified import Confusion, adjusted_means, error_tests
 from evenrank.vectors import load
 
 KEPT = Path(__file__).parents[1] / "build" / "label-errors"
+EVIDENCE = DOCS / "evidence"
 _SEED, _DRAWS, _SIZE, _RESAMPLES = 16, 1000, 300, 200
 _MEASURES = ("ARaB@10", "NFaiRR@10")
 _CASES = (("static", "ARaB@10"),)
@@ -214,8 +216,9 @@ def _naive(values: np.ndarray, guesses: np.ndarray) -> dict[str, stats.Interval]
     return found
 
 
-def page(found: dict[str, Any]) -> str:
-    """The tables of docs/label-errors.md."""
+def page(found: dict[str, Any], words: dict[str, Any] | None = None) -> str:
+    """The tables of docs/label-errors.md; of documents, as kept in their own evidence unless given."""
+    words = words or json.loads((EVIDENCE / "word-errors.json").read_text())["results"]
     groups = ("female", "male", "neutral", "male − female")
     heads = ["labels, measure", "prevalence", *(f"{group}: corrected, naive" for group in groups)]
     heads += ["bias of male − female: corrected, naive"]
@@ -260,7 +263,8 @@ def page(found: dict[str, Any]) -> str:
         "A simulated share of 95 % is known to ± 1.4 points. Numbers: "
         "[evidence](evidence/label-errors.json), by `python -m benchmarks.evidence label-errors`."
     )
-    return f"{lead}\n\n{_summary(found)}\n\n{parts[0]}\n{parts[1]}\n{depend}\n\n{said}\n{known}\n"
+    queries = f"{lead}\n\n{_summary(found)}\n\n{parts[0]}\n{parts[1]}\n{depend}\n\n{said}\n{known}\n"
+    return f"{queries}\n{word_errors_evidence.page(words)}"
 
 
 def _summary(found: dict[str, Any]) -> str:

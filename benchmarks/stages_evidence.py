@@ -1,15 +1,22 @@
-"""Where bias enters on SQuAD and TIME, and which rankers prefer a gender by themselves."""
+"""Where bias enters on SQuAD, TIME and a part of wiki; which rankers prefer a gender by themselves."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import evenrank as er
-from benchmarks.pages import fill, interval, number, table
+from benchmarks import small_wiki
+from benchmarks.pages import DOCS, fill, interval, number, table
+from benchmarks.small_wiki import loaded
 from evenrank.show.numbers import p_value
 
+_Way = Literal["leave out", "mirror"]
 _RANKERS = ("bm25", "qld", "tfidf", "bm25+rm3", "w2v_add", "w2v_add(debias=hard)", "dense")
+_COLLECTIONS = {"genderbias-qa": 4, "squad": 10}
+"""Of the mirror test, with the cut-off of ARaB."""
+_WIKI = DOCS / "evidence" / "where-bias-enters-wiki.json"
 
 
 def stages(data: Path) -> dict[str, Any]:
@@ -17,41 +24,79 @@ def stages(data: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"stages": {}, "preference": {}}
     for name in ("time", "squad"):
         found["stages"][name] = _traced(data, name)
-    vectors = str(data / "data" / "vectors" / "glove-100d.bin.gz")
-    for name, cutoff in (("genderbias-qa", 4), ("squad", 10)):
-        loaded = _loaded(data, name)
-        for mirrored in ("leave out", "mirror") if name == "genderbias-qa" else ("leave out",):
-            test = er.preference(
-                loaded.docs,
-                loaded.queries,
-                rankers=_RANKERS,
-                measure=f"ARaB@{cutoff}",
-                gendered_queries=mirrored,  # type: ignore[arg-type]
-                vectors=vectors,
-            )
-            found["preference"][f"{name}, gendered queries: {mirrored}"] = test.to_dict()
+    for name, cutoff in _COLLECTIONS.items():
+        ways: list[_Way] = ["leave out", "mirror"] if name == "genderbias-qa" else ["leave out"]
+        for way in ways:
+            found["preference"][f"{name}, gendered queries: {way}"] = _mirrored(data, name, cutoff, way)
     fill("where-bias-enters.md", page(found))
     return found
 
 
-def _loaded(data: Path, name: str) -> Any:
-    return er.load(data / "data" / name, **({"split": "test"} if name == "squad" else {}))
+def stages_wiki(data: Path) -> dict[str, Any]:
+    """The same on a part of wiki."""
+    name = small_wiki.NAME
+    found = {
+        "stages": {name: _traced(data, name)},
+        "preference": {f"{name}, gendered queries: leave out": _mirrored(data, name, 10, "leave out")},
+    }
+    kept = json.loads(_WIKI.with_name("where-bias-enters.json").read_text())["results"]
+    fill("where-bias-enters.md", page(kept, found))
+    return found
+
+
+def _mirrored(data: Path, name: str, cutoff: int, way: _Way) -> dict[str, Any]:
+    """The mirror test of all rankers."""
+    docs, queries, _ = loaded(data, name)
+    test = er.preference(
+        docs,
+        queries,
+        rankers=_rankers(name),
+        measure=f"ARaB@{cutoff}",
+        gendered_queries=way,
+        vectors=str(data / "data" / "vectors" / "glove-100d.bin.gz"),
+    )
+    return test.to_dict()
+
+
+def _rankers(name: str) -> Any:
+    """Rankers by label; on wiki MiniLM re-ranks what BM25 finds."""
+    named: dict[str, Any] = {each: each for each in _RANKERS}
+    if name != small_wiki.NAME:
+        return named
+    settings: dict[str, Any] = {"depth": small_wiki.DEPTH, "backend": small_wiki.BACKEND}
+
+    def reranked(docs: Any, queries: Any) -> Any:
+        first = small_wiki.first_stage(docs, queries)
+        return er.rerank("bi-encoder", first, docs, queries, **settings)
+
+    def hybrid(docs: Any, queries: Any) -> Any:
+        first = small_wiki.first_stage(docs, queries)
+        return er.rerank("hybrid", first, docs, queries, weight=0.1, **settings)
+
+    del named["dense"]
+    return named | {"bm25, then dense": reranked, "bm25, then hybrid": hybrid}
 
 
 def _traced(data: Path, name: str) -> dict[str, Any]:
     """BM25, then MiniLM on its candidates, then re-ranked within a limit."""
-    loaded = _loaded(data, name)
+    docs, queries, _ = loaded(data, name)
     plain = data / "runs" / f"{name}.bm25.run"
-    first = plain if plain.exists() else plain.with_suffix(".run.gz")
-    counted = er.tally(loaded.docs)
-    second = er.rerank("bi-encoder", first, loaded.docs, loaded.queries, depth=100)
+    settings: dict[str, Any] = {"depth": 100}
+    first: Any = plain if plain.exists() else plain.with_suffix(".run.gz")
+    if name == small_wiki.NAME:
+        first = small_wiki.candidates(data)
+        settings = {"depth": small_wiki.DEPTH, "backend": small_wiki.BACKEND}
+    counted = er.tally(docs)
+    second = er.rerank("bi-encoder", first, docs, queries, **settings)
     third = er.constrain(second, counted, limit="abs(ARaB@10)<=0.1")
     runs = {"BM25": first, "MiniLM": second, "constrained": third}
-    return er.trace(runs, tally=counted).to_dict()
+    return er.trace(runs, tally=counted).to_dict() | {"depth": settings["depth"]}
 
 
-def page(found: dict[str, Any]) -> str:
-    """The tables of docs/where-bias-enters.md."""
+def page(found: dict[str, Any], wiki: dict[str, Any] | None = None) -> str:
+    """The tables of docs/where-bias-enters.md; of wiki, as kept in its own evidence unless given."""
+    wiki = wiki or json.loads(_WIKI.read_text())["results"]
+    found = {part: content | wiki[part] for part, content in found.items()}
     text = ""
     heads = ["measure", "stage", "value", "adds", "interval", "corrected p"]
     for name, content in found["stages"].items():
@@ -68,7 +113,8 @@ def page(found: dict[str, Any]) -> str:
         ]
         count = content["stages"][0]["queries"]
         text += (
-            f"**{name}**, {count:,} queries: BM25, its first 100 re-ranked by all-MiniLM-L6-v2, then "
+            f"**{name}**, {count:,} queries: BM25, its first {content.get('depth', 100)} re-ranked by "
+            "all-MiniLM-L6-v2, then "
             f"re-ranked within abs(ARaB@10) ≤ 0.1.\n\n{table(heads, rows, left=2)}\n"
         )
     heads = [
@@ -101,6 +147,10 @@ def page(found: dict[str, Any]) -> str:
         left = ", ".join(f"{count} {why}" for why, count in content["left_out"].items())
         text += f"**{name}** ({left}), the mirror test with {measure}:\n\n{table(heads, rows)}\n"
     return text + (
-        "`dense` is all-MiniLM-L6-v2, `w2v_add` sums GloVe vectors. Trained rankers: "
-        "[neural rankers](neural-rankers.md). Numbers: [evidence](evidence/where-bias-enters.json).\n"
+        "`dense` is all-MiniLM-L6-v2, `w2v_add` sums GloVe vectors. "
+        f"On {small_wiki.NAME} (41,634 passages, 1,000 test queries fixed by a seed) MiniLM has weights of 8 "
+        f"bits and re-ranks the first {small_wiki.DEPTH} of BM25; `hybrid` adds 0.1 times the score of BM25. "
+        "Trained rankers: "
+        "[neural rankers](neural-rankers.md). Numbers: [evidence](evidence/where-bias-enters.json), "
+        "[of wiki](evidence/where-bias-enters-wiki.json).\n"
     )
