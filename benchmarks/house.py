@@ -46,7 +46,9 @@ _LATER = tuple(
     reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
     reproduce/recipes.py reproduce/representation.py reproduce/settings.py reproduce/debiased_judgments.py
     reproduce/disparities.py reproduce/negatives.py reproduce/retraining.py reproduce/stereotype_page.py
-    reproduce/stereotypes.py reproduce/tradeoff.py reproduce/variants.py reproduce/query_gender.py
+    reproduce/stereotypes.py reproduce/stereotype_charts.py reproduce/tradeoff.py reproduce/variants.py
+    reproduce/query_gender.py show/charts/long_form.py auditing/adjusting.py auditing/rules.py
+    show/label_errors.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,

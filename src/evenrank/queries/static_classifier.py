@@ -24,8 +24,15 @@ from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason,
 from evenrank.queries.evaluation import calibration, label_codes, softmax, stratified_folds
 from evenrank.queries.features import SCALES, WordTable, build_table, packed_bytes, switches
 from evenrank.queries.samples import More, Samples, in_order, names_nobody
-from evenrank.queries.static_samples import StaticSettings, gathered
-from evenrank.queries.teaching import Encoder, guesses, learned, like_given, regression
+from evenrank.queries.teaching import (
+    Encoder,
+    StaticSettings,
+    gathered,
+    guesses,
+    learned,
+    like_given,
+    regression,
+)
 from evenrank.vectors import Vectors
 from evenrank.vectors import load as load_vectors
 

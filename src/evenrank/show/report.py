@@ -257,11 +257,12 @@ def write_chart(chart: Any, path: str | PathLike[str]) -> Path:
 
 def drawn(figure: Figure, form: str) -> bytes:
     """One chart, as the bytes of a file."""
-    title = {"text": figure.title, "subtitle": _lines(figure.caption), "frame": "group"}
     spec = figure.chart.to_dict()
-    return converted(
-        spec | ({"width": WIDTH} if spec.get("width") == "container" else {}) | {"title": title}, form
-    )
+    if spec.get("width") == "container":
+        spec["width"] = WIDTH
+    most = spec.get("width", WIDTH - 80) // 7  # panels beside one another have no width of their own
+    spec["title"] = {"text": figure.title, "subtitle": _lines(figure.caption, most), "frame": "group"}
+    return converted(spec, form)
 
 
 def slim(svg: bytes) -> bytes:
@@ -287,7 +288,7 @@ def inline(figure: Figure) -> Any:
     return Markup(slim(converted(spec, "svg")).decode())  # text within is escaped by Vega
 
 
-def _lines(text: str, most: int = 95) -> list[str]:
+def _lines(text: str, most: int) -> list[str]:
     """Text in lines that fit above a chart."""
     import textwrap
 
