@@ -101,6 +101,14 @@ def test_a_folder_of_another_plan_is_refused(plan: Path, tmp_path: Path) -> None
     other.write_text(plan.read_text().replace("depth = 20", "depth = 10"))
     with pytest.raises(InputError, match="another plan"):
         compare_sets(Plan.read(other), tmp_path)
+    other.write_text(plan.read_text().replace("genders.test.tsv", "sub/genders.test.tsv"))
+    labels = plan.parent / "sub" / "genders.test.tsv"
+    labels.parent.mkdir()
+    labels.write_text(plan.with_name("genders.test.tsv").read_text())
+    comparing_sets._Work(Plan.read(other), tmp_path, print).begin()
+    labels.write_text(labels.read_text().replace("female", "male"))
+    with pytest.raises(InputError, match="another plan"):  # what was ranked was ranked for other labels
+        compare_sets(Plan.read(other), tmp_path)
 
 
 def test_a_setting_that_is_misspelt_is_named(tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ class _Work:
             "docs": tables.docs(self.plan.docs).fingerprint(),
             "training": fingerprint([self.asked, self.judged]),
             "test": fingerprint([self.test_asked, tables.qrels(self.plan.test_qrels)]),
+            "genders": fingerprint([self.genders, self.test.select("query_id", "gender")]),
         }
         rest = {name: value for name, value in settings.items() if name not in inputs}
         found = {"evenrank": evenrank.__version__, **named, **rest, "fingerprints": prints}

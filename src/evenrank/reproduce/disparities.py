@@ -18,7 +18,7 @@ from evenrank.errors import InputError
 from evenrank.measures.disparities import disparity
 from evenrank.mitigate.comparing_sets import SETS, Plan, compare_sets
 from evenrank.mitigate.matching import association_scores, balance
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed, checksum
 from evenrank.reproduce.retraining import unseen
 from evenrank.reproduce.settings import Settings, parse_options
 from evenrank.show.numbers import DASH, counted, number, p_value
@@ -59,7 +59,7 @@ def disparities_recipe(settings: Settings, steps: Steps) -> Page:
             f"{settings.name}, genders {'predicted' if settings.genders == 'predict' else 'as given'}"
         )
         if learned is not None and settings.option("rankers"):
-            work = partial(_trained, settings, learned, steps)
+            work = partial(_trained, settings, learned, steps, f"sets {checksum(facts)[:8]}")
             found["trained"] = steps("trained", facts, work)
     return _page(settings, found)
 
@@ -135,9 +135,9 @@ def _distribution(one: Any) -> dict[str, Any]:
     return dict(described)
 
 
-def _trained(settings: Settings, learned: Settings, steps: Steps) -> dict[str, Any]:
+def _trained(settings: Settings, learned: Settings, steps: Steps, name: str) -> dict[str, Any]:
     """Rankers trained on unbalanced and on balanced judgments (Figure 2)."""
-    folder = (steps.folder or Path.cwd()) / "steps" / "sets"
+    folder = (steps.folder or Path.cwd()) / "steps" / name
     inputs = folder / "inputs"
     inputs.mkdir(parents=True, exist_ok=True)
     paths: dict[str, Any] = {}

@@ -285,7 +285,7 @@ class Steps:
             try:
                 stored = json.loads(path.read_text())
                 known, found = stored["settings"] == asked, stored["found"]
-                whole = stored["checksum"] == _checksum(found)
+                whole = stored["checksum"] == checksum(found)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError("not a step of a recipe; remove it", path=path) from error
             if not whole:
@@ -297,7 +297,7 @@ class Steps:
         found = json.loads(json.dumps(work()))
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            stored = {"settings": asked, "checksum": _checksum(found), "found": found}
+            stored = {"settings": asked, "checksum": checksum(found), "found": found}
             with writing(path) as file:
                 file.write((json.dumps(stored, indent=1) + "\n").encode())
         return dict(found)
@@ -322,5 +322,6 @@ class Steps:
         return made[0] if made else tables.run(path)
 
 
-def _checksum(found: Mapping[str, Any]) -> str:
-    return xxhash.xxh3_128_hexdigest(json.dumps(found, sort_keys=True).encode())
+def checksum(found: Mapping[str, Any]) -> str:
+    """A hash of what JSON knows."""
+    return xxhash.xxh3_128_hexdigest(json.dumps(found, sort_keys=True, default=str).encode())
