@@ -35,8 +35,8 @@ def committed_source() -> str:
     return current_source()
 
 
-def used_source() -> dict[str, Any]:
-    """The files of `src/` that this process has used so far, and their hash.
+def used_source() -> dict[str, str]:
+    """The files of `src/` that this process has used so far, in one line, and their hash.
 
     Modules that were imported, and what lies in the data folders of their packages. Commands that were
     started are not seen: evidence that starts some has no such list.
@@ -51,13 +51,13 @@ def used_source() -> dict[str, Any]:
     used = {path for path in blobs if (root / path).resolve() in loaded}
     packages = {Path(path).parent for path in used}
     used |= {path for path in blobs if not path.endswith(".py") and packages & {*Path(path).parents}}
-    return {"hash": _digest(blobs, used), "files": sorted(used)}
+    return {"hash": _digest(blobs, used), "files": " ".join(sorted(used))}
 
 
-def changed_files(used: Mapping[str, Any]) -> bool:
+def changed_files(used: Mapping[str, str]) -> bool:
     """Whether any of these files is another now."""
-    blobs = _blobs()
-    return not set(used["files"]) <= set(blobs) or _digest(blobs, used["files"]) != used["hash"]
+    blobs, files = _blobs(), used["files"].split()
+    return not set(files) <= set(blobs) or _digest(blobs, files) != used["hash"]
 
 
 def _blobs() -> dict[str, str]:
