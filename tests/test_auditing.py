@@ -281,6 +281,8 @@ def test_measures_say_what_they_mean() -> None:
         assert meaning(measure, ("female", "male")) and direction(measure, ("female", "male"))
         assert good(measure) in ("zero", "high", "low", "one")
     assert short(er.parse("ARaB(magnitude='boolean')@10")) == "ARaB@10 boolean"
+    paired = "ARaB(magnitude='boolean',of='young',against='old')@10"
+    assert short(er.parse(f"abs({paired})")) == "abs(ARaB@10 boolean, young − old)"
 
 
 def test_the_command_writes_report_json_and_tables(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

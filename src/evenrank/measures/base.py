@@ -420,10 +420,15 @@ def short(measure: Measure) -> str:
     """A name that fits a column: the cut-off, then other parameters by their values.
 
     >>> from evenrank.measures.rank_bias import ARaB
-    >>> short(ARaB(magnitude="boolean") @ 10)
-    'ARaB@10 boolean'
+    >>> short(ARaB(magnitude="boolean") @ 10), short(abs(ARaB(of="young", against="old") @ 10))
+    ('ARaB@10 boolean', 'abs(ARaB@10, young − old)')
     """
+    if (inner := getattr(measure, "inner", None)) is not None:
+        return f"abs({short(inner)})"
     params = dict(measure.params)
     at = params.pop(measure.AT_PARAM, None) if measure.AT_PARAM else None
+    pair = ""
+    if "of" in params and "against" in params:
+        pair = f", {params.pop('of')} − {params.pop('against')}"
     more = " ".join(str(value) for value in params.values())
-    return f"{measure.NAME}{'' if at is None else f'@{at}'}{f' {more}' if more else ''}"
+    return f"{measure.NAME}{'' if at is None else f'@{at}'}{f' {more}' if more else ''}{pair}"

@@ -164,7 +164,10 @@ class _ARaB(RankBias):
     __name__ = NAME = "ARaB"
     PRETTY_NAME = "Average rank bias"
     SHORT_DESC = "RaB averaged over the cut-offs 1..t."
-    MEANING = "RaB averaged over the ranks 1 to {k}, so that the first results weigh most."
+    MEANING = (
+        "How much more {of} than {against} words the documents down to a rank hold, averaged over the ranks "
+        "1 to {k}: the first results weigh most."
+    )
     weights = staticmethod(arab_weights)
 
 

@@ -217,10 +217,10 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
         found.append(
             Figure(
                 f"cutoff-{slug(str(name))}",
-                f"{name} by cut-off",
+                f"{short(measure)} by cut-off",
                 f"{says[:1].upper()}{says[1:]}. {bands}{few} {_behind(audit, str(name))}",
-                f"{name} against the cut-off: {ends}.",
-                bias_by_cutoff(with_short_names(drawn), balance=balance, title=str(name)),
+                f"{short(measure)} against the cut-off: {ends}.",
+                bias_by_cutoff(with_short_names(drawn), balance=balance, title=short(measure)),
                 frame,
                 wide=drawn["run"].n_unique() > NARROW,
             )
