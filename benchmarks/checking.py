@@ -14,7 +14,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import DOCS, changed_files, current_source, kept_tables, last_change
+from benchmarks.pages import (
+    DOCS,
+    changed_files,
+    changed_since,
+    current_source,
+    kept_tables,
+    last_change,
+    used_files,
+)
 
 _TABLES = {
     "certainty.md": ("certainty", "certainty_evidence:page"),
@@ -81,13 +89,26 @@ def standing(path: Path, now: str) -> str:
     return SAME if used is not None and not changed_files(used) else STALE
 
 
+def _why(path: Path) -> str:
+    """Which of the files that it used have changed, where that is known."""
+    found = json.loads(path.read_text())
+    changed = sorted(set(used_files(found.get("modules", {}))) & changed_since(found.get("src")))
+    few = [name.removeprefix("src/evenrank/") for name in changed[:3]]
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    return f"; since then {', '.join(few)}{more}" if few else ""
+
+
 def main() -> int:
     now = current_source()
     print(f"src/ is {now}")
     by_standing: dict[str, list[str]] = {name: [] for name in (MADE, SAME, STALE, UNKNOWN)}
     for path in sorted((DOCS / "evidence").glob("*.json")):
         how = standing(path, now)
-        said = path.stem if how in (MADE, SAME) else f"{path.stem} (numbers as of {last_change(path)})"
+        said = (
+            path.stem
+            if how in (MADE, SAME)
+            else f"{path.stem} (numbers as of {last_change(path)}{_why(path)})"
+        )
         by_standing[how].append(said)
     for what, names in by_standing.items():
         print(f"{what}: {', '.join(names) or 'none'}")

@@ -8,18 +8,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 import evenrank as er
-from benchmarks.classifier_evidence import query_gender
 from benchmarks.corpus import shared
-from benchmarks.image_search import image_search
 from benchmarks.pages import committed_source, used_source
-from benchmarks.psychology_evidence import disparity, psychology
-from benchmarks.rankers_evidence import rankers
 
 _FOLDER = Path(__file__).parents[1] / "docs" / "evidence"
 _COLLECTIONS = ("time", "grepbiasir", "squad")
@@ -127,13 +124,11 @@ def choices(data: Path) -> dict[str, Any]:
     return {"counting by script": scripts(), **files()}
 
 
-def gsr(part: str) -> Callable[[Path], dict[str, Any]]:
-    """Numbers about GSR; MiniLM is distilled anew, which takes minutes, where it is installed."""
+def _of(module: str, name: str) -> Callable[[Path], dict[str, Any]]:
+    """A function of another module, which is imported when it is called: evidence lists what it used."""
 
     def found(data: Path) -> dict[str, Any]:
-        from benchmarks import gsr_evidence
-
-        return dict(getattr(gsr_evidence, part)(data))
+        return dict(getattr(import_module(f"benchmarks.{module}"), name)(data))
 
     return found
 
@@ -283,15 +278,15 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "human-labels": human_labels,
     "choices": choices,
     "tokenizers": tokenizers,
-    "gsr-toy": gsr("toy"),
-    "gsr-associations": gsr("associations"),
-    "gsr-collections": gsr("collections"),
-    "representation": image_search,
-    "psychology": psychology,
-    "disparity": disparity,
+    "gsr-toy": _of("gsr_evidence", "toy"),
+    "gsr-associations": _of("gsr_evidence", "associations"),
+    "gsr-collections": _of("gsr_evidence", "collections"),
+    "representation": _of("image_search", "image_search"),
+    "psychology": _of("psychology_evidence", "psychology"),
+    "disparity": _of("psychology_evidence", "disparity"),
     "debiasing": debiasing,
-    "query-gender": query_gender,
-    "rankers": rankers,
+    "query-gender": _of("classifier_evidence", "query_gender"),
+    "rankers": _of("rankers_evidence", "rankers"),
     "feedback": feedback,
     "trade-off": trade_off,
     "head-to-head": head_to_head,

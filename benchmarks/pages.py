@@ -54,10 +54,25 @@ def used_source() -> dict[str, str]:
     return {"hash": _digest(blobs, used), "files": " ".join(sorted(used))}
 
 
-def changed_files(used: Mapping[str, str]) -> bool:
+def used_files(used: Mapping[str, Any]) -> list[str]:
+    """The files of evidence, which are a line of names or a list."""
+    found = used.get("files", "")
+    return found.split() if isinstance(found, str) else list(found)
+
+
+def changed_files(used: Mapping[str, Any]) -> bool:
     """Whether any of these files is another now."""
-    blobs, files = _blobs(), used["files"].split()
+    blobs, files = _blobs(), used_files(used)
     return not set(files) <= set(blobs) or _digest(blobs, files) != used["hash"]
+
+
+def changed_since(tree: str | None) -> set[str]:
+    """The files of `src/` that differ from an earlier tree of it; none where that is not known here."""
+    try:
+        names = [] if tree is None else _git("diff", "--name-only", tree, "HEAD:src").splitlines()
+    except subprocess.CalledProcessError:
+        names = []
+    return {f"src/{name}" for name in names}
 
 
 def _blobs() -> dict[str, str]:

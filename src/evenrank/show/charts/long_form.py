@@ -76,7 +76,8 @@ def long_form(
     """
     panels = _each(frame, "panel") or [""]
     columns = 1 if len(panels) == 1 else 3 if len(panels) > 4 else 2
-    beside = 150 if kind in ("bars", "shares", "dots") else 66
+    across = kind in ("bars", "shares", "dots")
+    beside = 150 if across else 66
     width = max(130, (WIDTH - beside * columns) // columns)
     shared = reach(
         [
@@ -85,9 +86,8 @@ def long_form(
         ],
         zero=kind != "lines" and kind != "points",
     )
-    look = _Look(
-        kind, x, y, colours or {}, balance, form, shared if len(panels) > 1 and not own_scale else None
-    )
+    domain = shared if len(panels) > 1 and not own_scale else None
+    look = _Look(kind, x, y, colours or {}, balance, form, domain, 3 if across and len(panels) > 1 else 5)
     drawn = []
     for panel in panels:
         rows = frame.filter(pl.col("panel") == panel) if panel else frame
@@ -126,6 +126,7 @@ class _Look:
         balance: float | None,
         form: str | None,
         domain: list[float] | None,
+        ticks: int,
     ) -> None:
         self.kind, self.colours, self.balance = kind, colours, balance
         scale = alt.Scale(zero=kind in ("bars", "histogram", "shares"), nice=True)
@@ -134,7 +135,7 @@ class _Look:
         elif domain is not None:
             scale = alt.Scale(domain=domain, nice=True)
         written = {} if form is None else {"format": form}
-        axis = alt.Axis(grid=True, tickCount=5, labelOverlap=True, **written)
+        axis = alt.Axis(grid=True, tickCount=ticks, labelOverlap=True, **written)
         self.value: dict[str, Any] = {"title": y, "scale": scale, "axis": axis}
         self.place = x
 
