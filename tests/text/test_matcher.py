@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import math
 import multiprocessing
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -241,3 +242,18 @@ assert "numba" in sys.modules
 
 def test_a_few_texts_are_counted_before_the_kernel_is_loaded_and_many_by_it() -> None:
     subprocess.run([sys.executable, "-c", _LITTLE], check=True)
+
+
+def test_a_matcher_that_has_counted_is_pickled() -> None:
+    matcher = Matcher(GENDER)
+    before = matcher.count(["She met her grandfather."])
+    after = pickle.loads(pickle.dumps(matcher)).count(["She met her grandfather."])
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_what_one_batch_left_behind_does_not_change_the_next() -> None:
+    matcher = Matcher(GENDER)
+    texts = ["She met the prime minister.", "", "He, his grandfather; WOMEN"]
+    fresh = Matcher(GENDER).count(texts)
+    matcher.count(["her woman man " * 50] * 20)
+    assert all(np.array_equal(a, b) for a, b in zip(matcher.count(texts), fresh, strict=True))

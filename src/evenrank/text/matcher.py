@@ -74,6 +74,10 @@ class Matcher:
         self._own = threading.local()  # a thread's working memory, which remembers the tokens met before
         self._longest = max(len(token) for entry in self._entries for token in entry.tokens)
 
+    def __reduce__(self) -> tuple[type[Matcher], tuple[Lexicon, Tokenizer]]:
+        """Pickled and copied without the working memory of threads."""
+        return Matcher, (self.lexicon, self.tokenizer)
+
     @cached_property
     def _table(self) -> layout.Table:
         return compile_entries(self._entries, self.tokenizer)
