@@ -330,3 +330,12 @@ def test_values_on_real_runs_agree_with_measure(shared: Path) -> None:
     for run in runs:
         assert found.measured[run, "NFaiRR@10"].value == single[run, "NFaiRR@10"].value
     assert np.isfinite(found.curves["value"].to_numpy()).all()
+
+
+def test_a_run_without_any_query_that_leans_has_a_report() -> None:
+    docs = {"a": "he said", "b": "she said", "c": "it"}
+    even, other = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 2.0, "c": 1.0}}
+    found = er.audit({"even": even}, ["RaB(magnitude='boolean')@2"], docs=docs)
+    assert found.leaning == () and "Verdict" in found.page()
+    both = er.audit({"even": even, "other": other}, ["RaB(magnitude='boolean')@2"], docs=docs)
+    assert {one.run for one in both.leaning} == {"other"}

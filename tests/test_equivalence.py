@@ -191,3 +191,13 @@ def test_the_command_line_plans(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["plan", "--effect", "0.5", "--sd", "1"]) == 0
     assert capsys.readouterr().out.startswith("To find 0.5 with 80% power: 34 queries (α = 0.05).")
     assert main(["plan", "--effect", "0.5"]) == 2
+
+
+def test_a_plan_for_queries_that_are_all_alike_needs_two() -> None:
+    assert stats.queries_for(0.05, 0.0) == stats.queries_for_equivalence(0.05, 0.0) == 2
+    for spread in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="it must be a number, 0 or more"):
+            stats.queries_for(0.05, spread)
+    one = {"q": {"a": 2.0, "b": 1.0}}
+    with pytest.raises(InputError, match="has 1 value; a spread needs at least two"):
+        er.plan(0.05, run=one, docs={"a": "he", "b": "she"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import demo
+from evenrank.cli import main
 from evenrank.errors import InputError
 
 DOCS = {"m": "he he he", "f": "she she", "x": "his", "y": "her own", "n": "nothing at all"}
@@ -64,6 +66,8 @@ def test_all_stages_are_over_the_same_queries() -> None:
     found = er.trace(stages, ["RaB@1"], docs=DOCS)
     assert {stage.queries for stage in found.stages} == {3} and found.left_out == {"RaB@1": 1}
     assert "1 query left out" in str(found)
+    with pytest.raises(InputError, match="no query is ranked at every stage"):
+        er.trace({"c": run("m", "f"), "r": {"other": {"m": 1.0}}}, ["NFaiRR@1"], docs=DOCS)
 
 
 def test_what_is_no_sum_over_documents_is_refused() -> None:
@@ -131,6 +135,8 @@ def test_queries_that_name_a_gender_are_left_out_or_mirrored_and_counted() -> No
     both = er.preference(docs, queries, gendered_queries="mirror")
     assert both.left_out == {"name a gender and were mirrored": 1} and both.rows[0].queries == 3
     assert both.rows[0].preference.value == pytest.approx(0, abs=1e-12)  # asked and answered in the mirror
+    assert left.remarks() == ["1 query left out, it names a gender"]
+    assert both.remarks() == ["1 query names a gender and was mirrored"]
     with pytest.raises(InputError, match="all queries name a gender"):
         er.preference(docs, {"q": "she"})
     with pytest.raises(InputError, match="names no group"):
@@ -161,14 +167,22 @@ def test_the_audit_tells_both() -> None:
 
 
 def test_the_commands_print_what_they_find(capsys: pytest.CaptureFixture[str]) -> None:
-    from evenrank.cli import main
-
     here = demo.folder()
     shared = ["--docs", str(here / "docs.tsv")]
     assert main(["trace", str(here / "bm25.run"), "ARaB@10", *shared]) == 0
     assert "bm25, as a set" in capsys.readouterr().out
     assert main(["preference", *shared, "--queries", str(here / "queries.tsv"), "--format", "json"]) == 0
     assert '"verdict": "no preference"' in capsys.readouterr().out
+
+
+def test_the_command_names_its_own_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "docs.tsv").write_text("a\the said\nb\tshe said\n")
+    (tmp_path / "queries.tsv").write_text("q\twhat she said\n")
+    given = ["--docs", str(tmp_path / "docs.tsv"), "--queries", str(tmp_path / "queries.tsv")]
+    assert main(["preference", *given]) == 2
+    assert "mirror them too with --gendered-queries mirror" in capsys.readouterr().err
+    assert main(["preference", *given, "--gendered-queries", "mirror"]) == 0
+    assert "1 query names a gender and was mirrored" in capsys.readouterr().out
 
 
 def test_a_notebook_shows_both() -> None:

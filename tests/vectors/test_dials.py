@@ -69,6 +69,8 @@ def test_it_is_saved_and_opened_and_refuses_other_vectors(tmp_path: Path) -> Non
         again.check({"model": "b"})
     with pytest.raises(InputError, match="vectors of 6 numbers"):
         again.queries(np.ones((1, 4)))
+    with pytest.raises(InputError, match="no such dial; make one with: evenrank mitigate dial"):
+        open_dial(tmp_path / "none")
     with pytest.raises(InputError, match="both genders"):
         fit_dial(documents, np.ones(80))
 

@@ -288,7 +288,8 @@ def plan(
             raise InputError("a plan takes its spread from one run; name one")
         (m,) = found
         if m.summary.spread is None:
-            raise InputError(f"{wanted} of {m.run} has {m.queries} values; a spread needs at least two")
+            known = numbers.counted(m.queries, "value")
+            raise InputError(f"{wanted} of {m.run} has {known}; a spread needs at least two")
         sd = m.summary.spread
         source = f"{wanted} of {m.run}, {numbers.counted(m.queries, 'query', 'queries')}"
     corrected = alpha / tests

@@ -77,8 +77,8 @@ def leaning_queries(
         One measure that leans and is a sum over documents, measured for each run.
     """
     docs, queries, matcher = inputs.docs, inputs.queries, inputs.matcher
-    chosen = {m.run: _extremes(m, per_side) for m in found}
-    ranked = {m.run: _contributions(m, chosen[m.run], inputs) for m in found}
+    chosen = {m.run: rows for m in found if (rows := _extremes(m, per_side))}
+    ranked = {m.run: _contributions(m, chosen[m.run], inputs) for m in found if m.run in chosen}
     heaviest = {
         run: frame.filter(pl.col("contribution") != 0)
         .sort(pl.col("contribution").abs(), "rank", descending=[True, False], maintain_order=True)

@@ -175,6 +175,8 @@ def trace(
         raise InputError("a stage is called 'collection', as is the first of all; give it another name")
     inputs = Inputs.open(named, **given)
     first = next(iter(inputs.runs))
+    if not set.intersection(*({*run["query_id"].to_list()} for run in inputs.runs.values())):
+        raise InputError("no query is ranked at every stage; are these runs of the same queries?")
     if inputs.background is None:
         inputs = replace(inputs, background=inputs.runs[first])
     found = measured(inputs, wanted, Options(only, False, Bootstrap(None)))

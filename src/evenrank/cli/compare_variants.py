@@ -100,7 +100,7 @@ def _asked(triples: str | None, queries: str | None, like: str | None) -> Any:
     from evenrank.queries.rewriting import variants
 
     if (triples is None) == (queries is None):
-        raise InputError("give --triples, or --queries to write variants of")
+        raise InputError("give --triples, or --queries to write variants of; one of them")
     if queries is None:
         if like is not None:
             raise InputError("--like helps to write variants; it goes with --queries")

@@ -40,6 +40,12 @@ from evenrank.stats import Interval
 from evenrank.text.matcher import Source
 from evenrank.text.tally import tally
 
+_LEFT_OUT, _MIRRORED = "left out, they name a gender", "name a gender and were mirrored"
+_SINGULAR = {
+    f"1 query {_LEFT_OUT}": "1 query left out, it names a gender",
+    f"1 query {_MIRRORED}": "1 query names a gender and was mirrored",
+}
+
 Ranking = Callable[[Docs, pl.DataFrame], Any]
 """Ranks the documents of a collection for queries: what it returns is a run."""
 
@@ -156,7 +162,8 @@ class MirrorTest(Recorded):
         return Grid([*heads, "corrected p", "queries", ""], rows, left=2)
 
     def remarks(self) -> list[str]:
-        return [f"{numbers.counted(n, 'query', 'queries')} {why}" for why, n in self.left_out.items() if n]
+        said = [f"{numbers.counted(n, 'query', 'queries')} {why}" for why, n in self.left_out.items() if n]
+        return [_SINGULAR.get(line, line) for line in said]
 
     def __str__(self) -> str:
         return "\n".join([self.grid().text(), *self.remarks()])
@@ -212,10 +219,10 @@ def preference(
     mirror = swapper(lexicon, names=names)
     neutral = neutral_queries(asked, names=names, lexicon=lexicon)
     if gendered_queries == "mirror":
-        told = {"name a gender and were mirrored": len(asked) - len(neutral)}
+        told = {_MIRRORED: len(asked) - len(neutral)}
         turned = swap(asked, names=names, lexicon=lexicon)
     else:
-        told = {"left out, they name a gender": len(asked) - len(neutral)}
+        told = {_LEFT_OUT: len(asked) - len(neutral)}
         asked = turned = neutral
     if asked.is_empty():
         raise InputError("all queries name a gender; mirror them too with gendered_queries='mirror'")

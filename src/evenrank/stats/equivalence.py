@@ -154,7 +154,12 @@ def queries_for(effect: float, sd: float, *, alpha: float = ALPHA, power: float 
     """How many queries it takes to find a mean of this size with this power."""
     _check_plan(effect, sd)
     _check_chances(alpha, power)
-    return _fewest(lambda n: (detectable(sd, n, alpha=alpha, power=power) or math.inf) <= effect)
+
+    def enough(n: int) -> bool:
+        found = detectable(sd, n, alpha=alpha, power=power)
+        return found is not None and found <= effect
+
+    return _fewest(enough)
 
 
 def queries_for_equivalence(delta: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
@@ -193,7 +198,7 @@ def _check_plan(effect: float, sd: float) -> None:
     if not (math.isfinite(effect) and effect > 0):
         raise InputError(f"the effect is {effect}; it must be a number above 0")
     if not (math.isfinite(sd) and sd >= 0):
-        raise InputError(f"the standard deviation is {sd}; it must be 0 or more")
+        raise InputError(f"the standard deviation is {sd}; it must be a number, 0 or more")
 
 
 def _check_chances(alpha: float, power: float) -> None:

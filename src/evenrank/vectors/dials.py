@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,8 @@ def fit_dial(
 
 def open_dial(path: str | os.PathLike[str]) -> Dial:
     """A dial that was saved."""
+    if not Path(path).is_dir():
+        raise InputError("no such dial; make one with: evenrank mitigate dial --docs DOCS -o DIAL", path=path)
     saved = read_model(path, KIND)
     arrays = saved.arrays(_ARRAYS)
     try:
