@@ -98,7 +98,9 @@ def long_form(
             part.properties(title=alt.TitleParams(panel, fontSize=12.5, frame="group")) if panel else part
         )
     whole = drawn[0] if len(drawn) == 1 else alt.concat(*drawn, columns=columns, spacing=18)
-    return whole.properties(config=alt.Config(aria=False, **configuration()))
+    # Room at the sides: a reader's font may be wider than the one that text was measured with.
+    room = {"left": 16, "right": 16, "top": 5, "bottom": 5}
+    return whole.properties(padding=room, config=alt.Config(aria=False, **configuration()))
 
 
 def _each(frame: pl.DataFrame | None, column: str) -> list[str]:
