@@ -24,6 +24,7 @@ from evenrank.reproduce.retraining import (
     described,
     means,
     published,
+    untested,
 )
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
@@ -230,6 +231,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             "A small ranker in the place of BERT; differences of Table 3.7 are fractions there, shown in "
             "points.",
             "Tables 3.10 and 3.11 repeat values of the released script, which has 326 words.",
+            untested(settings, found),
             *_same(found["added"]),
         ],
         dict(found),

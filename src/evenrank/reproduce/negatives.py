@@ -34,6 +34,7 @@ from evenrank.reproduce.retraining import (
     described,
     means,
     published,
+    untested,
 )
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
@@ -207,6 +208,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         tables,
         _claims(settings, found, chosen),
         [
+            untested(settings, found),
             "A small ranker in the place of cross-encoders; --set ranker=cross-encoder trains one, in hours.",
             "All test queries, not only neutral or fairness-sensitive ones.",
             f"Words of {settings.option('lexicon')}; the released script of this section has a list of 326 "

@@ -197,6 +197,20 @@ def described(settings: Settings, found: Mapping[str, Any]) -> str:
     return f"The ranker {settings.option('ranker')}, trained on {learned} with {seeds}, {tested}"
 
 
+def untested(settings: Settings, found: Mapping[str, Any]) -> str:
+    """What the tests do not know of."""
+    seeds = min(found["seeds"].values(), default=1) if found["training"] is None else settings.option("seeds")
+    if seeds == 1:
+        return (
+            "Tests are over queries, and each way was trained once: what another seed would change is not in "
+            "them, and a small effect may be that of the seed."
+        )
+    return (
+        "Tests are over queries, whose values are means over the seeds: what other seeds would change is not "
+        "in them."
+    )
+
+
 def cells(values: Mapping[str, float | None]) -> list[str]:
     """RR@10, NFaiRR@10, ARaB@10 signed and its size, Boolean ARaB@10, LIWC@10."""
     return [
