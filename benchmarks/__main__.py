@@ -14,6 +14,7 @@ from rich.table import Table
 
 import evenrank
 from benchmarks import speed_page
+from benchmarks.pages import current_source
 from benchmarks.timing import Row
 
 _ALL = (
@@ -57,14 +58,15 @@ def main(names: list[str]) -> int:
 def keep(found: list[Row], command: str) -> None:
     """Put rows into results.json, in the place of those of the same name, and write the page anew.
 
-    All benchmarks together replace what they had measured before.
+    Each says of which `src/` it is. All benchmarks together replace what they had measured before.
     """
+    source = current_source()
     before = json.loads(_RESULTS.read_text())["rows"] if _RESULTS.exists() else []
     if command == _WHOLE:
         before = [row for row in before if "benchmarks.search" in row.get("command", "")]
     rows = {(row["what"], row["peer"]): row for row in before}
     for row in found:
-        rows[row.what, row.peer] = row._asdict() | {"passed": row.passed, "command": command}
+        rows[row.what, row.peer] = row._asdict() | {"passed": row.passed, "command": command, "src": source}
     content = {
         "evenrank": evenrank.__version__,
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "cpu": platform.machine()},

@@ -1,7 +1,8 @@
-"""Search at three depths, ours and two peers in turns: bm25s (numba) and tantivy, on wiki and on larger ones.
+"""Search at three depths, in turns with peers: bm25s (numba), tantivy and Lucene; on wiki and larger ones.
 
-Tantivy is asked for scores and addresses only, which spares it the ids. It is no dependency: `pip install
---no-deps --target build/peers tantivy` puts it where this looks for it; without it there are no rows with it.
+Tantivy and Lucene are asked for scores and addresses only, which spares them the ids. They are no dependency:
+`pip install --no-deps --target build/peers tantivy` puts the one where this looks for it, lucene.py says how
+the other gets there; without them there are no rows with them.
 Queries with many terms are as feedback makes them: the query and the twenty heaviest terms of its five best
 documents; bm25s takes the terms without their weights, which it cannot use.
 
@@ -29,6 +30,7 @@ import polars as pl
 import evenrank as er
 from benchmarks.bm25 import _peer_index, _peer_search
 from benchmarks.corpus import recombined, shared
+from benchmarks.lucene import Spent, lucene
 from benchmarks.timing import REPEATS, Row
 from evenrank.data.tables import docs as as_docs
 from evenrank.process import cores
@@ -73,7 +75,9 @@ def _collection(name: str, docs: Any, queries: pl.DataFrame) -> Iterator[Row]:
         yield Row(
             f"peak memory of an index build, {name}", "–", 4096, _peak(), "MB", {"documents": len(index)}
         )
-        systems = {"evenrank": lambda depth: er.search(index, queries, depth=depth)}
+        systems: dict[str, Callable[[int], Any]] = {
+            "evenrank": lambda depth: er.search(index, queries, depth=depth)
+        }
         if len(index) <= _LARGEST_OF_BM25S:
             frame = source.frame()
             made, ids = _peer_index(frame["text"].to_list()), np.array(frame["doc_id"].to_list())
@@ -81,6 +85,9 @@ def _collection(name: str, docs: Any, queries: pl.DataFrame) -> Iterator[Row]:
             systems["bm25s (numba)"] = lambda depth: _peer_search(made, queries, ids, depth)
         if (peer := _tantivy(source, Path(folder) / "tantivy", queries)) is not None:
             systems["tantivy"] = peer
+        texts = queries["text"].to_list()
+        if (other := lucene(source, Path(folder) / "lucene", texts, _PEERS, _DEPTHS)) is not None:
+            systems["Lucene"] = other
         for depth in _DEPTHS:
             yield from _in_turns(f"BM25 search, {name}, depth {depth}", systems, depth, len(queries))
         if "bm25s (numba)" in systems:
@@ -112,7 +119,8 @@ def _in_turns(what: str, systems: dict[str, Callable[[int], Any]], depth: int, q
 
 def _both(function: Callable[[], Any]) -> tuple[float, float]:
     wall, processor = time.perf_counter(), time.process_time()
-    function()
+    if isinstance(spent := function(), Spent):
+        return spent
     return time.perf_counter() - wall, time.process_time() - processor
 
 
