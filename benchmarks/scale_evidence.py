@@ -29,6 +29,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
+from benchmarks.pages import committed_source, common_source
 from evenrank.data import tables
 
 _FILE = Path(__file__).parents[1] / "docs" / "evidence" / "scale.json"
@@ -41,8 +42,10 @@ def main(wanted: list[str]) -> None:
     found = json.loads(_FILE.read_text())["result"] if _FILE.exists() else {}
     for name, part in PARTS.items():
         if name in wanted or (not wanted and name not in found):
-            found[name] = part()
-            content = {"command": "python -m benchmarks.scale_evidence", "result": found}
+            source = committed_source()
+            found[name] = part() | {"src": source}
+            command = "python -m benchmarks.scale_evidence"
+            content = {"command": command, "src": common_source(found.values()), "result": found}
             _FILE.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
             print(name, json.dumps(found[name], indent=2))
 
