@@ -13,6 +13,7 @@ scores in memory and is left out above two million.
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import statistics
@@ -113,6 +114,7 @@ def _in_turns(what: str, systems: dict[str, Callable[[int], Any]], depth: int, q
             "peer_seconds": round(peer[0], 4),
             "seconds": round(own[0], 4),
             "ratio of processor time": round(peer[1] / own[1], 2),
+            "load": round(os.getloadavg()[0], 1),
         }
         yield Row(what, name, _MUST, round(peer[0] / own[0], 2), "×", details)
 

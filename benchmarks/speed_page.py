@@ -20,7 +20,15 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     ratios = [row for row in rows if row["unit"] == "×"]
     others = [row for row in rows if row["unit"] != "×"]
     compared = [
-        [row["what"], row["peer"], _number(row["reached"]), f"≥ {_number(row['must'])}", _source(row)]
+        [
+            row["what"],
+            row["peer"],
+            _number(row["reached"]),
+            f"≥ {_number(row['must'])}",
+            _detail(row, "ratio of processor time"),
+            _detail(row, "load"),
+            _source(row),
+        ]
         for row in ratios
     ]
     bounded = [
@@ -32,8 +40,17 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
         ]
         for row in others
     ]
-    text = table(["what", "compared with", "times as fast", "wanted", "source"], compared, left=2)
+    text = table(
+        ["what", "compared with", "times as fast", "wanted", "by processor time", "load", "source"],
+        compared,
+        left=2,
+    )
     return text + "\n" + table(["what", "measured", "wanted", "source"], bounded)
+
+
+def _detail(row: dict[str, Any], name: str) -> str:
+    """What was noted beside the ratio, if it was."""
+    return f"{row['details'][name]:g}" if name in row["details"] else ""
 
 
 def _source(row: dict[str, Any]) -> str:
