@@ -16,6 +16,7 @@ import evenrank as er
 from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
+from evenrank.show.report import sections
 
 DOCS = {"m": "he he he", "f": "she she", "x": "his", "y": "her own", "n": "nothing at all"}
 TEXTS = ["he is here", "she is here", "here", "his his", "her own"]
@@ -180,7 +181,7 @@ def test_the_command_names_its_own_option(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "queries.tsv").write_text("q\twhat she said\n")
     given = ["--docs", str(tmp_path / "docs.tsv"), "--queries", str(tmp_path / "queries.tsv")]
     assert main(["preference", *given]) == 2
-    assert "mirror them too with --gendered-queries mirror" in capsys.readouterr().err
+    assert "preference with --gendered-queries mirror mirrors them too" in capsys.readouterr().err
     assert main(["preference", *given, "--gendered-queries", "mirror"]) == 0
     assert "1 query names a gender and was mirrored" in capsys.readouterr().out
 
@@ -190,3 +191,14 @@ def test_a_notebook_shows_both() -> None:
     assert "c, as a set" in found._repr_html_() and found.chart() is not None
     test = er.preference({"a": "he plays", "b": "she plays"}, {"q1": "plays", "q2": "play"})
     assert "bm25" in test._repr_html_() and len(test.to_pandas()) == 1
+
+
+def test_figures_say_what_one_query_has() -> None:
+    given = {"docs": DOCS, "queries": {"q0": "nothing at here own"}}
+    found = er.audit({"c": run("m", "f", queries=1)}, ["ARaB@2"], stages={"c": run("m", "f", queries=1)},
+                     rankers=["bm25"], **given)  # fmt: skip
+    told = {section.id: section for section in sections(found)}
+    assert "over one query." in told["stages"].figures[0].caption
+    assert "lines are" not in told["stages"].figures[0].caption
+    assert "(1 query)" in told["preference"].lead
+    assert "Over 1 query; above 0 male" in told["preference"].figures[0].caption

@@ -199,3 +199,10 @@ def test_a_live_engine_is_asked(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/shop.db?table=docs"
     found = er.compare_variants(url, triples=pl.DataFrame(written), at=4)
     assert found.engines == ("sqlite",) and found.overall()[0].triples == 1
+
+
+def test_results_without_a_complete_triple_are_refused() -> None:
+    rows = [("t", "female", 1, "a"), ("t", "female", 2, "b")]
+    results = pl.DataFrame(rows, schema=["triple_id", "variant", "rank", "url"], orient="row")
+    with pytest.raises(er.InputError, match="no triple has lists of all its variants"):
+        er.compare_variants(results)

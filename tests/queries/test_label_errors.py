@@ -180,6 +180,8 @@ def test_the_section_says_why_nothing_could_be_adjusted() -> None:
         confidence=None,
     )  # fmt: skip
     assert "not adjusted: fewer than two values" in few.page()
+    (section,) = [each for each in sections(few) if each.id == "label-errors"]
+    assert ASSUMED not in section.lead and ASSUMED not in few.measured[0].notes
     plain = er.audit(one_query, ["ARaB@2"], docs={"a": "she", "b": "he"}, confidence=None)
     assert "label-errors" not in [section.id for section in sections(plain)]
 
@@ -197,6 +199,13 @@ def test_an_audit_adjusts_booleans_for_words_that_the_lexicon_misses(tmp_path: P
     (section,) = [each for each in sections(found) if each.id == "label-errors"]
     assert section.content["blocks"][0].groups[-1] == "male − female"
     assert "60 labelled documents" in section.lead
+
+
+def test_too_few_labelled_documents_are_named() -> None:
+    run = {"q": {"a": 2.0, "b": 1.0}, "r": {"b": 2.0, "a": 1.0}}
+    given = {"docs": {"a": "she", "b": "he"}, "true_groups": {"a": "female", "b": "male"}}
+    found = er.audit(run, ["RaB(magnitude='boolean')@2"], confidence=None, **given)
+    assert "not adjusted: fewer than 5 labelled documents show the group male" in found.page()
 
 
 def test_audit_takes_a_confusion_table_on_the_command_line_and_into_a_bundle(

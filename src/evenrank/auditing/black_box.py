@@ -317,6 +317,8 @@ def compared(
     found = measured(
         Inputs(runs=runs, queries=known), wanted, Options(bootstrap=Bootstrap(None, resamples, seed))
     )
+    if not any(len(m.values) for m in found):
+        raise InputError("no triple has lists of all its variants: neutral, female and male")
     making = _Making(facts, confidence, resamples, seed)
     overall = [row for m in found for row in making.rows(m)]
     topics = [row for m in found for row in making.of_topics(m)]

@@ -225,7 +225,9 @@ def preference(
         told = {_LEFT_OUT: len(asked) - len(neutral)}
         asked = turned = neutral
     if asked.is_empty():
-        raise InputError("all queries name a gender; mirror them too with gendered_queries='mirror'")
+        raise InputError(
+            "all queries name a gender; preference with gendered_queries='mirror' mirrors them too"
+        )
     own = None if candidates is None else tables.qrels(candidates).select("query_id", "doc_id")
     chosen = _chosen(rankers, settings)
     sides = {"raw": (collection, asked), "mirrored": (mirror.docs(collection), turned)}

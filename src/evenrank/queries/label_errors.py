@@ -217,7 +217,9 @@ def with_adjusted(
                 one, documents=documents, pair=measure.pair(tuple(one.parts)), **settings
             )
         notes = [sentence for each in found.values() for sentence in each.sentences()]
-        return replace(one, adjusted=found, notes=(*one.notes, *notes, ASSUMED)) if found else one
+        if any(each.problem is None for each in found.values()):
+            notes.append(ASSUMED)
+        return replace(one, adjusted=found, notes=(*one.notes, *notes)) if found else one
 
     runs = {run: tuple(told(run, one) for one in each) for run, each in measured.runs.items()}
     return replace(measured, runs=runs)

@@ -43,16 +43,19 @@ class Block:
 
 def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     """Means of groups whose labels are guesses."""
-    blocks, leads = [], []
+    blocks, leads, turned = [], [], False
     for of, (title, lead) in _OF.items():
         found = [(one, one.adjusted[of]) for one in audit.measured if of in one.adjusted]
         if found:
             blocks.append(_block(title, found))
             leads.append(f"{lead} {_counted(found[0][1], of)}")
+            turned = turned or any(means.problem is None for _, means in found)
     if not blocks:
         return None
-    lead = " ".join([*leads, ASSUMED, "Where they do not, the adjusted values can be worse than the others."])
-    content = {"blocks": blocks, "level": level(audit.confidence or 0.95)}
+    if turned:
+        leads += [ASSUMED, "Where they do not, the adjusted values can be worse than the others."]
+    lead = " ".join(leads)
+    content = {"blocks": blocks, "level": level(audit.confidence or 0.95) if turned else None}
     return Section("label-errors", "If labels err", lead, template="label_errors.html", content=content)
 
 

@@ -71,7 +71,8 @@ class Confusion:
         """Why it cannot be inverted, if so."""
         for truth, size in zip(self.truths, self.counts.sum(axis=1).tolist(), strict=True):
             if size < FEWEST:
-                return f"only {size} labelled items are {truth}; at least {FEWEST} are needed"
+                known = "1 labelled item is" if size == 1 else f"{size} labelled items are"
+                return f"only {known} {truth}; at least {FEWEST} are needed"
         if len(self.guesses) < len(self.truths):
             return f"{len(self.guesses)} guesses cannot tell {len(self.truths)} groups apart"
         if self.separation < SEPARATION:
@@ -189,7 +190,7 @@ def adjusted_shares(
     seen = {group: finite(values[group], "values") for group in pair}
     n = min(len(each) for each in seen.values())
     empty = dict.fromkeys(pair, nothing)
-    problem = next((each for each in (confusions[g].problem() for g in pair) if each), None)
+    problem = next((each for each in (_of_group(g, confusions[g]) for g in pair) if each), None)
     if problem is None and n < 2:
         problem = "fewer than two values"
     if problem is not None:
@@ -210,6 +211,15 @@ def adjusted_shares(
     means = {g: _rounded(interval_of(shares[g], many[g], n, confidence)) for g in pair}
     gap = _rounded(interval_of(shares[first] - shares[second], many[first] - many[second], n, confidence))
     return Adjusted({}, means, {pair: gap}, None)
+
+
+def _of_group(group: str, confusion: Confusion) -> str | None:
+    """Why the table of one group cannot be inverted, if so."""
+    sizes = dict(zip(confusion.truths, confusion.counts.sum(axis=1).tolist(), strict=True))
+    for truth, says in (("yes", "show"), ("no", "do not show")):
+        if sizes.get(truth, 0) < FEWEST:
+            return f"fewer than {FEWEST} labelled documents {says} the group {group}"
+    return confusion.problem()
 
 
 def error_tests(

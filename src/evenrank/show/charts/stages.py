@@ -16,6 +16,7 @@ from evenrank.mitigate.preferences import MirrorTest
 from evenrank.show.charts.theme import finished, named, zero_line
 from evenrank.show.charts.values import intervals
 from evenrank.show.figure import Figure, Section, slug
+from evenrank.show.numbers import counted
 
 
 def stage_waterfall(
@@ -69,18 +70,22 @@ def stage_figures(found: Trace) -> list[Figure]:
         )  # fmt: skip
         count = found.of(measure)[0].queries
         told = ", ".join(f"{name} {added:+.3f}" for name, _, _, added, _, _ in rows)
+        lines = "; lines are the intervals of what a stage adds" if frame["low"].count() else ""
         figures.append(
             Figure(
                 f"stages-{slug(measure)}",
                 f"{measure}: what each stage adds",
-                f"Bars go from the value of one stage to that of the next, over the same {count:,} queries; "
-                "lines are the intervals of what a stage adds.",
+                f"Bars go from the value of one stage to that of the next, {_over(count)}{lines}.",
                 f"What each stage adds to {measure}: {told}.",
                 stage_waterfall(frame, measure=measure, colours=_colours(measure)),
                 frame,
             )
         )
     return figures
+
+
+def _over(count: int) -> str:
+    return "over one query" if count == 1 else f"over the same {count:,} queries"
 
 
 def _colours(measure: str) -> tuple[str, str]:
@@ -110,7 +115,7 @@ def preference_figures(found: MirrorTest) -> list[Figure]:
             "preference",
             f"Preference and content, {measure}",
             "Preference: half the sum of the leans on the texts and on their mirror image. Content: half the "
-            f"difference. Over {min(row.queries for row in found.rows):,} queries or more; above 0 male.",
+            f"difference. Over {_spanned([row.queries for row in found.rows])}; above 0 male.",
             f"Preference of each ranker in {measure}: {told}.",
             intervals(frame, title=f"{measure}: ← female · male →"),
             frame,
@@ -118,11 +123,17 @@ def preference_figures(found: MirrorTest) -> list[Figure]:
     ]
 
 
+def _spanned(counts: list[int]) -> str:
+    """How many queries: one number, or the fewest and the most."""
+    few, many = min(counts), max(counts)
+    return counted(few, "query", "queries") if few == many else f"{few:,} to {many:,} queries"
+
+
 def stages_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     found = more.get("stages") or audit.stages
     if found is None:
         return None
-    lead = "What each stage adds, over the same queries; without an order, documents count with their mean."
+    lead = "What each stage adds. Without an order, documents count with their mean."
     return Section.of("stages", "Where bias enters", lead, stage_figures(found))
 
 
@@ -130,6 +141,8 @@ def preference_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     found = more.get("preference") or audit.preference
     if found is None:
         return None
-    said = "; ".join(f"{row.ranker}: {row.verdict} ({row.queries:,} queries)" for row in found.rows)
+    said = "; ".join(
+        f"{row.ranker}: {row.verdict} ({counted(row.queries, 'query', 'queries')})" for row in found.rows
+    )
     lead = f"The collection, ranked as it is and with women and men exchanged. {said}."
     return Section.of("preference", "The ranker or the texts", lead, preference_figures(found))
