@@ -30,12 +30,15 @@ from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate
 from evenrank.show.numbers import p_value
 from evenrank.text.cache import root
+from evenrank.text.tokens import tokens
 
 HELD_OUT = 300
 """Documents that no training query asks for, drawn by a seed before anything was generated."""
 GENDERED = {"squad": 300, "wiki": 300}
 """Documents with words of one gender, drawn for balancing: half of them female, half male."""
 ANSWERABLE = 0.5
+COPIED = 8
+"""Words in a row of its document from which on a generated query is not printed."""
 RECIPE: dict[str, Any] = {"most": 320, "layers": 15, "rate": 2e-4, "batch": 8}
 
 
@@ -310,7 +313,9 @@ def write_tables() -> None:
     for name in UNITS:
         path = home() / "units" / f"{name.replace('/', '--')}.json"
         if path.exists():
-            found[name] = json.loads(path.read_text())
+            unit = json.loads(path.read_text())
+            shown = unit.get("examples")
+            found[name] = unquoted(unit, collection(name.partition("/")[0])[1].docs) if shown else unit
     content = {
         "command": "python -m benchmarks.generation_evidence",
         "evenrank": er.__version__,
@@ -322,6 +327,26 @@ def write_tables() -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     fill("generated-queries.md", closeness_page(found))
     fill("mitigation/balanced-training.md", balance_page(found))
+
+
+def unquoted(unit: dict[str, Any], docs: Any) -> dict[str, Any]:
+    """The same without generated queries that repeat their document: its text is not ours to print."""
+    texts = docs.texts([each["document"] for each in unit["examples"]])
+    shown = []
+    for each in unit["examples"]:
+        copied = longest_copy(each["query"], texts[each["document"]])
+        shown.append(each | {"query": f"({copied} words of the document)"} if copied >= COPIED else each)
+    return unit | {"examples": shown}
+
+
+def longest_copy(query: str, document: str) -> int:
+    """How many words in a row a query has of a document."""
+    mine, theirs = (["", *tokens(text)] for text in (query, document))
+    before, most = [0] * len(theirs), 0
+    for word in mine[1:]:
+        before = [0, *(before[i - 1] + 1 if theirs[i] == word else 0 for i in range(1, len(theirs)))]
+        most = max(most, *before)
+    return most
 
 
 def closeness_page(found: dict[str, Any]) -> str:
@@ -371,7 +396,11 @@ def _closeness_page(found: dict[str, Any]) -> list[str]:
         best = ("tuned", "calibrated", "shots")
         shown = next((found[f"{name}/{k}"] for k in best if f"{name}/{k}" in found), None)
         if shown is not None:
-            lines += [f"The first 20 of {shown['documents']} on {name}, not selected ({shown['model']}):", ""]
+            lines += [
+                f"The first 20 of {shown['documents']} on {name}, not selected ({shown['model']}). Those "
+                f"that repeat {COPIED} words or more of their document in a row are counted, not printed:",
+                "",
+            ]
             lines += [_row(["query", "passes the filters", "document"]), "|---|---|---|"]
             for each in shown["examples"]:
                 cells = (each["query"], "yes" if each["kept"] else "no", each["document"])

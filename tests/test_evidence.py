@@ -9,7 +9,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import checking, classifier_fresh, pages
+from benchmarks import checking, classifier_fresh, generation_evidence, pages
+
+import evenrank as er
 
 
 def test_every_table_of_the_docs_is_that_of_its_evidence() -> None:
@@ -26,6 +28,20 @@ def test_every_query_of_the_fresh_check_was_read(shared: Path) -> None:
 def test_wilsons_interval_is_that_of_the_books() -> None:
     found = classifier_fresh.wilson(8, 10)
     assert found == pytest.approx({"low": 0.4901625, "high": 0.9433178}, abs=1e-6)
+
+
+def test_generated_queries_that_repeat_their_document_are_not_printed(shared: Path) -> None:
+    copied = generation_evidence.longest_copy
+    assert copied("What is a b c d?", "A b, c e. Then a b c d f") == 4
+    assert copied("", "a") == copied("a", "") == copied("a", "b") == 0
+    units = json.loads((pages.DOCS / "evidence" / "generation.json").read_text())["results"]
+    shown = [each for unit in units.values() for each in unit.get("examples", ())]
+    docs = er.load(shared / "data" / "squad", split="test").docs
+    texts = docs.texts([each["document"] for each in shown])
+    assert shown and max(copied(each["query"], texts[each["document"]]) for each in shown) < 8
+    again = {"examples": [{"document": doc, "query": text} for doc, text in [*texts.items()][:2]]}
+    left = generation_evidence.unquoted(again, docs)["examples"]
+    assert all(each["query"].endswith("words of the document)") for each in left)
 
 
 def test_a_number_typed_by_hand_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
