@@ -149,6 +149,12 @@ def test_what_is_wrong_with_attributes_is_said_in_one_line(client: TestClient) -
     assert answer.json()["detail"] == "a × b has 961 groups; at most 400 are told apart in one list"
     unknown = posted(client, results=[{"attributes": {"a": "unknown"}}] * 2)
     assert not any("attribute" in one["measure"] for one in unknown["measures"])
+    each_its_own = [{"attributes": {f"a{n}": "x"}} for n in range(5)]
+    answer = client.post("/v1/evaluate", json={"results": each_its_own})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "the results have 5 attributes; at most 4 are measured"
+    answer = client.post("/v1/evaluate", json={"results": [{}, {"attributes": {"Sex": "x", "sex ": "y"}}]})
+    assert answer.status_code == 422 and answer.json()["detail"] == "result 2 has the attribute sex twice"
     for wrong in ({" ": "x"}, {"a × b": "x"}, {"": "x"}, {"a": ""}, {"a": 1}, dict.fromkeys("abcde", "x")):
         found = client.post("/v1/evaluate", json={"results": [{"attributes": wrong}]})
         assert found.status_code == 422 and "\n" not in found.json()["detail"]

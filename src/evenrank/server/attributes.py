@@ -15,6 +15,7 @@ from evenrank.measures.document_groups import normal_groups
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.lists import RankedLists, single_list
 from evenrank.measures.skew import NDKL
+from evenrank.server.models import ATTRIBUTES
 
 QUERY = "query"
 MOST = 400
@@ -24,10 +25,17 @@ MOST = 400
 def alignments(attributes: Sequence[Mapping[str, str]]) -> Alignments | None:
     """Groups by attribute, of results that go by their place in the list; None where nothing is said."""
     given: dict[str, dict[str, dict[str, float]]] = {}
+    names: set[str] = set()
     for rank, of in enumerate(attributes):
-        for name, group in zip(of, normal_groups(of.values()), strict=True):
+        mine = [normal_attribute(name) for name in of]
+        if twice := [name for name in mine if mine.count(name) > 1]:
+            raise InputError(f"result {rank + 1} has the attribute {twice[0]} twice")
+        names.update(mine)
+        for name, group in zip(mine, normal_groups(of.values()), strict=True):
             if group is not None:
-                given.setdefault(str(rank), {})[normal_attribute(name)] = {group: 1.0}
+                given.setdefault(str(rank), {})[name] = {group: 1.0}
+    if len(names) > ATTRIBUTES:
+        raise InputError(f"the results have {len(names)} attributes; at most {ATTRIBUTES} are measured")
     return Alignments.of(given) if given else None
 
 

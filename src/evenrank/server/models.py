@@ -11,7 +11,7 @@ RESULTS, TITLE, TEXT, QUERY, QUERIES, DEEPEST = 100, 2_000, 50_000, 1_000, 1_000
 """How many results, how long their titles and texts, queries, how many of these, and how deep lists are."""
 
 ATTRIBUTES = 4
-"""Of one result."""
+"""Of all results together."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Group = Annotated[str, Field(min_length=1, max_length=64)]
