@@ -13,7 +13,8 @@ import evenrank as er
 from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
-from evenrank.queries.label_errors import ASSUMED, label_errors, word_confusion
+from evenrank.queries.label_errors import ASSUMED, AdjustedMeans, label_errors, word_confusion
+from evenrank.show.label_errors import counts_said
 from evenrank.show.report import sections
 from evenrank.stats import Interval
 
@@ -184,6 +185,21 @@ def test_the_section_says_why_nothing_could_be_adjusted() -> None:
     assert ASSUMED not in section.lead and ASSUMED not in few.measured[0].notes
     plain = er.audit(one_query, ["ARaB@2"], docs={"a": "she", "b": "he"}, confidence=None)
     assert "label-errors" not in [section.id for section in sections(plain)]
+
+
+def test_what_a_table_counts_is_said_in_the_singular_too() -> None:
+    one = AdjustedMeans(
+        ("male", "female"),
+        1,
+        {},
+        Interval(None, None, None),
+        {},
+        {},
+        Interval(None, None, None),
+        labelled={"male": 1},
+    )
+    assert counts_said(one, "queries") == "The confusion table counts 1 labelled query (1 male)."
+    assert counts_said(one, "documents") == "The confusion table counts 1 labelled document."
 
 
 def test_an_audit_adjusts_booleans_for_words_that_the_lexicon_misses(tmp_path: Path) -> None:

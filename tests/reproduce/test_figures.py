@@ -84,3 +84,9 @@ def test_panels_share_a_scale_unless_each_has_its_own() -> None:
 def test_a_step_with_predicted_genders_is_done_anew_by_another_classifier() -> None:
     facts = Settings(genders="predict").facts["genders"]
     assert len(facts) == 2 and all(len(each) > 8 for each in facts)
+
+
+def test_a_chart_without_a_value_is_not_drawn() -> None:
+    empty = [row | {"value": None} for row in NAMED]
+    page = _page(Chart("dots", empty, "", "v", "c"), Chart("dots", [], "", "v", "c"))
+    assert "<details" not in page.markdown() and "<svg" not in page.html()

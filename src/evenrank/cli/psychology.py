@@ -338,7 +338,7 @@ def _compared(
 ) -> str:
     from evenrank.cli.rendering import render_grid
     from evenrank.queries.label_errors import ASSUMED
-    from evenrank.show.numbers import interval, level, number, p_said, p_value
+    from evenrank.show.numbers import counted, interval, level, number, p_said, p_value
 
     if form is Format.json:
         content = found.to_dict()
@@ -368,10 +368,11 @@ def _compared(
     remarks += [f"{count:,} queries left out: {reason}" for reason, count in found.left_out.items()]
     for change in found.changes:
         moved = change.change
+        many = counted(moved.n, "query", "queries")
         shrunk = "" if change.reduction is None else f", disparity {-change.reduction:+.0%}"
         remarks.append(
             f"{change.measure}, {change.run} against {change.baseline}: {number(moved.difference, '+.4f')} "
-            f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}, {moved.n:,} queries"
+            f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}, {many}"
         )
     for name, run, each in adjusted:
         remarks += [f"{name} of {run}: {sentence}" for sentence in each.sentences(form=".4f")]

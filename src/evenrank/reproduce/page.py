@@ -211,7 +211,7 @@ class Page:
         """Each table with the figures above it."""
         found, count = [], 0
         for table in self.tables:
-            drawn = [each for each in table.charts if each.rows]
+            drawn = [each for each in table.charts if any(row["value"] is not None for row in each.rows)]
             made = [each.figure(f"{self.name}-{count + i + 1}", table.title) for i, each in enumerate(drawn)]
             count += len(made)
             found.append((table, made))

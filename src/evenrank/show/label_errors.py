@@ -10,7 +10,7 @@ from evenrank.auditing.result import Audit
 from evenrank.measures.results import Measurement
 from evenrank.queries.label_errors import ASSUMED, AdjustedMeans
 from evenrank.show.figure import Section
-from evenrank.show.numbers import SIGNED, form_of, interval, level, number
+from evenrank.show.numbers import SIGNED, counted, form_of, interval, level, number
 from evenrank.stats import Interval
 
 _OF = {
@@ -48,7 +48,7 @@ def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
         found = [(one, one.adjusted[of]) for one in audit.measured if of in one.adjusted]
         if found:
             blocks.append(_block(title, found))
-            leads.append(f"{lead} {_counted(found[0][1], of)}")
+            leads.append(f"{lead} {counts_said(found[0][1], of)}")
             turned = turned or any(means.problem is None for _, means in found)
     if not blocks:
         return None
@@ -59,12 +59,14 @@ def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     return Section("label-errors", "If labels err", lead, template="label_errors.html", content=content)
 
 
-def _counted(found: AdjustedMeans, of: str) -> str:
+def counts_said(found: AdjustedMeans, of: str) -> str:
     """How many labelled items the confusion table rests on."""
     if of == "documents":
-        return f"The confusion table counts {max(found.labelled.values(), default=0):,} labelled documents."
+        many = counted(max(found.labelled.values(), default=0), "labelled document")
+        return f"The confusion table counts {many}."
     each = ", ".join(f"{count:,} {group}" for group, count in found.labelled.items())
-    return f"The confusion table counts {sum(found.labelled.values()):,} labelled queries ({each})."
+    many = counted(sum(found.labelled.values()), "labelled query", "labelled queries")
+    return f"The confusion table counts {many} ({each})."
 
 
 def _block(title: str, found: list[tuple[Measurement, AdjustedMeans]]) -> Block:
