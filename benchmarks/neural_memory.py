@@ -34,7 +34,7 @@ def by_answer(name: str, mine: dict[str, float], bm25: dict[str, float]) -> dict
         test = paired([mine[query] for query in queries], [bm25[query] for query in queries])
         found[kind] = {
             "queries": len(queries),
-            "value": sum(mine[query] for query in queries) / len(queries),
+            "value": sum(mine[query] for query in queries) / max(1, len(queries)),
             "difference": test.difference,
             "low": test.low,
             "high": test.high,

@@ -161,7 +161,7 @@ def _rendered(
     from evenrank.cli.rendering import render_grid
     from evenrank.psychology import JudgmentsAudit
     from evenrank.queries.label_errors import ASSUMED
-    from evenrank.show.numbers import interval, level, number
+    from evenrank.show.numbers import counted, interval, level, number
 
     if form is Format.json:
         content = found.to_dict()
@@ -180,7 +180,9 @@ def _rendered(
         "p Holm",
     ]
     remarks = [", ".join(f"{count:,} {gender}" for gender, count in found.queries.items()) + " queries"]
-    remarks += [f"{count:,} queries left out: {reason}" for reason, count in found.left_out.items()]
+    remarks += [
+        f"{counted(count, 'query', 'queries')} left out: {reason}" for reason, count in found.left_out.items()
+    ]
     remarks.append("difference: percentage points, male − female; † only before the correction over all")
     if isinstance(found, JudgmentsAudit):
         if found.affiliation is False:
@@ -365,7 +367,9 @@ def _compared(
         rows.append([str(one.measure), one.run, *means, sides, difference, bounds, *effect, *tests])
     first = found.found[0]
     remarks = [", ".join(f"{count:,} {gender}" for gender, count in first.queries.items()) + " queries"]
-    remarks += [f"{count:,} queries left out: {reason}" for reason, count in found.left_out.items()]
+    remarks += [
+        f"{counted(count, 'query', 'queries')} left out: {reason}" for reason, count in found.left_out.items()
+    ]
     for change in found.changes:
         moved = change.change
         many = counted(moved.n, "query", "queries")

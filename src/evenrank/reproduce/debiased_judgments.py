@@ -257,7 +257,8 @@ def _same(added: Mapping[str, int]) -> list[str]:
     alike = [name for name, count in added.items() if count == most and most]
     if len(alike) < 2:
         return []
-    return [f"There are {most:,} pairs to add: {', '.join(alike)} are one training set, and tell one thing."]
+    are = "is 1 pair" if most == 1 else f"are {most:,} pairs"
+    return [f"There {are} to add: {', '.join(alike)} are one training set, and tell one thing."]
 
 
 def _claims(settings: Settings, found: Mapping[str, Any], chosen: str) -> list[Claim]:
