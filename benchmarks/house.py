@@ -47,7 +47,7 @@ _LATER = tuple(
     reproduce/recipes.py reproduce/representation.py reproduce/settings.py reproduce/debiased_judgments.py
     reproduce/disparities.py reproduce/negatives.py reproduce/retraining.py reproduce/stereotype_page.py
     reproduce/stereotypes.py reproduce/stereotype_charts.py reproduce/tradeoff.py reproduce/variants.py
-    reproduce/query_gender.py show/charts/long_form.py auditing/adjusting.py auditing/rules.py
+    reproduce/query_gender.py show/charts/long_form.py auditing/rules.py
     show/label_errors.py
     """.split()
 )

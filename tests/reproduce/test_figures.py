@@ -11,7 +11,7 @@ import pytest
 
 from evenrank.reproduce.page import Chart, Page, Table
 from evenrank.reproduce.settings import Settings
-from evenrank.show.charts.long_form import long_form, long_frame
+from evenrank.show.charts.long_form import BANDED, long_form, long_frame
 from evenrank.show.charts.theme import LIGHT
 
 NAMED = [
@@ -90,3 +90,27 @@ def test_a_chart_without_a_value_is_not_drawn() -> None:
     empty = [row | {"value": None} for row in NAMED]
     page = _page(Chart("dots", empty, "", "v", "c"), Chart("dots", [], "", "v", "c"))
     assert "<details" not in page.markdown() and "<svg" not in page.html()
+
+
+@pytest.mark.parametrize(
+    ("kind", "series", "high", "said"),
+    [
+        ("dots", 1, 2.0, "Thin lines are 95% intervals."),
+        ("lines", BANDED, 2.0, "Bands are 95% intervals."),
+        ("lines", BANDED + 1, 2.0, ""),
+        ("dots", 1, None, ""),
+    ],
+)
+def test_a_caption_speaks_of_intervals_where_they_are_drawn(
+    kind: str, series: int, high: float | None, said: str
+) -> None:
+    low = None if high is None else 0.0
+    rows = [
+        {"x": n, "value": 1.0, "low": low, "high": high, "of": f"s{of}"}
+        for n in (1, 2)
+        for of in range(series)
+    ]
+    figure = Chart(kind, rows, "x", "y", "n = 2 queries.").figure("f", "Title")
+    assert figure.caption == f"n = 2 queries. {said}".strip()
+    if high is not None:
+        assert ('"field": "low"' in json.dumps(figure.chart.to_dict()["layer"])) == bool(said)

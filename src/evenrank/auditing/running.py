@@ -11,9 +11,16 @@ import polars as pl
 from ir_measures import AP, RR, nDCG
 from ir_measures.measures import Measure
 
-from evenrank.auditing import gate, genders
+from evenrank.auditing import gate
 from evenrank.auditing.certainty import certainties, parse_deltas
-from evenrank.auditing.comparing import compare_runs, cutoff_curves, leans_offered
+from evenrank.auditing.comparing import (
+    comparable_genders,
+    compare_runs,
+    cutoff_curves,
+    gender_cautions,
+    gender_counts,
+    leans_offered,
+)
 from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
@@ -157,13 +164,13 @@ def audit(
     wanted = list(dict.fromkeys([*asked, *(condition.subject for condition in conditions), *deltas]))
     if not wanted:
         raise InputError("nothing to measure: give docs or a tally for bias, qrels for effectiveness")
-    counts = genders.counted(inputs)
-    compared = genders.comparable(counts)
+    counts = gender_counts(inputs)
+    compared = comparable_genders(counts)
     _expect_texts(inputs, wanted, compared)
     options = Options(only, False, Bootstrap(confidence, resamples, seed))
     found_all, dropped = _measured(inputs, wanted, options, keep=measures is not None)
     if confusion is not None or true_groups is not None:
-        from evenrank.auditing.adjusting import adjust
+        from evenrank.queries.label_errors import adjust
 
         found_all = adjust(found_all, inputs, options, confusion=confusion, true_groups=true_groups)
     if compare == "pairs":
@@ -187,7 +194,7 @@ def audit(
             *found_all.cautions,
             *dropped,
             *_about_background(kept, frames, baseline, chosen),
-            *genders.cautions(inputs, counts),
+            *gender_cautions(inputs, counts),
         ),
         confidence=confidence,
         queries={} if inputs.queries is None else dict(inputs.queries.iter_rows()),

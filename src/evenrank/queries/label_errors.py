@@ -19,7 +19,8 @@ from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID
 from evenrank.data.topics import normal_gender
 from evenrank.errors import InputError
-from evenrank.measures.results import Measurement, Measurements
+from evenrank.measures.inputs import Inputs
+from evenrank.measures.results import Bootstrap, Measurement, Measurements, Options
 from evenrank.show.numbers import interval, number
 from evenrank.stats import Comparison, Interval
 from evenrank.stats.misclassified import (
@@ -37,6 +38,8 @@ SHIPPED = "shipped"
 ASSUMED = (
     "Labels are taken to err as often as in the confusion table; within a true group, whatever the value."
 )
+RESAMPLES = 1000
+"""Where the audit itself draws none: an adjusted mean without an interval would look surer than it is."""
 _TRUE, _PREDICTED, _COUNT = ("true", "truth", "gold"), ("predicted", "guess"), ("count", "n")
 
 
@@ -223,6 +226,41 @@ def with_adjusted(
 
     runs = {run: tuple(told(run, one) for one in each) for run, each in measured.runs.items()}
     return replace(measured, runs=runs)
+
+
+def adjust(
+    found: Measurements, inputs: Inputs, options: Options, *, confusion: Any = None, true_groups: Any = None
+) -> Measurements:
+    """The same measurements, with what errors of the labels do to them.
+
+    Parameters
+    ----------
+    confusion
+        How the labels of queries err, see :func:`evenrank.adjusted`; needs these labels.
+    true_groups
+        doc_id and gender of documents: how often the lexicon misses a group. For magnitude='boolean'.
+    """
+    from evenrank.measures.evaluate import measured
+
+    if confusion is not None and inputs.genders is None:
+        raise InputError("a confusion table says how labels of queries err; give genders too")
+    if true_groups is not None and not inputs.countable:
+        raise InputError("true groups of documents are compared with their words; give docs or a tally")
+    everything = None
+    if confusion is not None:
+        whole = replace(options, only="all", bootstrap=Bootstrap(None))
+        everything = measured(inputs, list(dict.fromkeys(one.measure for one in found)), whole)
+    drawn = options.bootstrap
+    return with_adjusted(
+        found,
+        everything,
+        inputs.genders,
+        confusion,
+        documents=None if true_groups is None else word_confusion(true_groups, inputs.tally),
+        confidence=drawn.confidence or 0.95,
+        resamples=RESAMPLES if drawn.confidence is None else drawn.resamples,
+        seed=drawn.seed,
+    )
 
 
 def label_errors(given: Any) -> LabelErrors:

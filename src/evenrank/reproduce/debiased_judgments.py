@@ -246,7 +246,7 @@ def _changes(found: Mapping[str, Any]) -> Chart:
         for of, panel in panels.items()
         for name, one in found["changes"].items()
     ]
-    caption = f"Change from plain training; lines are 95% intervals. {asked([found['queries']])}."
+    caption = f"Change from plain training. {asked([found['queries']])}."
     title = "Each set against plain training"
     return Chart("dots", rows, "", "change", caption, title, balance=0.0, own_scale=True)
 

@@ -203,7 +203,7 @@ def _curves(by_lambda: Mapping[float, Mapping[str, Any]]) -> list[Chart]:
         points.append({"x": lean["abs"], "value": useful["value"]})
     across = f"Each point is a λ, joined in their order. Left is less bias, up more useful. {n}."
     return [
-        Chart("lines", rows, "λ", "value", f"Bands are 95% intervals. {n}.", own_scale=True),
+        Chart("lines", rows, "λ", "value", f"{n}.", own_scale=True),
         Chart("lines", points, "mean |ARaB@10|", "AP", across, "Figure 4.3: usefulness against bias"),
     ]
 

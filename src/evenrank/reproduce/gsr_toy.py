@@ -291,7 +291,7 @@ def _associations(found: Mapping[str, Any]) -> Chart:
         }
         for one in found["associations"]
     ]
-    caption = "Right of 0 the first set is the more male; lines are 95% intervals, n words."
+    caption = "Right of 0 the first set is the more male; n words."
     return Chart("dots", rows, "", "difference of means", caption, balance=0.0)
 
 

@@ -109,7 +109,7 @@ def _differences(found: Mapping[str, Any], sizes: str) -> Chart:
         if one["difference"] is not None and name != one["process"]
     ]
     rows.sort(key=lambda row: row["value"])
-    caption = f"Right of 0 more in documents of male queries; lines are 95% intervals. n = {sizes} queries."
+    caption = f"Right of 0 more in documents of male queries. n = {sizes} queries."
     title = "Differences, male minus female"
     return Chart("dots", rows, "", "points of percent", caption, title, balance=0.0)
 

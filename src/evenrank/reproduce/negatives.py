@@ -229,7 +229,7 @@ def _strengths(found: Mapping[str, Any]) -> Chart:
         for name, one in found["changes"].items()
         if name.startswith("λ")
     ]
-    caption = f"Change from plain training (λ = 0); bands are 95% intervals. {asked([found['queries']])}."
+    caption = f"Change from plain training (λ = 0). {asked([found['queries']])}."
     return Chart("lines", rows, "λ", "change", caption, balance=0.0, own_scale=True)
 
 

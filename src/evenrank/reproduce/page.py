@@ -141,7 +141,8 @@ class Chart:
     x, y
         What the axes are called.
     caption
-        How to read it, and how many queries stand behind it.
+        How to read it, and how many queries stand behind it; what intervals look like, where some are
+        drawn, is added.
     title
         What it shows; that of its table, unless it says.
     fits, colours, balance, form, own_scale
@@ -163,14 +164,14 @@ class Chart:
 
     def figure(self, name: str, title: str) -> Any:
         """As the report has them."""
-        from evenrank.show.charts.long_form import long_form, long_frame
+        from evenrank.show.charts.long_form import interval_marks, long_form, long_frame
         from evenrank.show.figure import Figure
 
         frame = long_frame(self.rows)
         how: dict[str, Any] = {name: getattr(self, name) for name in _HOW}
         chart = long_form(frame, fits=long_frame(self.fits) if self.fits else None, **how)
-        shown = self.title or title
-        return Figure(name, shown, self.caption, f"{shown}. {self.caption}", chart, frame)
+        shown, caption = self.title or title, " ".join([self.caption, *interval_marks(frame, self.kind)])
+        return Figure(name, shown, caption, f"{shown}. {self.caption}", chart, frame)
 
 
 def bounded(found: Mapping[str, Any], value: str = "value") -> dict[str, Any]:

@@ -59,13 +59,14 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
 
     def work() -> dict[str, Any]:
         data = settings.dataset()
-        asked_of_runs = pl.concat([tables.run(run).select("query_id") for run in runs.values()]).unique()
+        read = {name: tables.run(run) for name, run in runs.items()}
+        asked_of_runs = pl.concat([run.select("query_id") for run in read.values()]).unique()
         ranked = data.queries.join(asked_of_runs, on="query_id", how="semi", maintain_order="left")
         judged = None if data.qrels is None else data.qrels.join(asked_of_runs, on="query_id", how="semi")
         labelled = {} if settings.genders is None else {"genders": settings.labels(ranked, steps.say)}
         asked = [*_CELLS, "RR@10", "R@10"]
         made = measure(
-            runs, asked, docs=data.docs, queries=ranked, qrels=judged,
+            read, asked, docs=data.docs, queries=ranked, qrels=judged,
             resamples=settings.resamples, seed=settings.seed, **labelled,
         )  # fmt: skip
         return {

@@ -214,5 +214,5 @@ def _dots(found: dict[str, Any]) -> Chart:
         for label, one in found.items()
     ]
     n = asked(one["cells"][name]["queries"] for one in found.values() for name in ("nDCG@10", "ARaB@10"))
-    caption = f"Dots are values, lines their 95% intervals; ARaB above 0 leans male. {n}."
+    caption = f"ARaB above 0 leans male. {n}."
     return Chart("dots", rows, "", "value", caption, own_scale=True)

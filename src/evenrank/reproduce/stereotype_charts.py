@@ -63,10 +63,7 @@ def levels(found: Mapping[str, Any]) -> list[Chart]:
         for name, one in sorted(each["rows"].items(), key=lambda row: row[0] not in ("perfect", "random"))
     ]
     counts = [one["n"] for each in found["gsr"].values() for one in each["rows"].values()]
-    caption = (
-        "Dots are values, lines their 95% intervals; what lies right of the perfect engine is the ranker's "
-        f"own. {asked(counts)}."
-    )
+    caption = f"What lies right of the perfect engine is the ranker's own. {asked(counts)}."
     return [Chart("dots", rows, "", "GSR", caption, "Table 2: GSR by system", balance=0.0)]
 
 

@@ -40,6 +40,19 @@ def long_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return frame.with_columns(pl.col(name).cast(kind) for name, kind in kinds.items()).drop_nulls("value")
 
 
+def interval_marks(frame: pl.DataFrame, kind: str) -> list[str]:
+    """A sentence on how 95% intervals are drawn; none where none is."""
+    if not {"low", "high"} <= set(frame.columns) or frame.drop_nulls(["low", "high"]).is_empty():
+        return []
+    if kind == "lines":
+        return ["Bands are 95% intervals."] if _banded(_each(frame, "of")) else []
+    return ["Thin lines are 95% intervals."] if kind in ("bars", "dots") else []
+
+
+def _banded(series: list[str]) -> bool:
+    return len(series) <= BANDED
+
+
 def long_form(
     frame: pl.DataFrame,
     *,
@@ -149,6 +162,7 @@ class _Look:
         across = self.kind in ("bars", "shares", "dots")
         marks: list[Any] = getattr(self, f"_{self.kind}")(base, rows, series, colour)
         if fits is not None:
+            told: dict[str, Any] = {"title": None, "sort": lines, "legend": LINES}
             dashes = [[1, 0], [6, 4], [2, 3]]
             shades = [named(name) for name in ("ink", "muted", "run-2")]
             marks.append(
@@ -157,20 +171,8 @@ class _Look:
                 .encode(
                     x=alt.X("x:Q", title=self.place),
                     y=alt.Y("value:Q", **self.value),
-                    color=alt.Color(
-                        "of:N",
-                        title=None,
-                        sort=lines,
-                        legend=LINES,
-                        scale=alt.Scale(domain=lines, range=shades),
-                    ),
-                    strokeDash=alt.StrokeDash(
-                        "of:N",
-                        title=None,
-                        sort=lines,
-                        legend=LINES,
-                        scale=alt.Scale(domain=lines, range=dashes),
-                    ),
+                    color=alt.Color("of:N", scale=alt.Scale(domain=lines, range=shades), **told),
+                    strokeDash=alt.StrokeDash("of:N", scale=alt.Scale(domain=lines, range=dashes), **told),
                 )
             )
         if self.balance is not None:
@@ -250,7 +252,7 @@ class _Look:
         y = alt.Y("value:Q", **self.value)
         dash = {"strokeDash": _of(run_dash(series))} if len(series) > 1 else {}
         found = []
-        if "low" in rows.columns and len(series) <= BANDED:
+        if "low" in rows.columns and _banded(series):
             band = base.mark_area(opacity=0.13, **self._mark(series))
             found.append(band.encode(x=x, y=alt.Y("low:Q", **self.value), y2="high:Q", **colour))
         ordered = alt.Chart(rows.with_row_index("place")).mark_line(strokeWidth=2, **self._mark(series))
