@@ -6,23 +6,23 @@
     python -m benchmarks.neural_evidence --tables   the tables again, from what has been run
 
 A unit is one training, or one ranker, on one collection with one seed; none takes more than an hour. Each
-leaves a run and its values in the cache, and is not run again. Models, runs and values are in the folder
-``evidence/neural`` of the cache; docs/evidence/neural-rankers.json and the tables in docs/neural-rankers.md
-are made of what is there, and say what is not.
+leaves its values in ``benchmarks/units`` and is not run again; models and runs are in the folder
+``evidence/neural`` of the cache. docs/evidence/neural-rankers.json and the tables in docs/neural-rankers.md
+are made of these values, and say what is missing. A row whose units were not kept stays as it was.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.kept_units import keep
 from benchmarks.neural_preferences import SYSTEMS, mirrored
 from benchmarks.neural_settings import EXTRAS
-from benchmarks.neural_units import INTERACTION, Unit, measured, ranked, run_path, unit_path
+from benchmarks.neural_units import INTERACTION, Unit, known, measured, ranked, run_path
 from benchmarks.pages import committed_source
 from evenrank.data import tables
 
@@ -63,9 +63,8 @@ def _cross_encoders(collection: str, seed: int) -> Iterator[Unit]:
 
 def run_unit(unit: Unit) -> dict[str, Any]:
     """Train what is to be trained, rank, measure; what was done before is not done again."""
-    path = unit_path(unit)
-    if path.exists():
-        return dict(json.loads(path.read_text()))
+    if (there := known(unit)) is not None:
+        return there
     source, started = committed_source(), time.process_time()
     if unit.collection == "genderbias-qa":
         content: dict[str, Any] = mirrored(unit.system)
@@ -77,8 +76,7 @@ def run_unit(unit: Unit) -> dict[str, Any]:
         content = {**facts, "measures": measured(unit.collection, run)}
     content["src"] = source
     content["CPU seconds in all"] = round(time.process_time() - started, 1)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
+    keep("neural", unit.name, content)
     return content
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,31 +12,39 @@ import polars as pl
 import evenrank as er
 from benchmarks.neural_memory import by_answer, memory_table
 from benchmarks.neural_preferences import READINGS, SYSTEMS
-from benchmarks.neural_units import INTERACTION, Unit, measures, unit_path
-from benchmarks.pages import common_source
+from benchmarks.neural_units import INTERACTION, Unit, known, measures
+from benchmarks.pages import DOCS, common_source, fill
 
 
 def collected(units: list[Unit]) -> dict[str, Any]:
-    """What has been run, system by system, with intervals over queries and paired tests against BM25."""
+    """What has been run, system by system, with intervals over queries and paired tests against BM25.
+
+    A row that stands on more seeds than are kept stays as it was, and is marked.
+    """
     from evenrank.stats import mean_interval, paired
 
     results: dict[str, Any] = {}
+    before = json.loads(_JSON.read_text())["results"] if _JSON.exists() else {}
     for name in ("squad", "wiki"):
         systems: dict[str, list[tuple[Unit, dict[str, Any]]]] = {}
         missing: list[str] = []
         for unit in units:
             if unit.collection != name:
                 continue
-            path = unit_path(unit)
-            if path.exists():
-                systems.setdefault(unit.system, []).append((unit, json.loads(path.read_text())))
+            parts, content = systems.setdefault(unit.system, []), known(unit)
+            if content is not None:
+                parts.append((unit, content))
             else:
                 missing.append(unit.name)
-        found: dict[str, Any] = {}
+        older = before.get(name, {}).get("systems", {})
+        anew: dict[str, Any] = {}
         for system, parts in systems.items():
+            if not parts:
+                continue
             per_query = {measure: _over_seeds(parts, measure) for measure in measures() if measure != "GSR"}
             per_query["mean |ARaB@10|"] = _over_seeds(parts, "ARaB(magnitude='tf')@10", abs)
             row: dict[str, Any] = {
+                "src": sorted({content["src"] for _, content in parts}),
                 "seeds": [unit.seed for unit, _ in parts if unit.seed is not None],
                 "training CPU seconds": [
                     content["training CPU seconds"]
@@ -61,37 +68,53 @@ def collected(units: list[Unit]) -> dict[str, Any]:
                 "high": gsr[0]["high"] if len(gsr) == 1 else None,
             }
             row["per query"] = per_query
-            found[system] = row
-        for system, row in found.items():
+            anew[system] = row
+        for system, row in anew.items():
             for other in ("bm25", "hybrid"):
-                if other not in found or other == system:
+                if other not in anew or other == system:
                     continue
                 row[f"against {other}"] = {}
                 for measure, values in row["per query"].items():
-                    theirs = found[other]["per query"][measure]
+                    theirs = anew[other]["per query"][measure]
                     both = sorted(values.keys() & theirs.keys())
                     test = paired([values[q] for q in both], [theirs[q] for q in both])
                     row[f"against {other}"][measure] = {
                         "difference": test.difference, "low": test.low, "high": test.high, "p": test.p,
                     }  # fmt: skip
-            if "bm25" in found:
-                theirs = found["bm25"]["per query"]["RR@10"]
+            if "bm25" in anew:
+                theirs = anew["bm25"]["per query"]["RR@10"]
                 row["RR@10 by answer"] = by_answer(name, row["per query"]["RR@10"], theirs)
-        results[name] = {"systems": found, "not run": missing, "claims": _claims(found)}
-        for row in found.values():
+        claims = {**before.get(name, {}).get("claims", {})}
+        for what, claim in _claims(anew).items():
+            if claim and claim["cells"] >= (claims.get(what) or {"cells": 0})["cells"]:
+                claims[what] = claim
+        found: dict[str, Any] = {}
+        for system, parts in systems.items():
+            if _stays(older.get(system), parts):
+                found[system] = {**older[system], "stays": True}
+                there = {f"{name}/{system}/{seed}" for seed in older[system]["seeds"]} | {f"{name}/{system}"}
+                missing = [each for each in missing if each not in there]
+            elif parts:
+                found[system] = anew[system]
+        results[name] = {"systems": found, "not run": missing, "claims": claims}
+        for row in anew.values():
             del row["per query"]
-    preference = {
-        system: json.loads(path.read_text())
-        for system in SYSTEMS
-        if (path := unit_path(Unit("genderbias-qa", system))).exists()
+    preference = {**before.get("genderbias-qa", {}).get("systems", {})}
+    preference |= {
+        system: content for system in SYSTEMS if (content := known(Unit("genderbias-qa", system))) is not None
     }
+    preference = {system: preference[system] for system in SYSTEMS if system in preference}
     left = [system for system in SYSTEMS if system not in preference]
     results["genderbias-qa"] = {"systems": preference, "not run": left}
     extras = [unit for unit in units if unit.collection == "extra"]
-    results["extras"] = {
-        unit.system: json.loads(unit_path(unit).read_text()) for unit in extras if unit_path(unit).exists()
-    }
+    results["extras"] = {**before.get("extras", {})}
+    results["extras"] |= {unit.system: content for unit in extras if (content := known(unit)) is not None}
     return results
+
+
+def _stays(older: dict[str, Any] | None, parts: list[tuple[Unit, dict[str, Any]]]) -> bool:
+    """Whether an older row has more seeds behind it than are kept, or is all there is."""
+    return older is not None and (not parts or len(parts) < len(older["seeds"]))
 
 
 def _over_seeds(
@@ -167,9 +190,7 @@ def _claims(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_DOCS = Path(__file__).parents[1] / "docs"
-_PAGE = _DOCS / "neural-rankers.md"
-_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
+_JSON = DOCS / "evidence" / "neural-rankers.json"
 
 
 def write_tables(units: list[Unit]) -> None:
@@ -178,18 +199,13 @@ def write_tables(units: list[Unit]) -> None:
     content = {
         "command": "python -m benchmarks.neural_evidence",
         "evenrank": er.__version__,
-        "src": common_source(
-            json.loads(unit_path(unit).read_text()) for unit in units if unit_path(unit).exists()
-        ),
+        "src": common_source(content for unit in units if (content := known(unit)) is not None),
         "results": found,
     }
-    path = _DOCS / "evidence" / "neural-rankers.json"
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    _JSON.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     if found["genderbias-qa"]["systems"]:
         draw(found["genderbias-qa"]["systems"])
-    before, _, rest = _PAGE.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    _PAGE.write_text(f"{before}{_BEGIN}\n{page(found)}{_END}{after}")
+    fill("neural-rankers.md", page(found))
 
 
 def draw(systems: dict[str, Any]) -> None:
@@ -214,7 +230,7 @@ def draw(systems: dict[str, Any]) -> None:
     points = base.mark_point(filled=True, size=60).encode(alt.X("value:Q"))
     zero = alt.Chart(pl.DataFrame({"x": [0.0]})).mark_rule(strokeDash=[4, 4], color="#999").encode(x="x:Q")
     (zero + bars + points).properties(width=420).save(
-        str(_DOCS / "images" / "genderbias-preference.png"), scale_factor=2
+        str(DOCS / "images" / "genderbias-preference.png"), scale_factor=2
     )
 
 
@@ -270,7 +286,7 @@ def _effectiveness(systems: dict[str, Any]) -> list[str]:
     for system, row in systems.items():
         rr = row["measures"]["RR@10"]
         cells = [
-            system,
+            system + ("†" if row.get("stays") else ""),
             f"{row['queries']:,}",
             str(len(row["seeds"]) or "–"),
             f"{rr['value']:.3f}",
@@ -288,6 +304,10 @@ def _effectiveness(systems: dict[str, Any]) -> list[str]:
     said = (
         "Effectiveness on test queries; differences on the queries that both have; training in CPU-minutes."
     )
+    if any(row.get("stays") for row in systems.values()):
+        said += (
+            " † measured with an earlier version of the code, of which the values of single queries are gone."
+        )
     return [said, "", *lines, ""]
 
 

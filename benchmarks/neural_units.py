@@ -1,6 +1,6 @@
 """One unit of the evidence on neural rankers: the data, what is trained, what is ranked, what is measured.
 
-Models, runs and values are in the folder ``evidence/neural`` of the cache.
+Models and runs are in the folder ``evidence/neural`` of the cache, values in ``benchmarks/units``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
+from benchmarks import kept_units
 from benchmarks.corpus import shared
 from evenrank.text.cache import root
 
@@ -46,7 +47,7 @@ class Unit(NamedTuple):
 
 
 def home() -> Path:
-    """Where models, runs and values are kept."""
+    """Where models and runs are kept."""
     return root() / "evidence" / "neural"
 
 
@@ -57,8 +58,9 @@ def data() -> Path:
     return found / "data"
 
 
-def unit_path(unit: Unit) -> Path:
-    return home() / "units" / f"{unit.name.replace('/', '--')}.json"
+def known(unit: Unit) -> dict[str, Any] | None:
+    """What a unit has left; None where it has not been run."""
+    return kept_units.kept("neural", unit.name)
 
 
 def run_path(unit: Unit) -> Path:

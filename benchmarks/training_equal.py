@@ -6,18 +6,17 @@ mean bias itself; none of this looks at judgments.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import evenrank as er
+from benchmarks import kept_units
 from benchmarks import training_evidence as evidence
-from benchmarks.training_evidence import AGAIN, Unit, unit_path, units
+from benchmarks.training_evidence import AGAIN, Unit, units
 from evenrank.data import tables
 from evenrank.measures.rank_bias import arab_weights
 
@@ -28,27 +27,22 @@ def compute(ways: Sequence[str] = WAYS) -> None:
     """All that can be computed of what has been run."""
     for how in ways:
         for unit in units():
-            there = unit_path(unit).exists() and unit_path(unit.plain).exists()
-            if unit.name.startswith("squad/head/") and unit.method not in AGAIN and unit.strength and there:
+            wanted = unit.name.startswith("squad/head/") and unit.method not in AGAIN and unit.strength
+            if wanted and evidence.known(unit) is not None and evidence.run_path(unit.plain).exists():
                 reached(unit, how)
-
-
-def _path(unit: Unit, how: str) -> Path:
-    return evidence.home() / "equal" / f"{unit.name.replace('/', '--')}--{how}.json"
 
 
 def known(unit: Unit, how: str) -> dict[str, Any] | None:
     """What has been computed, or None."""
-    path = _path(unit, how)
-    return dict(json.loads(path.read_text())) if path.exists() else None
+    return kept_units.kept("training-at-equal-bias", f"{unit.name}/{how}")
 
 
 def reached(unit: Unit, how: str) -> dict[str, Any]:
     """RR@10 of plain training re-ranked to the bias that this unit has; kept, since runs do not change."""
-    path, there = _path(unit, how), known(unit, how)
+    there = known(unit, how)
     if there is not None:
         return there
-    bias = [*json.loads(unit_path(unit).read_text())["test"]["ARaB@10"].values()]
+    bias = [*evidence.run_unit(unit)["test"]["ARaB@10"].values()]
     target = float(np.mean(np.abs(bias)))
     made: dict[str, Any]
     if how == "constrain (mean)":
@@ -65,8 +59,7 @@ def reached(unit: Unit, how: str) -> dict[str, Any]:
         rr, after = _after(lists, how, weight)
         by_query = dict(zip(lists["queries"], rr.tolist(), strict=True))
         made = {"strength": weight, "|ARaB@10|": float(np.abs(after).mean()), "RR@10": by_query}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(made))
+    kept_units.keep("training-at-equal-bias", f"{unit.name}/{how}", made)
     return made
 
 

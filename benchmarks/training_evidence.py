@@ -4,15 +4,15 @@
     python -m benchmarks.training_evidence squad/head    those whose names begin so
     python -m benchmarks.training_tables                 the tables again, from what has been run
 
-A unit is one training or one re-ranking, with one strength and one seed, on one collection. It leaves its run
-and its values in the folder ``evidence/training`` of the cache, and is not run again. Of what is there
-``benchmarks.training_tables`` makes docs/evidence/training.json, and the tables and figures of
-docs/mitigation/training.md; what is not there is named.
+A unit is one training or one re-ranking, with one strength and one seed, on one collection. It leaves its
+values in ``benchmarks/units`` and is not run again; its run is in the folder ``evidence/training`` of the
+cache. Of these values ``benchmarks.training_tables`` makes docs/evidence/training.json, and the tables and
+figures of docs/mitigation/training.md. What is missing is named; a ranker whose units were not kept stays as
+it was.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -26,6 +26,7 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
+from benchmarks import kept_units
 from benchmarks.neural_units import data, drawn
 from benchmarks.pages import committed_source
 from evenrank.data import tables
@@ -100,12 +101,13 @@ def units() -> Iterator[Unit]:
 
 
 def home() -> Path:
-    """Where runs and values are kept."""
+    """Where runs are kept."""
     return root() / "evidence" / "training"
 
 
-def unit_path(unit: Unit) -> Path:
-    return home() / "units" / f"{unit.name.replace('/', '--')}.json"
+def known(unit: Unit) -> dict[str, Any] | None:
+    """What a unit has left; None where it has not been run."""
+    return kept_units.kept("training", unit.name)
 
 
 def run_path(unit: Unit, part: str = "test") -> Path:
@@ -220,9 +222,8 @@ def dev(name: str, examples: Any = None) -> tuple[pl.DataFrame, pl.DataFrame, pl
 
 def run_unit(unit: Unit) -> dict[str, Any]:
     """Train and rank, or rank again; measure. What was done before is not done again."""
-    path = unit_path(unit)
-    if path.exists():
-        return dict(json.loads(path.read_text()))
+    if (there := known(unit)) is not None:
+        return there
     source, started = committed_source(), time.process_time()
     runs, facts = (again if unit.method in AGAIN else trained)(unit)
     found = collection(unit.collection)
@@ -237,8 +238,7 @@ def run_unit(unit: Unit) -> dict[str, Any]:
             run.select("query_id", "doc_id", "score").write_parquet(target)
     content["src"] = source
     content["CPU seconds in all"] = round(time.process_time() - started, 1)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
+    kept_units.keep("training", unit.name, content)
     return content
 
 

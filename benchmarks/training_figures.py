@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from benchmarks.training_evidence import Unit, unit_path
+from benchmarks.training_evidence import Unit, known, run_unit
 from evenrank.show.charts.theme import finished, named
 from evenrank.show.charts.tradeoff import tradeoff_scatter
 from evenrank.show.report import write_chart
@@ -78,15 +77,12 @@ def against_adversary(head: dict[str, Any]) -> Any:
     seeds = set(range(3))
     for method, strength in (("negatives", 0.6), ("adversary", max(strengths, default=0.0))):
         units = [Unit("squad", "head", method, strength, seed) for seed in sorted(seeds)]
-        seeds &= {unit.seed for unit in units if strength and unit_path(unit).exists()}
+        seeds &= {unit.seed for unit in units if strength and known(unit) is not None}
     if not seeds:
         return None
 
     def values(method: str, strength: float) -> dict[str, float]:
-        parts = [
-            json.loads(unit_path(Unit("squad", "head", method, strength, seed)).read_text())["test"]
-            for seed in sorted(seeds)
-        ]
+        parts = [run_unit(Unit("squad", "head", method, strength, seed))["test"] for seed in sorted(seeds)]
         return {q: sum(part["NFaiRR@10"][q] for part in parts) / len(parts) for q in parts[0]["NFaiRR@10"]}
 
     mine, theirs = values("negatives", 0.6), values("adversary", max(strengths))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,11 @@ import evenrank as er
 from benchmarks import training_equal as equal
 from benchmarks import training_evidence as evidence
 from benchmarks.neural_units import data
-from benchmarks.pages import common_source
-from benchmarks.training_evidence import AGAIN, Unit, unit_path, units
+from benchmarks.pages import DOCS, common_source, fill
+from benchmarks.training_evidence import AGAIN, Unit, known, run_unit, units
 from evenrank.stats import holm, mean_interval, paired
 
-_DOCS = Path(__file__).parents[1] / "docs"
-_PAGE = _DOCS / "mitigation" / "training.md"
-_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
+_JSON = DOCS / "evidence" / "training.json"
 Values = dict[str, float]
 GROUPS = ("female", "male", "none")
 
@@ -32,21 +29,16 @@ def write_tables() -> None:
     content = {
         "command": "python -m benchmarks.training_evidence",
         "evenrank": er.__version__,
-        "src": common_source(
-            json.loads(unit_path(unit).read_text()) for unit in units() if unit_path(unit).exists()
-        ),
+        "src": common_source(content for unit in units() if (content := known(unit)) is not None),
         "positive": "male",
         "results": found,
     }
-    path = _DOCS / "evidence" / "training.json"
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    _JSON.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     from benchmarks.training_figures import draw
     from benchmarks.training_page import page
 
     draw(found)
-    before, _, rest = _PAGE.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    _PAGE.write_text(f"{before}{_BEGIN}\n{page(found)}{_END}{after}")
+    fill("mitigation/training.md", page(found))
 
 
 # Collecting
@@ -55,15 +47,19 @@ def write_tables() -> None:
 def collected() -> dict[str, Any]:
     """Every method at every strength, averaged over seeds query by query, beside plain training."""
     results: dict[str, Any] = {}
+    before = json.loads(_JSON.read_text())["results"]
     for name in dict.fromkeys(f"{unit.collection}/{unit.ranker}" for unit in units()):
         mine = [unit for unit in units() if unit.name.startswith(f"{name}/")]
-        run = {unit: json.loads(unit_path(unit).read_text()) for unit in mine if unit_path(unit).exists()}
+        run = {unit: content for unit in mine if (content := known(unit)) is not None}
+        if not run and name in before:
+            results[name] = before[name]
+            continue
         missing = [unit.name for unit in mine if unit not in run]
         rows: list[dict[str, Any]] = []
         for method in dict.fromkeys(unit.method for unit in mine):
             rows += _method([unit for unit in run if unit.method == method], run)
         results[name] = {"rows": rows, "not run": missing, "chosen": _chosen(rows)}
-    if results["squad/head"]["rows"]:
+    if results["squad/head"] is not before.get("squad/head") and results["squad/head"]["rows"]:
         results["squad/head"]["equal bias"] = _equal(results["squad/head"])
     return results
 
@@ -233,7 +229,7 @@ def _equal(found: dict[str, Any]) -> list[dict[str, Any]]:
     for row in found["rows"]:
         if row["method"] in AGAIN or not row["strength"] or row["test"]["bias change"] >= -0.01:
             continue
-        mine = {seed: json.loads(unit_path(_unit(row, seed)).read_text()) for seed in row["seeds"]}
+        mine = {seed: run_unit(_unit(row, seed)) for seed in row["seeds"]}
         kept = over_seeds([each["test"] for each in mine.values()])
         one: dict[str, Any] = {key: row[key] for key in ("method", "strength", "seeds")}
         one |= {"|ARaB@10|": _mean(kept["|ARaB@10|"]), "RR@10": _mean(kept["RR@10"])}

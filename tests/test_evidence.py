@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import checking, classifier_fresh, generation_evidence, pages
+from benchmarks import checking, classifier_fresh, generation_evidence, kept_units, pages
 
 import evenrank as er
 
@@ -54,6 +54,21 @@ def test_a_number_typed_by_hand_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     page.write_text(page.read_text().replace("| normal | 10 | 4.7%", "| normal | 10 | 4.6%"))
     (tmp_path / "new.md").write_text(f"{pages.BEGIN}\nof no evidence\n{pages.END}\n")
     assert checking.differing() == ["certainty.md", "new.md"]
+
+
+def test_a_unit_that_was_run_is_found_again_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_units, "UNITS", tmp_path)
+    test = {f"q{number}": number / 7 for number in range(90)}
+    dev = {f"d{number}": -number / 3 for number in range(50)}
+    unit = {"src": "a", "seconds": 1.5, "test": {"RR@10": test, "ARaB@10": dev}, "epochs": [1, 2]}
+    assert kept_units.kept("study", "squad/head, alone/0") is None
+    kept_units.keep("study", "squad/head, alone/0", unit)
+    assert kept_units.kept("study", "squad/head, alone/0") == unit
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["squad--head-alone--0.parquet"]
+    with pytest.raises(SystemExit, match="remove it and run the unit again"):
+        kept_units.kept("study", "squad/head alone/0")
 
 
 def _repository(folder: Path) -> Callable[..., None]:
