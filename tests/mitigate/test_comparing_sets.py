@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -127,3 +128,12 @@ def test_sets_are_cut_by_ids_alone() -> None:
     turned = comparing_sets._cut(queries.reverse(), qrels, 7)
     assert set(kept[0]["query_id"]) == set(turned[0]["query_id"]) == set(kept[1]["query_id"])
     assert isinstance(kept[1], pl.DataFrame) and len(kept[0]) == 7
+
+
+def test_predicted_genders_are_counted(plan: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    without = Plan.read(plan)
+    work = comparing_sets._Work(replace(without, genders=None, test_genders=None), tmp_path, said.append)
+    assert len(work.genders) == 30 and len(work.test)
+    assert said[0].startswith("training queries: 30 of 30 queries labelled by the classifier: ")
+    assert said[1].startswith("test queries: ") and " neutral" in said[1]

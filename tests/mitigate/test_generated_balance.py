@@ -205,6 +205,20 @@ def test_balancing_by_generation_keeps_every_query(built: Path, tmp_path: Path) 
     assert len(kept) == 60 + sum(report["added"].values())
 
 
+def test_predicted_genders_of_generated_queries_are_counted(built: Path, tmp_path: Path) -> None:
+    texts = {"a": "what do women fear", "b": "what do men fear", "c": "price of coal"}
+    documents = er.load(HERE).docs.frame()["doc_id"].to_list()[:3]
+    rows = [f"{query}\t{doc}\t{text}\n" for (query, text), doc in zip(texts.items(), documents, strict=True)]
+    (tmp_path / "made.tsv").write_text("query_id\tdoc_id\ttext\n" + "".join(rows))
+    given = ("--generated", tmp_path / "made.tsv", *COLLECTION, "--index", built / "index")
+    filled = ("balance", "--by", "generation", "--genders", HERE / "genders.tsv")
+    for command in (("judgments", "--docs", HERE / "docs.tsv"), filled):
+        words = [str(each) for each in ("mitigate", *command, *given, "-o", tmp_path / command[0])]
+        done = CliRunner().invoke(app, words)
+        counts = "3 of 3 queries labelled by the classifier: 1 female, 1 male, 1 neutral"
+        assert f"generated queries: {counts}" in done.stderr, done.output
+
+
 def test_generation_asks_for_all_it_needs() -> None:
     done = CliRunner().invoke(app, ["mitigate", "balance", "--by", "generation", "-o", "x"])
     assert isinstance(done.exception, InputError) and "--generated, --index" in str(done.exception)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenrank.cli.common import counted_labels, deliver, note, progress_bar
+from evenrank.cli.common import deliver, note, progress_bar
 from evenrank.errors import InputError
 from evenrank.show.numbers import counted
 
@@ -53,7 +53,7 @@ def classify_command(
 
         evenrank classify queries.tsv --min-confidence 0.8 -o genders.tsv
     """
-    from evenrank.queries.classifier import classify
+    from evenrank.queries.classifier import classify, counted_labels
 
     with progress_bar("labelling", unit="queries") as progress:
         found = classify(queries, model, min_confidence=min_confidence, explain=explain, progress=progress)

@@ -181,21 +181,8 @@ def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFra
         return genders
     if queries is None:
         raise InputError("--genders predict reads the queries' texts; give --queries")
-    from evenrank.queries.classifier import classify
+    from evenrank.queries.classifier import predicted_genders
 
-    found = classify(queries)
-    seen = found["note"].str.contains("training query", literal=True)
-    if seen.all():
-        raise InputError("the classifier was trained on all of these queries; give labels as --genders FILE")
-    kept = found.filter(~seen)
-    said = [f"{len(kept):,} of {len(found):,} queries labelled by the classifier: {counted_labels(kept)}"]
-    if seen.any():
-        said.append(f"{int(seen.sum()):,} get no predicted gender, because it was trained on them")
-    note("; ".join(said))
-    return kept.select("query_id", gender="label")
-
-
-def counted_labels(found: pl.DataFrame) -> str:
-    """How many queries have which label, the most frequent first."""
-    counts = sorted(found["label"].value_counts().iter_rows(), key=lambda row: (-row[1], row[0]))
-    return ", ".join(f"{number:,} {label}" for label, number in counts)
+    found, said = predicted_genders(queries)
+    note(said)
+    return found

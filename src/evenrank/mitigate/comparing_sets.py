@@ -225,12 +225,11 @@ class _Work:
     def _labels(self, asked: pl.DataFrame, given: str | None, *, keep_seen: bool) -> pl.DataFrame:
         if given is not None:
             return tables.genders(given)
-        from evenrank.queries.classifier import classify
+        from evenrank.queries.classifier import predicted_genders
 
-        found = classify(asked)
-        if not keep_seen:
-            found = found.filter(~pl.col("note").str.contains("training query", literal=True))
-        return found.select("query_id", gender="label")
+        found, said = predicted_genders(asked, keep_seen=keep_seen)
+        self.say(f"{'training' if keep_seen else 'test'} queries: {said}")
+        return found
 
     @cached_property
     def made(self) -> Generated:

@@ -153,7 +153,10 @@ def even_judgments(
     sides = {g: np.flatnonzero((table["gender"] == g).to_numpy()) for g in ("female", "male")}
     for gender, rows in sides.items():
         if not len(rows):
-            raise InputError(f"no generated query with a vector is {gender}; generate more queries")
+            labels_are = "" if genders is not None else f" ({said})"
+            raise InputError(
+                f"no generated query with a vector is {gender}; generate more queries{labels_are}"
+            )
     most = None if size is None else max(1, round(ratio * size / 2))
     f, m, away = nearest_pairs(
         vectors[sides["female"]],
@@ -196,10 +199,9 @@ def predicted_or_given(made: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame, 
     """Genders of generated queries, and where they come from."""
     if genders is not None:
         return tables.genders(genders), "given"
-    from evenrank.queries.classifier import classify
+    from evenrank.queries.classifier import predicted_genders
 
-    found = classify(made.select("query_id", "text"))
-    return found.select("query_id", gender="label"), "predicted by the static classifier"
+    return predicted_genders(made.select("query_id", "text"), keep_seen=True)
 
 
 def angular(cosine: Doubles) -> Doubles:

@@ -17,6 +17,7 @@ import polars as pl
 import xxhash
 
 from evenrank.errors import InputError
+from evenrank.show.numbers import counted
 
 LABELS = ("female", "male", "neutral")
 """The classes, in the order of the columns of every matrix of probabilities."""
@@ -224,6 +225,30 @@ def classify(
         kind = pl.List(pl.Struct({"word": pl.String, "group": pl.String, "weight": pl.Float64}))
         found = found.with_columns(pl.Series("reasons", reasons, kind))
     return found
+
+
+def predicted_genders(queries: Any, *, keep_seen: bool = False) -> tuple[pl.DataFrame, str]:
+    """``query_id, gender`` by the shipped classifier, and a sentence: how many got which label, and none.
+
+    Queries that it was trained on get no label, unless they may be `keep_seen`: a classifier is no evidence
+    about what it was told.
+    """
+    found = classify(queries)
+    seen = found["note"].str.contains("training query", literal=True)
+    kept = found if keep_seen else found.filter(~seen)
+    if len(found) and not len(kept):
+        raise InputError("the classifier was trained on all of these queries; give labels as --genders FILE")
+    all_of_them = counted(len(found), "query", "queries")
+    said = f"{len(kept):,} of {all_of_them} labelled by the classifier: {counted_labels(kept)}"
+    if dropped := len(found) - len(kept):
+        said += f"; {dropped:,} get no predicted gender, because it was trained on them"
+    return kept.select("query_id", gender="label"), said
+
+
+def counted_labels(found: pl.DataFrame) -> str:
+    """How many queries have which label, the most frequent first."""
+    counts = sorted(found["label"].value_counts().iter_rows(), key=lambda row: (-row[1], row[0]))
+    return ", ".join(f"{number:,} {label}" for label, number in counts)
 
 
 def _predict(classifier: Classifier, texts: list[str], progress: Progress | None) -> Probabilities:

@@ -129,15 +129,11 @@ class Settings:
             raise InputError("this recipe needs --genders: a file with labels, or predict")
         if self.genders != "predict":
             return self.genders
-        from evenrank.queries.classifier import classify
+        from evenrank.queries.classifier import predicted_genders
 
-        found = classify(queries)
-        kept = found if seen else found.filter(~found["note"].str.contains("training query", literal=True))
-        sizes = sorted(kept["label"].value_counts().iter_rows())
-        counts = ", ".join(f"{count:,} {label}" for label, count in sizes)
-        said = f"{len(kept):,} of {len(found):,} queries labelled by the classifier: {counts}"
-        say(said + ("" if len(kept) == len(found) else "; the others trained it"))
-        return kept.select("query_id", gender="label")
+        found, said = predicted_genders(queries, keep_seen=seen)
+        say(said)
+        return found
 
     def _drawn(self, found: Dataset) -> Dataset:
         if found.qrels is None:

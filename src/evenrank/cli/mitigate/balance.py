@@ -162,6 +162,8 @@ def _fill(
         genders=with_genders,
         seed=settings["seed"],
     )
+    if generated_genders is None:
+        note(f"generated queries: {filled.provenance['genders of generated queries']}")
     deliver(rendered(filled, form), None)
     note("written: " + ", ".join(str(each) for each in files))
 

@@ -173,6 +173,8 @@ def judgments_command(
         genders=with_genders,
         seed=seed,
     )
+    if genders is None:
+        note(f"generated queries: {found.provenance['genders']}")
     deliver(_added(found, form), None)
     note("written: " + ", ".join(str(each) for each in files))
 
