@@ -21,38 +21,38 @@ from evenrank.show.grid import Grid
 DOCS = Path(__file__).parents[1] / "docs" / "reproduce"
 VERDICTS = ("holds", "does not hold", "cannot tell")
 _PAPERS = {
-    "rank-bias": "Rekabsaz & Schedl (SIGIR 2020): neural rankers lean more to men than BM25",
+    "rank-bias": "Rekabsaz & Schedl (SIGIR 2020): neural rankers lean further toward men than BM25",
     "rankers": "The same question, asked of rankers that need no training",
-    "gsr-toy": "Fabris et al. (2020): GSR sees the stereotypes of constructed systems",
+    "gsr-toy": "Fabris et al. (2020): GSR detects the stereotypes of constructed systems",
     "gsr": "Fabris et al. (2020): rankers with word vectors reinforce stereotypes; debiasing helps little",
     "disparities": "Seyedsalehi et al. (SIGIR 2022): male queries are served better, and balancing helps",
-    "variants": "Kopeinik et al. (2023), Ratz et al. (2024): neutral queries are answered by the stereotype",
+    "variants": "Kopeinik et al. (2023), Ratz et al. (2024): answers to neutral queries follow stereotypes",
     "representation": "Lipani et al. (2021), Kay et al. (2015): results under-represent women",
-    "query-gender": "Bigdeli, Section 3.1: the gender of a query can be told",
+    "query-gender": "Bigdeli, Section 3.1: the gender of a query can be predicted",
     "judgments": "Bigdeli, Section 3.1: judged documents of female and male queries differ",
-    "debiased-judgments": "Bigdeli, Section 3.2: generated judgments lessen bias",
-    "feedback": "Bigdeli, Section 4.1: bias-aware feedback lessens bias at no cost",
-    "negatives": "Bigdeli, Section 4.2: one-sided negatives lessen bias at no cost",
-    "tradeoff": "Later work and ours: how much bias can go before usefulness does",
+    "debiased-judgments": "Bigdeli, Section 3.2: generated judgments reduce bias",
+    "feedback": "Bigdeli, Section 4.1: bias-aware feedback reduces bias at no cost",
+    "negatives": "Bigdeli, Section 4.2: one-sided negatives reduce bias at no cost",
+    "tradeoff": "Later work and ours: how much bias can be removed before usefulness suffers",
 }
 _LEAD = """# What was found
 
-The papers on gender bias in search were written on MS MARCO, Robust04 and web collections, with the rankers
-of their day. Do their claims carry over to other collections? Each [recipe](index.md) repeats one
-experiment and puts each claim to a test. This page has all of them, written by `python tools/overview.py`
-out of the pages that the recipes wrote.
+The papers on gender bias in search used MS MARCO, Robust04 and web collections, and the rankers of their
+day. Do their claims carry over to other collections? Each [recipe](index.md) repeats one experiment and
+tests each claim. This page lists all of them; `python tools/overview.py` makes it from the pages that the
+recipes wrote.
 
-How to read it. *Holds* and *does not hold* mean that a test at the 5% level found it, or its opposite,
-here. *Cannot tell* means that none did: too few queries, a claim that no test can prove, or something that
-was not run. Claims that two things are about the same are decided by their interval and a margin, not by
-the p beside them. Tests are corrected within some recipes, and not over this page: of a hundred tests of
-nothing some five would find something. And where a claim fails here it may still be true of the collection
-that it was made on.
+How to read it: *holds* and *does not hold* mean that a test at the 5% level found the claim, or its
+opposite, on our collections. *Cannot tell* means that it found neither: there were too few queries, no test
+can prove the claim, or something was not run. Claims that two things are about the same are decided by
+their interval and a margin, not by the p next to them. Tests are corrected within some recipes, but not
+over this whole page: of a hundred tests without any true effect, about five would still find something. A
+claim that fails here may still be true of the collection that it was made on.
 
 The collections are small: TIME (83 queries on news of 1963), SQuAD (2,114 test questions on sentences of
 Wikipedia), wiki (3,909 queries typed into a search engine, 224,453 passages), Grep-BiasIR (117 queries);
-Google's images for occupations, eight queries to two engines, and tables that the authors released. Rankers
-that were trained are small, and the genders of queries were predicted unless they came with the data.
+Google's images for occupations, eight queries to two engines, and tables that the authors released. The
+trained rankers are small, and the genders of queries were predicted unless they came with the data.
 """
 
 
@@ -105,7 +105,7 @@ def overview() -> str:
         links = ", ".join(
             f"[{what}](pages/{name if what == 'constructed' else f'{name}-{what}'}.md)" for what, _ in each
         )
-        parts.append(f"`evenrank reproduce {name}`. Pages with tables, settings and what differs: {links}.")
+        parts.append(f"`evenrank reproduce {name}`. Pages with tables, settings and differences: {links}.")
         claims: dict[str, list[list[str]]] = {}
         for what, page in each:
             for claim in page["claims"]:
@@ -118,7 +118,7 @@ def overview() -> str:
 
 
 def _standing(found: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[str]:
-    """What holds on several collections, what fails, and what is told apart."""
+    """What holds on several collections, what fails, and where collections disagree."""
     by_claim: dict[tuple[str, str], dict[str, str]] = {}
     for name, each in found.items():
         for what, page in each:
@@ -141,7 +141,7 @@ def _standing(found: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[str]:
     parts = []
     for title, lines in (
         ("Holds on more than one collection, and fails on none", strong),
-        ("Holds on one and does not hold on another", mixed),
+        ("Holds on some collections and does not hold on others", mixed),
         ("Does not hold here", failed),
     ):
         if lines:
