@@ -33,7 +33,7 @@ KEPT = Path(__file__).parents[1] / "build" / "label-errors"
 EVIDENCE = DOCS / "evidence"
 _SEED, _DRAWS, _SIZE, _RESAMPLES = 16, 1000, 300, 200
 _MEASURES = ("ARaB@10", "NFaiRR@10")
-_CASES = (("static", "ARaB@10"),)
+_CASES = tuple(("static", measure) for measure in _MEASURES)
 _PREVALENCES = {
     "as annotated": (0.20, 0.32, 0.48),
     "even": (1 / 3, 1 / 3, 1 / 3),
@@ -268,23 +268,26 @@ def page(found: dict[str, Any], words: dict[str, Any] | None = None) -> str:
 
 
 def _summary(found: dict[str, Any]) -> str:
-    """What it comes to, in two sentences."""
+    """What it comes to, in two sentences for each measure."""
     said = []
-    for world, when in (
-        ("real errors", "With the classifier's own errors"),
-        ("errors dealt out anew", "Where errors do not depend on values"),
-    ):
-        rows = [row for row in found["rows"] if row["world"] == world]
-        spans = {
-            (way, group): f"{min(each):.1%} to {max(each):.1%}"
-            for way in ("corrected", "naive")
-            for group in ("neutral", "male − female")
-            for each in [[row[way][group]["coverage"] for row in rows]]
-        }
-        said.append(
-            f"{when} the corrected interval covers the mean of neutral queries in "
-            f"{spans['corrected', 'neutral']} of draws (naive {spans['naive', 'neutral']}), "
-            f"and male − female in {spans['corrected', 'male − female']} "
-            f"(naive {spans['naive', 'male − female']})."
-        )
-    return " ".join(said)
+    for measure in dict.fromkeys(row["measure"] for row in found["rows"]):
+        sentences = []
+        for world, when in (
+            ("real errors", "With the classifier's own errors"),
+            ("errors dealt out anew", "Where errors do not depend on values"),
+        ):
+            rows = [row for row in found["rows"] if (row["world"], row["measure"]) == (world, measure)]
+            spans = {
+                (way, group): f"{min(each):.1%} to {max(each):.1%}"
+                for way in ("corrected", "naive")
+                for group in ("neutral", "male − female")
+                for each in [[row[way][group]["coverage"] for row in rows]]
+            }
+            sentences.append(
+                f"{when} the corrected interval covers the mean of neutral queries in "
+                f"{spans['corrected', 'neutral']} of draws (naive {spans['naive', 'neutral']}), "
+                f"and male − female in {spans['corrected', 'male − female']} "
+                f"(naive {spans['naive', 'male − female']})."
+            )
+        said.append(f"**{measure}.** {' '.join(sentences)}")
+    return "\n\n".join(said)
