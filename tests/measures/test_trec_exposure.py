@@ -93,6 +93,35 @@ def oracle(rankings, grades, shares, kinds, world, k, only_relevant):
     }
 
 
+def test_a_topic_of_three_groups_by_hand():
+    """A graded topic with two rankings, gender known of two relevant articles of three, and a world.
+
+    Ranks 1, 2, 3 have the attention 1, 1, L = 1/log2(3). In the ideal ranking `a` (grade 2) stands first and
+    gets 1; `b` and `c` (grade 1) share ranks 2 and 3, (1 + L)/2 = 0.8155 each. So the groups deserve 1,
+    0.8155, 0.8155 of 2 + L: female 0.3801, male 0.3100, unknown 0.3100. Half and half with a world of equal
+    parts, among what is known: female 0.3626, male 0.3275, unknown as it is. Times the attention of three
+    ranks: 0.9539, 0.8616, 0.8155.
+
+    Exposure: `a` is first, then second: 1 in the mean. `b` is third, then first: (L + 1)/2 = 0.8155. `c` is
+    not there, then third: L/2 = 0.3155. `d` is not relevant and does not count.
+    """
+    rows = [("1", "a", 1), ("1", "d", 2), ("1", "b", 3), ("2", "b", 1), ("2", "a", 2), ("2", "c", 3)]
+    run = pl.DataFrame(
+        [("q", *row) for row in rows], schema=["query_id", "seq", "doc_id", "rank"], orient="row"
+    )
+    labels = pl.DataFrame({"doc_id": ["a", "b", "d"], "gender": ["female", "male", "female"]})
+    given = "attribute='gender', target='relevant', world={'female': 0.5, 'male': 0.5}"
+    found = er.measure(
+        run,
+        [f"{name}({given})@3" for name in ("EEL", "EED", "EER")],
+        labels=labels,
+        qrels={"q": {"a": 2, "b": 1, "c": 1, "d": 0}},
+        confidence=None,
+    )
+    # 0.0461² + 0.0461² + 0.5²; 1² + 0.8155² + 0.3155²; 1·0.9539 + 0.8155·0.8616 + 0.3155·0.8155
+    assert [round(one.value, 4) for one in found] == [0.2543, 1.7645, 1.9137]
+
+
 def random_case(seed):
     """Soft labels of most documents, graded judgments, several rankings of any length."""
     rng = np.random.default_rng(seed)

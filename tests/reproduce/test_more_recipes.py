@@ -61,8 +61,14 @@ def test_a_gap_that_shrinks_is_less_whoever_it_favours() -> None:
         assert [claim.holds for claim in claims] == [holds, holds, True, True]
 
 
+def drawn(page: dict[str, Any]) -> list[str]:
+    """The kinds of the charts of a page."""
+    return [chart["kind"] for table in page["tables"] for chart in table["charts"]]
+
+
 def test_variants_of_the_demo_and_of_collected_results(tmp_path: Path) -> None:
-    assert run("variants", tmp_path / "a")["facts"]["bm25"]["rows"]
+    page = run("variants", tmp_path / "a")
+    assert page["facts"]["bm25"]["rows"] and drawn(page) == ["dots"]
     rows = ["engine\ttriple_id\ttopic\tstereotype\tvariant\trank\turl"]
     for triple in range(8):
         for variant in ("neutral", "female", "male"):
@@ -72,6 +78,36 @@ def test_variants_of_the_demo_and_of_collected_results(tmp_path: Path) -> None:
     (tmp_path / "results.tsv").write_text("\n".join(rows) + "\n")
     page = run("variants", tmp_path / "b", "--set", f"results={tmp_path / 'results.tsv'}")
     assert page["claims"][0]["holds"] == "holds"
+    panels = {row["panel"] for row in page["tables"][0]["charts"][0]["rows"]}
+    assert panels == {"toward men", "toward the stereotype"}
+
+
+def test_variants_take_any_ranker_with_its_settings(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("4 2\nnurse 1 0\nwomen 0.5 0.5\nmen 0.4 0.6\njob 0.1 0.9\n")
+    given = ["--set", 'rankers=["bm25(k1=0.6)", "w2v_add"]', "--set", f"vectors={tmp_path / 'vectors.txt'}"]
+    page = run("variants", tmp_path / "made", *given)
+    assert list(page["facts"]) == ["bm25(k1=0.6)", "w2v_add"]
+    assert {row["engine"] for row in page["facts"]["w2v_add"]["rows"]} == {"w2v_add"}
+
+
+def test_classifiers_and_expanded_queries_are_drawn(tmp_path: Path) -> None:
+    queries = "".join(
+        f"{label}{i}\t{word} number {i}\t{label}\n"
+        for i in range(12)
+        for word, label in (("mother", "female"), ("father", "male"), ("car", "neutral"))
+    )
+    labelled = tmp_path / "labelled"
+    labelled.mkdir()
+    (labelled / "annotated.tsv").write_text(queries)
+    page = run("query-gender", tmp_path / "a", "--data", str(labelled), "--set", 'classifiers=["lexicon"]')
+    assert drawn(page) == ["dots", "dots"]
+    expanded = tmp_path / "expanded"
+    expanded.mkdir()
+    for name, rows in (("rm3", "1\tshe\t0.4\n1\tjob\t0.6\n"), ("bias-aware", "1\tjob\t1.0\n")):
+        (expanded / f"some.{name}.tsv").write_text(rows)
+    page = run("feedback", tmp_path / "b", "--data", str(expanded))
+    bars = {(row["x"], row["of"]): row["value"] for row in page["tables"][0]["charts"][0]["rows"]}
+    assert bars["Robust04", "RM3"] == 3.84 and drawn(page) == ["bars"]
 
 
 def test_trade_offs_compare_at_equal_bias(tmp_path: Path) -> None:

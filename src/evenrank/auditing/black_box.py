@@ -82,11 +82,11 @@ class VariantLean:
 
     @property
     def verdict(self) -> str:
-        """`leans male`, `leans female`, `follows the stereotype`, …, `no clear lean` or `not judged`."""
+        """`leans male`, `leans female`, `follows the stereotype`, …, `cannot tell` or `not judged`."""
         if self.p_holm is None or self.value is None:
             return "not judged"
         if self.p_holm >= 0.05:
-            return "no clear lean"
+            return "cannot tell"
         if self.toward == "stereotype":
             return "follows the stereotype" if self.value > 0 else "goes against the stereotype"
         return f"leans {SIDES[self.value > 0]}"

@@ -97,13 +97,26 @@ def _terms(before: GenderedTerms, after: GenderedTerms, queries: list[str]) -> d
 
 
 def _terms_table(terms: Mapping[str, Any], name: str) -> Table:
+    """Tables 4.3 and 4.4, as bars too."""
     rows = [[f"{name}, here"]]
     for side in ("before", "after"):
         rows[0] += [str(terms[side]["number"]), number(terms[side]["weight"], ".2f")]
     for collection, sides in _TERMS.items():
         rows.append([f"{collection}, published", *(f"{value:g}" for side in sides for value in side)])
     headings = ["collection", "terms, RM3", "weight, RM3", "terms, bias-aware", "weight, bias-aware"]
-    return Table("Tables 4.3 and 4.4: gendered terms in expanded queries", headings, rows)
+    sides = [(terms[side]["number"], terms[side]["weight"]) for side in ("before", "after")]
+    bars = [
+        {"x": where, "value": value, "of": way, "panel": what}
+        for where, told in ((f"{name}, here", sides), *_TERMS.items())
+        for way, values in zip(("RM3", "bias-aware"), told, strict=True)
+        for what, value in zip(("number of terms", "their weight"), values, strict=True)
+    ]
+    caption = (
+        "Gendered terms in expanded queries, over all queries: collections with more queries have more. Here "
+        f"{asked([terms['tests']['number']['n']])}; the others as published."
+    )
+    chart = Chart("bars", bars, "", "over all queries", caption, own_scale=True)
+    return Table("Tables 4.3 and 4.4: gendered terms in expanded queries", headings, rows, [chart])
 
 
 def _terms_claims(terms: Mapping[str, Any]) -> list[Claim]:

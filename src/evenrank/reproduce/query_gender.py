@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evenrank.errors import InputError, check_choice
 from evenrank.queries.evaluation import crossvalidate, read_labelled
-from evenrank.reproduce.page import Claim, Page, Steps, Table, alike
+from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, alike, bounded
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
 
 _TABLE_3_2 = {  # accuracy, and F1 of female, male and neutral queries
@@ -69,6 +70,24 @@ def _maker(kind: str, vectors: str) -> Callable[[], Any]:
     return partial(StaticClassifier, vectors=[vectors] if vectors else [])
 
 
+def _charts(found: Mapping[str, Any], queries: int) -> list[Chart]:
+    """Accuracy beside the published one, and F1 for each gender."""
+    right = [{"x": kind, **bounded(one["accuracy"]), "of": "here"} for kind, one in found.items()]
+    right += [{"x": name, "value": values[0], "of": "published"} for name, values in _TABLE_3_2.items()]
+    told = {f"{kind}, here": [one["f1"][label] for label in LABELS] for kind, one in found.items()}
+    told |= {name: list(values[1:]) for name, values in _TABLE_3_2.items()}
+    scores = [
+        {"x": name, "value": value, "of": label}
+        for name, values in told.items()
+        for label, value in zip(LABELS, values, strict=True)
+    ]
+    n = asked([queries])
+    return [
+        Chart("dots", right, "", "accuracy", f"Further right is more often right. Here {n}.", "Accuracy"),
+        Chart("dots", scores, "", "F1", f"F1 of each gender. Here {n}.", "F1 by gender"),
+    ]
+
+
 def _page(settings: Settings, found: dict[str, Any]) -> Page:
     rows = []
     for kind, one in found.items():
@@ -104,7 +123,14 @@ def _page(settings: Settings, found: dict[str, Any]) -> Page:
         "A. Bigdeli, thesis, Section 3.1.1, Table 3.2",
         "Transformers and static embeddings on 3,750 annotated MS MARCO queries, five folds.",
         f"{', '.join(found)} on {counted(queries, 'labelled query', 'labelled queries')} of {settings.name}.",
-        [Table("Table 3.2: accuracy and F1 by gender", ["classifier", "accuracy", *LABELS], rows)],
+        [
+            Table(
+                "Table 3.2: accuracy and F1 by gender",
+                ["classifier", "accuracy", *LABELS],
+                rows,
+                _charts(found, queries),
+            )
+        ],
         claims,
         [
             "GloVe in the place of word2vec, if the given vectors are those.",

@@ -126,7 +126,14 @@ RECIPES = {
             "Kopeinik et al. 2023, Ratz et al. 2024",
             "Do neutral queries find what their male or female forms find?",
             "variants:variants_recipe",
-            options={"triples": "", "results": "", "rankers": ["bm25", "qld"], "at": 10},
+            options={
+                "triples": "",
+                "results": "",
+                "rankers": ["bm25", "qld", "tfidf", "bm25+rm3"],
+                "vectors": "",
+                "at": 10,
+            },
+            quick={"rankers": ["bm25", "qld"]},
         ),
         Recipe(
             "tradeoff",

@@ -47,7 +47,13 @@ def scatter(found: Mapping[str, Any]) -> list[Chart]:
                     for x in ends
                 ]
     counts = [one["n"] for one in systems.values()]
-    means = " Each point is the mean of neighbours." if max(counts, default=0) > MEANS else ""
+    most = max(counts, default=0)
+    means = (
+        f" Each point is the mean of some {max(2, round(most / MEANS))} queries of like g(query), where the "
+        "paper draws every query; lines are fitted to single queries."
+        if most > MEANS
+        else ""
+    )
     caption = (
         f"Lower is more male, higher more female; a steep line follows the query.{means} {asked(counts)}."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -11,8 +11,10 @@ import polars as pl
 
 from evenrank.auditing.black_box import VariantAudit, compare_variants
 from evenrank.data import files
-from evenrank.reproduce.page import LEVEL, Claim, Page, Steps, Table
+from evenrank.mitigate.counterfactuals import chosen_rankers
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, bounded
 from evenrank.reproduce.settings import Settings
+from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, number, p_value
 
 _PUBLISHED = {  # mean over eight triples at 10, male minus female, then toward the stereotype
@@ -20,15 +22,17 @@ _PUBLISHED = {  # mean over eight triples at 10, male minus female, then toward 
     "DuckDuckGo": {"VarRaB": (0.0625, 0.1625), "VarARaB": (0.0816, 0.2717), "VarNDRaB": (0.0734, 0.2175)},
 }
 
+_TOWARD = {"male": "men", "stereotype": "the stereotype"}
+
 
 def variants_recipe(settings: Settings, steps: Steps) -> Page:
     """Lists of rankers and of engines, for queries without a gender and with either."""
     triples, results = settings.option("triples"), settings.option("results")
     facts = dict(settings.facts) if settings.data is not None or not results else {}
     facts |= {"at": settings.option("at"), "rankers": settings.option("rankers")}
-    facts |= {
-        name: files.fingerprint(path) for name, path in (("triples", triples), ("results", results)) if path
-    }
+    vectors = settings.option("vectors")
+    named = (("triples", triples), ("results", results), ("vectors", vectors))
+    facts |= {name: files.fingerprint(path) for name, path in named if path}
     chance: dict[str, Any] = {
         "at": settings.option("at"),
         "resamples": settings.resamples,
@@ -40,25 +44,34 @@ def variants_recipe(settings: Settings, steps: Steps) -> Page:
             "variants engines", facts, lambda: _told(compare_variants(results, **chance))
         )
     if settings.data is not None or not results:
-        for ranker in settings.option("rankers"):
-            work = partial(_ranked, settings, steps, triples, ranker, chance)
-            found[ranker] = steps(f"variants {ranker}", facts, work)
+        rankers = chosen_rankers(settings.option("rankers"), {"vectors": vectors} if vectors else {})
+        for label, ranker in rankers.items():
+            work = partial(_ranked, settings, steps, triples, label, ranker, chance)
+            found[label] = steps(f"variants {label}", facts, work)
     return _page(settings, found)
 
 
 def _ranked(
-    settings: Settings, steps: Steps, triples: str, ranker: str, chance: Mapping[str, Any]
+    settings: Settings,
+    steps: Steps,
+    triples: str,
+    label: str,
+    ranker: tuple[str, Mapping[str, Any]],
+    chance: Mapping[str, Any],
 ) -> dict[str, Any]:
     from evenrank.training.trainer import own_index
 
     data = settings.dataset()
     index = own_index(data.docs, steps.say)
+    name, own = ranker
+    asked: dict[str, Any] = {"queries": data.queries}
     if triples:
-        asked: Any = pl.read_csv(triples, separator="\t", infer_schema=False)
+        given = pl.read_csv(triples, separator="\t", infer_schema=False)
         if settings.queries:
-            asked = asked.sample(min(settings.queries, len(asked)), seed=settings.seed)
-        return _told(compare_variants(index, triples=asked, ranker=ranker, **chance))
-    return _told(compare_variants(index, queries=data.queries, ranker=ranker, **chance))
+            given = given.sample(min(settings.queries, len(given)), seed=settings.seed)
+        asked = {"triples": given}
+    told = _told(compare_variants(index, ranker=name, **asked, **chance, **own))
+    return told | {"rows": [row | {"engine": label} for row in told["rows"]]}
 
 
 def _told(made: VariantAudit) -> dict[str, Any]:
@@ -87,7 +100,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             ]
         )
     headings = ["engine, measure", "toward", "here", "95% interval", "p (Holm)", "triples", "authors' code"]
-    tables = [Table("All triples", headings, shown)]
+    tables = [Table("All triples", headings, shown, _overall(overall))]
     topics = [row for row in rows if row["topic"] is not None and row["measure"].startswith("VarARaB")]
     if topics:
         cells = [
@@ -103,7 +116,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             for row in topics
         ]
         heads = ["engine, topic", "toward", "VarARaB", "95% interval", "p (Holm)", "triples", "verdict"]
-        tables.append(Table("Topic by topic", heads, cells))
+        tables.append(Table("Topic by topic", heads, cells, _topics(topics)))
     claims = [_claim(row) for row in overall if row["toward"] == "stereotype" and "VarARaB" in row["measure"]]
     if not claims:
         says = "results of neutral queries resemble those for the gender of the stereotype"
@@ -128,6 +141,37 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         ],
         dict(found),
     )
+
+
+def _overall(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """VarARaB of each engine, toward men and toward the stereotype."""
+    dots = [
+        {"x": row["engine"], **bounded(row), "panel": f"toward {_TOWARD[row['toward']]}"}
+        for row in sorted(rows, key=lambda row: row["toward"])
+        if row["measure"].startswith("VarARaB")
+    ]
+    caption = (
+        "Right of 0 neutral queries are answered as those for men, or as the stereotype expects; left of it "
+        f"the other way. {_asked(rows)}"
+    )
+    return [Chart("dots", dots, "", "VarARaB", caption, "What neutral queries find", balance=0.0)]
+
+
+def _topics(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """VarARaB of each topic, a panel for each engine."""
+    dots = [
+        {"x": f"topic {row['topic']}", **bounded(row), "panel": row["engine"]}
+        for row in rows
+        if row["toward"] == "male"
+    ]
+    caption = (
+        f"Right of 0 neutral queries are answered as those for men, left as those for women. {_asked(rows)}"
+    )
+    return [Chart("dots", dots, "", "VarARaB", caption, balance=0.0)]
+
+
+def _asked(rows: Sequence[Mapping[str, Any]]) -> str:
+    return asked((row["triples"] for row in rows), "triple", "triples") + "."
 
 
 def _claim(row: Mapping[str, Any]) -> Claim:

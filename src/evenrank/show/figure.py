@@ -139,13 +139,13 @@ def with_short_names(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("run").replace_strict(names, return_dtype=pl.String))
 
 
-def asked(counts: Iterable[int]) -> str:
+def asked(counts: Iterable[int], one: str = "query", more: str = "queries") -> str:
     """How many queries stand behind a chart: `n = 48 queries`, or from and to where they differ."""
     found = sorted({*counts})
     if not found:
         return ""
     many = f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
-    return f"n = {many} {'query' if found == [1] else 'queries'}"
+    return f"n = {many} {one if found == [1] else more}"
 
 
 def first_of(audit: Audit, shown: int) -> str:
