@@ -104,10 +104,10 @@ def _terms_table(terms: Mapping[str, Any], name: str) -> Table:
     for collection, sides in _TERMS.items():
         rows.append([f"{collection}, published", *(f"{value:g}" for side in sides for value in side)])
     headings = ["collection", "terms, RM3", "weight, RM3", "terms, bias-aware", "weight, bias-aware"]
-    sides = [(terms[side]["number"], terms[side]["weight"]) for side in ("before", "after")]
+    own = [(terms[side]["number"], terms[side]["weight"]) for side in ("before", "after")]
     bars = [
         {"x": where, "value": value, "of": way, "panel": what}
-        for where, told in ((f"{name}, here", sides), *_TERMS.items())
+        for where, told in ((f"{name}, here", own), *_TERMS.items())
         for way, values in zip(("RM3", "bias-aware"), told, strict=True)
         for what, value in zip(("number of terms", "their weight"), values, strict=True)
     ]
