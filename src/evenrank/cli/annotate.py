@@ -41,12 +41,12 @@ def pool_command(
     run: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[NAME=]PATH", help="A run (TREC format). Repeat it: a pool is fairer with several."
+            metavar="[NAME=]PATH", help="A run (TREC format). Repeat it: several runs make a fairer pool."
         ),
     ] = None,
     docs: Annotated[str | None, typer.Option(metavar="FILE", help="The collection; or give --tally.")] = None,
     tally: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The coloured collection (evenrank tally).")
+        str | None, typer.Option(metavar="FILE", help="Word counts of the collection, from `evenrank tally`.")
     ] = None,
     lexicon: Annotated[
         str | None, typer.Option(help="Words of each group: a name or a file; rekabsaz2020 if left out.")
@@ -62,21 +62,27 @@ def pool_command(
     ] = None,
     missing: Annotated[
         Missing,
-        typer.Option(help="Documents the collection lacks: stop, count as word-free, or close the gap."),
+        typer.Option(
+            help="Ranked documents missing from the collection: stop, count them as without words, or "
+            "skip them."
+        ),
     ] = Missing.error,
     order: Annotated[Order, typer.Option(help="Sort a run by its scores, or trust its ranks.")] = Order.score,
-    measure: Annotated[str, typer.Option(help="RaB or ARaB, at the cut-off to sort queries by.")] = "RaB@10",
+    measure: Annotated[str, typer.Option(help="RaB or ARaB with a cut-off, to sort queries by.")] = "RaB@10",
     top: Annotated[
         int, typer.Option(min=1, help="Queries to take from each list; a run has two lists.")
     ] = 500,
-    annotators: Annotated[int, typer.Option(min=1, help="Empty columns to fill in; 1 for a sheet each.")] = 3,
+    annotators: Annotated[
+        int, typer.Option(min=1, help="How many empty columns to fill in; 1 if each annotator gets a sheet.")
+    ] = 3,
     reveal: Annotated[
-        bool, typer.Option("--reveal", help="Show the values too: the key to the sheet, not for annotators.")
+        bool,
+        typer.Option("--reveal", help="Also write the values: the key to the sheet, not for annotators."),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the rows, which is shuffled.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for shuffling the rows.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="The sheet, .tsv or .csv; else stdout."),
+        typer.Option("-o", "--output", metavar="FILE", help="The sheet, .tsv or .csv; stdout if not given."),
     ] = None,
 ) -> None:
     """Write a sheet for annotators: the queries whose results lean farthest toward either group.
@@ -132,10 +138,10 @@ def vote_command(
         typer.Argument(metavar="SHEET", help="One filled-in sheet, or several: one per annotator."),
     ],
     incomplete: Annotated[
-        Incomplete, typer.Option(help="Queries that lack a label: stop at the first, or drop them.")
+        Incomplete, typer.Option(help="Queries without a label: stop at the first, or drop them.")
     ] = Incomplete.error,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="The labels; else stdout.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="The labels; stdout if not given.")
     ] = None,
     form: Annotated[
         Form,

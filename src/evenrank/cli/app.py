@@ -15,7 +15,7 @@ from evenrank.errors import InputError, nearest
 
 # By panel of the help, each command and the module of `evenrank.cli` that has it: `pool` is `pool_command`.
 _COMMANDS = {
-    "Begin": {"demo": "demo"},
+    "Start": {"demo": "demo"},
     "Measure": {
         "audit": "audit",
         "verify": "verify",
@@ -42,7 +42,7 @@ _COMMANDS = {
     "Watch": {"serve": "serve", "monitor": "serve"},
 }
 _GROUPS = ("mitigate", "vectors", "reproduce")
-_PANEL_OF_GROUPS = "More, each with commands of its own"
+_PANEL_OF_GROUPS = "More, each with its own commands"
 # What people call a command that has another name here.
 _ALSO = {
     "match": "mitigate balance",
@@ -129,9 +129,9 @@ app = typer.Typer(
     name="evenrank",
     cls=_Root,
     help="Measure gender bias, or bias toward any group, in search results.",
-    epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 internal error; of bundles also "
+    epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 internal error; for bundles also "
     "1 mismatch, 4 incomplete, 5 damaged. "
-    "--debug, with any command, shows the traceback of an error.",
+    "With --debug, any command shows the traceback of an error.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="markdown",

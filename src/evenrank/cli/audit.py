@@ -46,7 +46,8 @@ def audit_command(
     compare: Annotated[
         options.Compare,
         typer.Option(
-            help="Mark what differs from the baseline, or test every pair of runs and mark with letters.",
+            help="Mark differences from the baseline, or test every pair of runs and mark differences "
+            "with letters.",
             rich_help_panel=options.CHANCE,
         ),
     ] = options.Compare.baseline,
@@ -56,7 +57,8 @@ def audit_command(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=VALUE",
-            help="What is small enough: leans and changes are also judged for being less. Repeatable.",
+            help="What counts as small: also test whether leans and changes are smaller than this. "
+            "Repeatable.",
             show_default="the verdict says from which δ on it would be",
         ),
     ] = None,
@@ -70,21 +72,23 @@ def audit_command(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Results for variants of queries, see compare-variants: a section of their own.",
+            help="Results for variants of queries (see compare-variants), shown in a section of their own.",
         ),
     ] = None,
     stage: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]PATH",
-            help="A stage of a ranking, the candidates first: what each adds. Repeat it in their order.",
+            help="A stage of the ranking, candidates first; the report shows what each stage adds. Repeat "
+            "it in order.",
         ),
     ] = None,
     mirror: Annotated[
         list[str] | None,
         typer.Option(
             metavar="RANKER",
-            help="Rank the collection and its mirror image: is it the ranker, or the texts? Repeatable.",
+            help="A ranker to test on the collection and its mirror image: is it the ranker, or the "
+            "texts? Repeatable.",
         ),
     ] = None,
     selected: options.Selected = None,
@@ -95,7 +99,7 @@ def audit_command(
         bool,
         typer.Option(
             "--tradeoff",
-            help="Show in the report, if not in a bundle, what less bias would cost each run; needs --qrels.",
+            help="Show in the report (not in a bundle) what less bias would cost each run; needs --qrels.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
@@ -103,7 +107,7 @@ def audit_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write every chart there too: SVG, PNG, PDF and CSV.",
+            help="Folder to write every chart to, as SVG, PNG, PDF and CSV.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -111,7 +115,7 @@ def audit_command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write verdict, gate and table there as Markdown, for a build page.",
+            help="File to write verdict, gate and table to, as Markdown for a build summary.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -119,7 +123,7 @@ def audit_command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the gate there as JUnit XML, one test for each bound.",
+            help="File to write the gate to, as JUnit XML with one test for each bound.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -144,17 +148,17 @@ def audit_command(
 ) -> int:
     """Audit runs for bias: measure, compare with a baseline, explain, and judge.
 
-    Writes DIR/report.html (to read; one file, no network), DIR/audit.json (to keep), DIR/values.csv and
+    Writes DIR/report.html (to read: one file, no network), DIR/audit.json (to keep), DIR/values.csv and
     DIR/values.tex, and prints the table and the verdict.
 
         evenrank audit --docs docs.tsv --queries queries.tsv --qrels qrels.txt --run bm25.run --run new.run \\
             --baseline bm25 --fail-if 'abs(ARaB@10)>0.1' -o audit
 
-    Instead of runs, or beside them, rankers can search the collection: --ranker bm25 --ranker MODEL. What
-    they find is kept in DIR/runs.
+    Instead of runs, or in addition, rankers can search the collection: --ranker bm25 --ranker MODEL. Their
+    results are kept in DIR/runs.
 
-    With --bundle FILE.zip also an archive that others can check with `evenrank verify`; exit code 4 where a
-    field that its profile needs is missing.
+    With --bundle FILE.zip it also writes an archive that others can check with `evenrank verify`; the exit
+    code is 4 if a field that its profile needs is missing.
     """
     files, measures = split_runs(asked or [])
     sealing.check()
@@ -274,20 +278,27 @@ def _folder(path: Path) -> None:
 
 @options.takes_inputs
 def plan_command(
-    effect: Annotated[float, typer.Option(help="The lean that matters, in units of the measure: 0.05.")],
+    effect: Annotated[
+        float, typer.Option(help="The smallest lean that matters, in units of the measure, such as 0.05.")
+    ],
     *,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="RUN", help="A run to take the spread of queries from.")
+        str | None,
+        typer.Option("--from", metavar="RUN", help="A run from which to take the spread over queries."),
     ] = None,
     sd: Annotated[
         float | None, typer.Option(metavar="S", help="Or the standard deviation of single queries.")
     ] = None,
-    measure: Annotated[str, typer.Option(metavar="MEASURE", help="What is measured of the run.")] = "ARaB@10",
+    measure: Annotated[
+        str, typer.Option(metavar="MEASURE", help="The measure to use on the run.")
+    ] = "ARaB@10",
     given: options.GivenInputs,
     only: options.OnlyQueries = None,
-    alpha: Annotated[float, typer.Option(min=1e-6, max=0.5, help="Level of a test.")] = 0.05,
-    power: Annotated[float, typer.Option(min=0.5, max=0.999, help="Chance to find what is there.")] = 0.8,
-    tests: Annotated[int, typer.Option(min=1, help="Tests that the level is shared by.")] = 1,
+    alpha: Annotated[float, typer.Option(min=1e-6, max=0.5, help="Significance level.")] = 0.05,
+    power: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Chance of finding a lean that exists.")
+    ] = 0.8,
+    tests: Annotated[int, typer.Option(min=1, help="Number of tests that share the level.")] = 1,
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> int:

@@ -54,14 +54,14 @@ class Sealing:
         Path | None,
         typer.Option(
             metavar="FILE.zip",
-            help="Also write report, numbers, hashes of the inputs and what is stated below as one archive.",
+            help="Also write one archive with report, numbers, hashes of the inputs and the fields below.",
             rich_help_panel=_PANEL,
         ),
     ] = None
     profile: Annotated[
         ProfileName | None,
         typer.Option(
-            help="Which fields the bundle has to state.", show_default="general", rich_help_panel=_PANEL
+            help="Which fields the bundle must state.", show_default="general", rich_help_panel=_PANEL
         ),
     ] = None
     auditor: Annotated[
@@ -72,28 +72,28 @@ class Sealing:
         typer.Option(metavar="YYYY-MM-DD", help="Day of the audit.", rich_help_panel=_PANEL),
     ] = None
     purpose: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What it is for.", rich_help_panel=_PANEL)
+        str | None, typer.Option(metavar="TEXT", help="What the audit is for.", rich_help_panel=_PANEL)
     ] = None
     threshold_reason: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT", help="Why the bounds of --fail-if are where they are.", rich_help_panel=_PANEL
-        ),
+        typer.Option(metavar="TEXT", help="Why the bounds of --fail-if were chosen.", rich_help_panel=_PANEL),
     ] = None
     field: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=TEXT", help="A further field of the profile. Repeat it.", rich_help_panel=_PANEL
+            metavar="NAME=TEXT", help="Another field of the profile. Repeatable.", rich_help_panel=_PANEL
         ),
     ] = None
     sign: Annotated[
         Path | None,
         typer.Option(
-            metavar="KEY", help="Sign the bundle: a key of ssh-keygen or minisign.", rich_help_panel=_PANEL
+            metavar="KEY",
+            help="Sign the bundle with this key of ssh-keygen or minisign.",
+            rich_help_panel=_PANEL,
         ),
     ] = None
     pdf: Annotated[
-        bool, typer.Option(help="Print the report with Chromium, where it is.", rich_help_panel=_PANEL)
+        bool, typer.Option(help="Print the report as PDF, if Chromium is installed.", rich_help_panel=_PANEL)
     ] = True
 
     def stated(self) -> dict[str, str]:

@@ -32,7 +32,7 @@ def classify_command(
             min=0,
             max=1,
             metavar="P",
-            help="Label `unknown` where no probability is as high.",
+            help="Label a query `unknown` if no probability is this high.",
             show_default="the model's own",
         ),
     ] = None,
@@ -40,7 +40,8 @@ def classify_command(
         bool, typer.Option("--explain", help="Add a column with the words that drove each label.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout."),
     ] = None,
 ) -> None:
     """Say which gender each query is about: female, male, neutral or unknown, with probabilities.
@@ -48,8 +49,8 @@ def classify_command(
     A job, a hobby, a product or a field names no gender; people's names and gendered words do.
 
     Prints TSV with a header: query_id, text, label, female, male, neutral, note; and reasons with
-    --explain. The note says where a query is empty, was cut after 1,000 characters, or was part of the
-    training data, so that its label is no evidence.
+    --explain. The note says if a query is empty, was cut after 1,000 characters, or was part of the
+    training data, which makes its label no evidence.
 
         evenrank classify queries.tsv --min-confidence 0.8 -o genders.tsv
     """
@@ -70,13 +71,13 @@ def classify_command(
 
 def classify_train_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="TSV: query_id, text, label.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where the model goes.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the model.")],
     model: Annotated[
         str, typer.Option(metavar="NAME", help="static, lexicon, svm or transformer.")
     ] = "static",
     vectors: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Word vectors; may be repeated, and should be given."),
+        typer.Option(metavar="FILE", help="Word vectors; recommended. Repeatable."),
     ] = None,
     checkpoint: Annotated[
         str | None,
@@ -98,32 +99,34 @@ def classify_train_command(
     ] = None,
     neutral: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Texts, one a line; those that name nobody are learned."),
+        typer.Option(
+            metavar="FILE", help="Texts, one per line; those that name nobody are learned as neutral."
+        ),
     ] = None,
     unlabelled: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Queries without labels, one a line; an encoder (MiniLM) guesses these; for static.",
+            help="Queries without labels, one per line; an encoder (MiniLM) guesses the labels; for static.",
         ),
     ] = None,
     neutral_share: Annotated[
         float | None,
         typer.Option(
             metavar="P",
-            help="Share of neutral queries where the model will be used, 0.85 for a log; for static.",
+            help="Expected share of neutral queries, such as 0.85 for a query log; for static.",
             show_default="that of DATA",
         ),
     ] = None,
     cv: Annotated[int, typer.Option(min=0, help="Folds of the cross-validation; 0 for none.")] = 5,
-    seeds: Annotated[int, typer.Option(min=1, help="How often it is repeated.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="How often the cross-validation is repeated.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the training.")] = 0,
 ) -> None:
-    """Train a classifier on labelled queries, and say how good it is on queries it has not seen.
+    """Train a classifier on labelled queries, and report how good it is on queries it has not seen.
 
     The model is a folder: model.json, arrays, and a card (card.json, card.md) with the numbers. Queries
     labelled other or multiple are left out. Only hashes of the training queries are kept. The order of the
-    rows makes no difference. What is cross-validated is the model as it will be, --neutral-share and all.
+    rows makes no difference. Cross-validation uses exactly these settings, including --neutral-share.
 
         evenrank classify-train annotated.tsv --vectors glove.bin.gz --cv 5 -o my-model
     """

@@ -52,12 +52,12 @@ def tally_command(
     master: options.Master = None,
     threads: options.Threads = None,
 ) -> None:
-    """Count the words of each group in every document of a collection, once and for all.
+    """Count the words of each group in every document of a collection, to be reused.
 
     The result holds doc_id, tokens, a count and a log-count for each group, and how it was made; `measure`
-    takes it with --tally. A large collection is streamed, and a run that was killed picks up where it
-    stopped. With --engine spark whatever Spark reads is tallied by its workers; if FILE is an address (s3a://…),
-    it becomes a folder of Parquet files there.
+    takes it with --tally. A large collection is streamed, and an interrupted run resumes where it
+    stopped. With --engine spark, Spark's workers tally anything that Spark reads; if FILE is an address
+    (s3a://…), it becomes a folder of Parquet files there.
     """
     from evenrank.data.tables import docs as open_docs
     from evenrank.text.tally import tally_to_file
@@ -140,19 +140,23 @@ def index_command(
         str, typer.Option(help="lucene (33 English words), a file with one on each line, or none.")
     ] = "lucene",
     no_text: Annotated[
-        bool, typer.Option("--no-text", help="Do not keep the text: smaller, but for lexical rankers only.")
+        bool,
+        typer.Option(
+            "--no-text",
+            help="Do not keep the text: the index is smaller, but works with lexical rankers only.",
+        ),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an index that is there, once the new one is whole.")
+        bool, typer.Option("--force", help="Replace an existing index, once the new one is complete.")
     ] = False,
     fields: Fields = "title,text",
     id_field: options.IdField = None,
     threads: options.Threads = None,
 ) -> None:
-    """Build an index of a collection, to be searched with `evenrank search`.
+    """Build an index of a collection for `evenrank search`.
 
-    The collection is streamed. The index is there when it is whole: a run that was killed leaves nothing that
-    opens, and the next one starts over.
+    The collection is streamed. The index exists only once it is complete: an interrupted run leaves nothing
+    that can be opened, and the next one starts over.
     """
     from evenrank.data.tables import docs as open_docs
     from evenrank.rankers.index.building import index
@@ -175,7 +179,9 @@ def index_command(
 def search_command(
     queries: Annotated[str, typer.Option(metavar="Q", help="The queries: TSV, JSONL, TREC topics, irds:ID.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="The run, in TREC format.")],
-    index: Annotated[Path | None, typer.Option(metavar="IDX", help="An index of `evenrank index`.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="IDX", help="An index made by `evenrank index`.")
+    ] = None,
     engine: Annotated[
         str | None, typer.Option(metavar="URL", help="A live engine, such as sqlite:///docs.db?table=docs.")
     ] = None,
@@ -183,10 +189,11 @@ def search_command(
         str,
         typer.Option(
             metavar="NAME|MODEL",
-            help="bm25, qld, tfidf, bm25+rm3, w2v_add, dense, hybrid, …, or a folder of `evenrank train`.",
+            help="bm25, qld, tfidf, bm25+rm3, w2v_add, dense, hybrid, …, or a folder made by "
+            "`evenrank train`.",
         ),
     ] = "bm25",
-    depth: Annotated[int, typer.Option(min=1, help="Documents per query at most.")] = 1000,
+    depth: Annotated[int, typer.Option(min=1, help="Maximum number of documents per query.")] = 1000,
     given: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the ranker: k1=0.6; repeatable."),
@@ -200,11 +207,13 @@ def search_command(
     vectors: Annotated[
         str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add, w2v_si.")
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="The name in the run.", show_default="NAME")] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Name of the run, written in its last column.", show_default="NAME")
+    ] = None,
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Compare every byte of the index with what was written; up to 1 GB it always is."
+            "--verify", help="Check every byte of the index against its hash; up to 1 GB this is always done."
         ),
     ] = False,
     threads: options.Threads = None,

@@ -16,14 +16,15 @@ def compare_variants_command(
     results: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Results: variant, rank, url, triple_id (or topic), perhaps engine."
+            metavar="FILE",
+            help="Collected results: variant, rank, url, triple_id (or topic), optionally engine.",
         ),
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Or ask a live engine, such as https://host/search?q={query}."),
+        typer.Option(metavar="URL", help="Or a live engine to ask, such as https://host/search?q={query}."),
     ] = None,
-    index: Annotated[Path | None, typer.Option(metavar="IDX", help="Or search an index.")] = None,
+    index: Annotated[Path | None, typer.Option(metavar="IDX", help="Or an index to search.")] = None,
     triples: Annotated[
         str | None,
         typer.Option(
@@ -32,34 +33,33 @@ def compare_variants_command(
     ] = None,
     queries: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Or queries without gender, whose variants are written by patterns."
-        ),
+        typer.Option(metavar="FILE", help="Or queries without gender; patterns write their variants."),
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Triples that people wrote, to write variants like them."),
+        typer.Option(metavar="FILE", help="Triples that people wrote, as a model for the variants."),
     ] = None,
-    at: Annotated[int, typer.Option(min=1, help="Results of each list that are compared.")] = 10,
+    at: Annotated[int, typer.Option(min=1, help="How many results of each list are compared.")] = 10,
     ranker: Annotated[str, typer.Option(metavar="NAME", help="How an index is searched.")] = "bm25",
     given: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the ranker or engine; repeatable."),
     ] = None,
     keep: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the results there, to be read with --results.")
+        Path | None, typer.Option(metavar="FILE", help="File to save the results to, for --results.")
     ] = None,
     confidence: options.Confidence = 0.95,
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind the intervals.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstrap and test.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap and the test.")] = 0,
     chart: options.Chart = None,
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> None:
-    """Does a query without gender find what its female or what its male variant finds? No document is read.
+    """Does a query without gender find what its female or what its male variant finds? Needs no documents.
 
-    VarRaB, VarARaB and VarNDRaB are the share of the neutral list that stands in the male variant's list,
-    minus that in the female one's, weighted by rank: above 0 the engine answers as if a man had asked.
+    VarRaB, VarARaB and VarNDRaB are the share of the neutral list that is also in the male variant's list,
+    minus the share in the female variant's, weighted by rank: above 0 the engine answers as if a man had
+    asked.
 
         evenrank compare-variants --engine 'https://host/search?q={query}' --triples triples.tsv --at 10
     """

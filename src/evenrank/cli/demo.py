@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def demo_command(
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Where the collection, runs and report go.")
+        Path,
+        typer.Option("-o", "--output", metavar="DIR", help="Folder for the collection, runs and report."),
     ] = Path("evenrank-demo"),
     show: Annotated[
         bool | None,
@@ -30,7 +31,7 @@ def demo_command(
 ) -> None:
     """Index, rank, audit, mitigate and report on a small built-in collection: offline, in under a minute.
 
-    The first time takes longest: the kernels are compiled, and kept.
+    The first time takes longest, because the kernels are compiled and cached.
     """
     from evenrank.demo.story import tell
 

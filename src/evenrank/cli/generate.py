@@ -32,43 +32,48 @@ def generate_command(
         ),
     ] = None,
     queries: Annotated[
-        str | None, typer.Option(metavar="Q", help="Real queries: examples, and to compare with.")
+        str | None, typer.Option(metavar="Q", help="Real queries, as examples and for comparison.")
     ] = None,
     qrels: Annotated[str | None, typer.Option(metavar="QR", help="Their judgments.")] = None,
-    shots: Annotated[int, typer.Option(min=0, help="Real pairs that a causal model is shown.")] = 5,
+    shots: Annotated[int, typer.Option(min=0, help="How many real pairs a causal model is shown.")] = 5,
     sample: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Only so many documents, drawn by the seed.")
+        int | None, typer.Option(min=1, metavar="N", help="Use only this many documents, drawn by the seed.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides what is drawn.")] = 0,
-    batch: Annotated[int | None, typer.Option(min=1, help="Documents at a time.", show_default="16")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 0,
+    batch: Annotated[int | None, typer.Option(min=1, help="Documents per batch.", show_default="16")] = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Above 0; low keeps to the likeliest.", show_default="0.7")
+        float | None,
+        typer.Option(help="Above 0; low values stay with the most likely tokens.", show_default="0.7"),
     ] = None,
     top: Annotated[
-        int | None, typer.Option(min=1, help="Tokens that are drawn from.", show_default="10")
+        int | None,
+        typer.Option(min=1, help="How many of the most likely tokens to draw from.", show_default="10"),
     ] = None,
     words: Annotated[
-        int | None, typer.Option(min=1, help="Words of a document that are read.", show_default="120")
+        int | None, typer.Option(min=1, help="How many words of a document are read.", show_default="120")
     ] = None,
-    min_words: Annotated[int, typer.Option(min=0, help="Words that a query has at least.")] = 3,
-    max_words: Annotated[int, typer.Option(min=1, help="Words that a query has at most.")] = 30,
-    repeats: Annotated[bool, typer.Option("--repeats", help="Keep queries that say the same.")] = False,
+    min_words: Annotated[int, typer.Option(min=0, help="Minimum number of words in a query.")] = 3,
+    max_words: Annotated[int, typer.Option(min=1, help="Maximum number of words in a query.")] = 30,
+    repeats: Annotated[bool, typer.Option("--repeats", help="Keep repeated queries.")] = False,
     round_trip: Annotated[
         int | None,
-        typer.Option(min=1, metavar="R", help="Keep queries whose document is in BM25's first R."),
+        typer.Option(min=1, metavar="R", help="Keep queries whose document is among BM25's first R."),
     ] = None,
     answerable: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="SHARE", help="Of its terms that the document must have."),
+        typer.Option(
+            min=0, max=1, metavar="SHARE", help="Share of a query's terms that its document must contain."
+        ),
     ] = None,
     reranker: Annotated[
         str | None, typer.Option(metavar="MODEL", help="For --min-score, as in `evenrank rerank`.")
     ] = None,
     min_score: Annotated[
-        float | None, typer.Option(help="That the re-ranker has to give a query with its document.")
+        float | None,
+        typer.Option(help="Lowest score that the re-ranker must give a query with its document."),
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Say how close they are to the real queries, if given.")
+        bool, typer.Option("--report", help="Report how close they are to the real queries, if given.")
     ] = False,
     index: Annotated[
         Path | None,
@@ -79,8 +84,8 @@ def generate_command(
 ) -> None:
     """Write queries that documents answer.
 
-    An interrupted call is gone on with by the same command. Beside OUT.tsv a file OUT.json says how the
-    queries were made, and what was left out.
+    To resume an interrupted call, repeat the command. Next to OUT.tsv, the file OUT.json says how the queries
+    were made and what was left out.
 
         evenrank generate --docs docs.tsv --n 1 --queries queries.tsv --qrels qrels.txt -o made.tsv
     """
@@ -175,25 +180,27 @@ def generate_train_command(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model, a folder.")],
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FOLDER", help="What to begin with.", show_default="SmolLM2-135M-Instruct"),
+        typer.Option(
+            metavar="NAME|FOLDER", help="The model to start from.", show_default="SmolLM2-135M-Instruct"
+        ),
     ] = None,
     most: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Pairs at most, drawn by the seed.")
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs, drawn by the seed.")
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the pairs.")] = 1,
-    batch: Annotated[int, typer.Option(min=1, help="Pairs in a step.")] = 8,
+    batch: Annotated[int, typer.Option(min=1, help="Pairs per step.")] = 8,
     rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 1e-4,
     layers: Annotated[
         int | None,
-        typer.Option(min=1, help="Only the last so many layers learn.", show_default="all"),
+        typer.Option(min=1, help="Train only this many of the last layers.", show_default="all"),
     ] = None,
-    words: Annotated[int, typer.Option(min=1, help="Words of a document that are read.")] = 120,
-    seed: Annotated[int, typer.Option(min=0, help="Decides what is drawn.")] = 0,
+    words: Annotated[int, typer.Option(min=1, help="How many words of a document are read.")] = 120,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 0,
     fields: Fields = "title,text",
 ) -> None:
     """Train a language model on pairs of a document and its query.
 
-    The folder is for --model of `evenrank generate`. An interrupted training is gone on with.
+    Use the folder as --model of `evenrank generate`. Repeat the command to resume interrupted training.
 
         evenrank generate-train --docs docs.tsv --queries queries.tsv --qrels qrels.txt -o writer
     """

@@ -42,7 +42,7 @@ def measure_command(
         bool,
         typer.Option(
             "--by-query",
-            help="Show only that: queries down, measures and runs across.",
+            help="Show only the values by query: one row per query, one column per measure and run.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
@@ -66,7 +66,7 @@ def measure_command(
         options.Judging,
         typer.Option(
             "--gate",
-            help="What --fail-if judges: the value itself, or its one-sided 95% bound.",
+            help="What --fail-if looks at: the value itself, or its one-sided 95% bound.",
             rich_help_panel=options.GATE,
         ),
     ] = options.Judging.point,
@@ -81,8 +81,8 @@ def measure_command(
     """Measure bias and effectiveness of runs, with bootstrap intervals over queries.
 
     RaB and ARaB: positive toward the second group (male), negative toward the first (female), 0 is
-    balance. NFaiRR: from 0 to 1, higher is fairer. GSR: positive where lists follow the gendered language
-    of their queries, to be compared with the perfect engine; it needs --queries and (without a depth)
+    balance. NFaiRR: from 0 to 1, higher is fairer. GSR: positive if results follow the gendered language
+    of their queries; compare it with the perfect engine. It needs --queries and (without a depth)
     --qrels.
 
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt

@@ -52,8 +52,8 @@ def train_command(
         str | None,
         typer.Option(
             metavar="N|FILE",
-            help="Documents against each relevant one, or a file to take them from: query_id and doc_id, or "
-            "what `evenrank mitigate negatives --ids` wrote.",
+            help="How many negatives for each relevant document, or a file with them: query_id and doc_id, "
+            "or the output of `evenrank mitigate negatives --ids`.",
             show_default="as many as the ranker's recipe says, drawn from the candidates",
         ),
     ] = None,
@@ -75,15 +75,19 @@ def train_command(
     adversary: Annotated[
         float | None,
         typer.Option(
-            min=0, metavar="μ", help="Strength of an adversary that reads gender; 0 only probes the vectors."
+            min=0,
+            metavar="μ",
+            help="Strength of an adversary that predicts gender; 0 only probes the vectors.",
         ),
     ] = None,
     adversary_labels: Annotated[
-        Reads | None, typer.Option(help="What the adversary reads.", show_default="neutrality")
+        Reads | None, typer.Option(help="What the adversary predicts.", show_default="neutrality")
     ] = None,
     mirror: Annotated[
         Mirror | None,
-        typer.Option(help="Learn from texts with the other gender too, or to score them alike."),
+        typer.Option(
+            help="Also learn from texts with the gender swapped, or learn to score both versions alike."
+        ),
     ] = None,
     mirror_strength: Annotated[
         float | None,
@@ -100,7 +104,7 @@ def train_command(
         bool | None,
         typer.Option(
             "--with-first-stage/--alone",
-            help="Add the first-stage score, with a weight that is learned.",
+            help="Add the first-stage score, with a learned weight.",
             show_default="alone; a head has it",
         ),
     ] = None,
@@ -111,9 +115,9 @@ def train_command(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting: epochs=5; repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")] = 0,
     hybrid: Annotated[
-        bool, typer.Option("--hybrid/--no-hybrid", help="Measure the untrained hybrid beside it.")
+        bool, typer.Option("--hybrid/--no-hybrid", help="Also measure the untrained hybrid.")
     ] = True,
     fields: Annotated[
         str, typer.Option(help="Fields that make up the text, joined with a space.")
@@ -121,9 +125,9 @@ def train_command(
 ) -> None:
     """Train a ranker on queries with judgments.
 
-    Some queries are held out; they decide when to stop, and the weights of the best epoch are kept. An
-    interrupted training is gone on with by the same command. The folder MODEL is for `evenrank rerank`, and
-    for --ranker of `evenrank search` and `evenrank serve`.
+    Some queries are held out; they decide when to stop, and the weights of the best epoch are kept. To resume
+    interrupted training, repeat the command. Use the folder MODEL with `evenrank rerank`, or as --ranker of
+    `evenrank search` and `evenrank serve`.
 
     Example: evenrank train --ranker knrm --docs docs.tsv --queries queries.tsv --qrels qrels.txt -o knrm
     """
@@ -223,7 +227,8 @@ def rerank_command(
         str,
         typer.Option(
             metavar="MODEL|NAME",
-            help="A folder of `evenrank train`; hybrid, bi-encoder[:CHECKPOINT], cross-encoder:CHECKPOINT, "
+            help="A folder made by `evenrank train`; hybrid, bi-encoder[:CHECKPOINT], "
+            "cross-encoder:CHECKPOINT, "
             "llm[:CHECKPOINT].",
         ),
     ],
@@ -231,16 +236,17 @@ def rerank_command(
     docs: Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")],
     queries: Annotated[str, typer.Option(metavar="Q", help="The queries' texts.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="The run, in TREC format.")],
-    depth: Annotated[int, typer.Option(min=1, help="Documents of each query that are scored.")] = 100,
+    depth: Annotated[int, typer.Option(min=1, help="How many documents of each query are scored.")] = 100,
     hybrid: Annotated[
-        bool, typer.Option("--hybrid", help="Add the first stage, weighted as on the model's dev queries.")
+        bool,
+        typer.Option("--hybrid", help="Add the first-stage score, weighted as on the model's dev queries."),
     ] = False,
     keep_rest: Annotated[
-        bool, typer.Option("--keep-rest", help="Keep documents below DEPTH, under those that were scored.")
+        bool, typer.Option("--keep-rest", help="Append the documents below DEPTH to those that were scored.")
     ] = False,
     allow_training_queries: Annotated[
         bool,
-        typer.Option("--allow-training-queries", help="Re-rank also for queries the model was trained on."),
+        typer.Option("--allow-training-queries", help="Also re-rank queries that the model was trained on."),
     ] = False,
     endpoint: Annotated[
         str | None,
@@ -252,23 +258,27 @@ def rerank_command(
         str | None, typer.Option("--llm", metavar="NAME", help="For --endpoint: the name of its model.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="env:VARIABLE", help="For --endpoint: where its key is.")
+        str | None,
+        typer.Option(metavar="env:VARIABLE", help="For --endpoint: the environment variable with its key."),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="For --endpoint: ask without a question, whatever it may cost.")
+        bool, typer.Option("--yes", help="For --endpoint: do not ask before spending money.")
     ] = False,
     given: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting, for models by name: weight=0.1."),
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="The name in the run.", show_default="the model's")] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(help="Name of the run, written in its last column.", show_default="the model's"),
+    ] = None,
     fields: Annotated[
         str, typer.Option(help="Fields that make up the text, joined with a space.")
     ] = "title,text",
 ) -> None:
-    """Order the documents of a run anew.
+    """Re-rank the documents of a run with a model.
 
-    A model refuses queries that it was trained on: what it finds for them says nothing about others.
+    A model refuses queries that it was trained on: its results for them say nothing about other queries.
 
     Example: evenrank rerank --model knrm --run bm25.run --docs docs.tsv --queries queries.tsv -o knrm.run
     """

@@ -72,15 +72,15 @@ Rankers = Annotated[
     typer.Option(
         "--ranker",
         metavar="[NAME=]RANKER",
-        help="Search --docs for --queries with it: bm25, hybrid, …, or a folder of `evenrank train`. Repeat "
-        "it for several.",
+        help="Search --docs for --queries with this ranker: bm25, hybrid, …, or a folder made by "
+        "`evenrank train`. Repeat it for several.",
         rich_help_panel=RUNS,
     ),
 ]
 RankedDepth = Annotated[
     int,
     typer.Option(
-        "--depth", min=1, help="Documents that --ranker finds for each query.", rich_help_panel=RUNS
+        "--depth", min=1, help="How many documents --ranker returns for each query.", rich_help_panel=RUNS
     ),
 ]
 Docs = Annotated[
@@ -132,7 +132,7 @@ Baseline = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Run the others are compared with.",
+        help="The run that the others are compared with.",
         show_default="the first",
         rich_help_panel=RUNS,
     ),
@@ -155,7 +155,8 @@ Pairs = Annotated[
     ),
 ]
 Lacking = Annotated[
-    Missing, typer.Option(help="Documents the collection lacks: stop, or count as word-free.")
+    Missing,
+    typer.Option(help="Ranked documents missing from the collection: stop, or count them as without words."),
 ]
 Tag = Annotated[str | None, typer.Option(help="Tag of the new run.", show_default="the file's name")]
 Labels = Annotated[
@@ -170,7 +171,7 @@ Targets = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Share each group should have: query, a column for each group.",
+        help="The share each group should have: query, and a column for each group.",
         rich_help_panel=FURTHER,
     ),
 ]
@@ -178,7 +179,7 @@ Dictionary = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Words for LIWC, a .dic with female and male.",
+        help="Words for LIWC: a .dic file with the categories female and male.",
         show_default="open",
         rich_help_panel=FURTHER,
     ),
@@ -187,7 +188,7 @@ Genders = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|predict",
-        help="Gender of each query: query_id, label; or classify them.",
+        help="Gender of each query: a file (query_id, label), or predict to classify them.",
         rich_help_panel=QUERIES,
     ),
 ]
@@ -196,7 +197,8 @@ LabelErrors = Annotated[
     typer.Option(
         "--confusion",
         metavar="FILE|shipped",
-        help="How the labels of --genders err: true, predicted, count. Adjusts the means for it.",
+        help="How often the labels of --genders are wrong (true, predicted, count), to adjust the "
+        "means for it.",
         rich_help_panel=QUERIES,
     ),
 ]
@@ -204,8 +206,8 @@ TrueGroups = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Documents with their true group (doc_id, gender): adjusts magnitude='boolean' for words "
-        "that the lexicon misses.",
+        help="Documents with their true group (doc_id, gender), to adjust magnitude='boolean' for "
+        "errors of the lexicon.",
         rich_help_panel=FURTHER,
     ),
 ]
@@ -221,7 +223,7 @@ Background = Annotated[
     str | None,
     typer.Option(
         metavar="RUN",
-        help="What NFaiRR compares with: a name or file.",
+        help="The run that NFaiRR compares with: a name or a file.",
         show_default="the first run; in an audit, the baseline",
         rich_help_panel=RUNS,
     ),
@@ -229,14 +231,15 @@ Background = Annotated[
 MissingDocs = Annotated[
     Missing,
     typer.Option(
-        help="Documents the collection lacks: stop, count as word-free, or close the gap.",
+        help="Ranked documents missing from the collection: stop, count them as without words, or skip them.",
         rich_help_panel=RUNS,
     ),
 ]
 TiedScores = Annotated[
     Ties,
     typer.Option(
-        help="Equal scores: by id, descending, or the exact mean over all orders.", rich_help_panel=RUNS
+        help="Equal scores: order by id, descending, or take the exact mean over all orders.",
+        rich_help_panel=RUNS,
     ),
 ]
 RunOrder = Annotated[
@@ -246,7 +249,7 @@ FailIf = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
-        help="Exit with 1 if it holds for a run that is not the baseline: 'abs(ARaB@10)>0.1', or "
+        help="Exit with 1 if this holds for any run but the baseline: 'abs(ARaB@10)>0.1', or "
         "'abs(ARaB@10) > baseline + 0.02'. Repeat it for several.",
         rich_help_panel=GATE,
     ),
@@ -255,7 +258,7 @@ FailIfValue = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
-        help="Exit with 1 if it holds for a run: 'abs(ARaB@10)>0.1'. Repeat it for several.",
+        help="Exit with 1 if this holds for a run: 'abs(ARaB@10)>0.1'. Repeat it for several.",
         rich_help_panel=GATE,
     ),
 ]
@@ -263,7 +266,7 @@ Gate = Annotated[
     Judging | None,
     typer.Option(
         "--gate",
-        help="What --fail-if judges: the value itself, or its one-sided 95% bound.",
+        help="What --fail-if looks at: the value itself, or its one-sided 95% bound.",
         show_default="interval for changes from the baseline, else point",
         rich_help_panel=GATE,
     ),
@@ -272,7 +275,7 @@ Selected = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Ranks that count as selected, for selection rates; with --labels.",
+        help="How many top ranks count as selected, for selection rates; with --labels.",
         show_default="10",
         rich_help_panel=FURTHER,
     ),
@@ -289,12 +292,14 @@ Form = Annotated[Format, typer.Option("--format", help="How to print the results
 Output = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", metavar="FILE", help="Write there, not to stdout.", rich_help_panel=OUTPUT
+        "-o", "--output", metavar="FILE", help="Write to this file instead of stdout.", rich_help_panel=OUTPUT
     ),
 ]
 Chart = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Also draw it there: .svg, .png or .pdf.", rich_help_panel=OUTPUT),
+    typer.Option(
+        metavar="FILE", help="Also draw a chart to this file: .svg, .png or .pdf.", rich_help_panel=OUTPUT
+    ),
 ]
 
 
@@ -306,18 +311,20 @@ class Engine(StrEnum):
 
 
 WhichEngine = Annotated[
-    Engine, typer.Option("--engine", help="Work on this machine, or in the workers of Apache Spark.")
+    Engine, typer.Option("--engine", help="Compute on this machine, or on the workers of Apache Spark.")
 ]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Spark's master, as in local[2]; else where its settings say."),
+    typer.Option(
+        metavar="URL", help="Spark's master, such as local[2]; without it, Spark's own settings apply."
+    ),
 ]
 
 
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", metavar="N", min=1, help="Work in so many threads.", show_default="one for each core"
+        "--threads", metavar="N", min=1, help="Number of threads.", show_default="one for each core"
     ),
 ]
 

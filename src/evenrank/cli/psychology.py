@@ -45,8 +45,8 @@ def psychology_command(
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="A ready table of percents, such as LIWC's output, by query or document; or one for each "
-            "query gender: female.csv, male.csv, neutral.csv.",
+            help="An existing table of percentages, such as LIWC's output, by query or document; or one for "
+            "each query gender: female.csv, male.csv, neutral.csv.",
         ),
     ] = None,
     tokenizer: Annotated[Tokenizer, typer.Option(help="How text becomes words.")] = Tokenizer.words,
@@ -54,11 +54,11 @@ def psychology_command(
     baseline: options.Baseline = None,
     exclude: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Queries to leave out, such as those a classifier learnt from."),
+        typer.Option(metavar="FILE", help="Queries to leave out, such as those a classifier was trained on."),
     ] = None,
-    grade: Annotated[int, typer.Option(help="From which relevance on a document counts.")] = 1,
+    grade: Annotated[int, typer.Option(help="The lowest relevance grade that counts.")] = 1,
     balance: Annotated[
-        bool, typer.Option(help="Draw equally many queries of each gender, as many as the fewest.")
+        bool, typer.Option(help="Draw the same number of queries of each gender: as many as the rarest has.")
     ] = True,
     confidence: options.Confidence = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the balanced sample and the bootstrap.")] = 0,
@@ -255,8 +255,8 @@ def disparity_command(
 ) -> None:
     """Compare how well male and female queries are served.
 
-    The difference is male − female, so that positive values favour male queries; in percent of the lower of
-    the two. With several runs, also whether a run has less of it than the baseline.
+    The difference is male − female, so positive values favour male queries; it is also given in percent of
+    the lower of the two. With several runs, it is tested whether a run has less disparity than the baseline.
 
         evenrank disparity --run bm25.run --run fair.run --qrels qrels.txt --genders genders.tsv
         evenrank disparity --association female=female.tsv --association male=male.tsv

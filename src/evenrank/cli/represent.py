@@ -38,8 +38,8 @@ def represent_command(
         list[str],
         typer.Option(
             metavar="[NAME=]FILE|full",
-            help="True shares: query and a column for each group (one of two suffices), or `full`: those of "
-            "the whole lists. Repeat it to compare.",
+            help="True shares: query and a column for each group (with two groups, one is enough), or "
+            "`full` for the shares in the whole lists. Repeat it to compare.",
         ),
     ],
     at: Annotated[int, typer.Option(help="Cut-off: how many results of each list count.", min=1)] = 10,
@@ -48,7 +48,7 @@ def represent_command(
         typer.Option(help="What a shorter list is divided by: its length, or the cut-off as in the paper."),
     ] = Short.length,
     feature: Annotated[
-        str | None, typer.Option(help="Group that the lists of queries are about.", show_default="the first")
+        str | None, typer.Option(help="The group for which queries are listed.", show_default="the first")
     ] = None,
     labels: Annotated[
         str | None,
@@ -56,7 +56,10 @@ def represent_command(
     ] = None,
     tally: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Infer groups: the group with the most words in a document."),
+        typer.Option(
+            metavar="FILE",
+            help="Infer groups from a tally: each document belongs to the group of which it has most words.",
+        ),
     ] = None,
     docs: Annotated[
         str | None, typer.Option(metavar="DOCS", help="Infer groups from the documents' words.")
@@ -83,7 +86,7 @@ def represent_command(
 ) -> None:
     """Measure representation bias: the share of results that show a group, minus the share that should.
 
-    Positive: toward the group, negative: against it, 0: as often as it should be shown. MB is the mean over
+    Positive is toward the group, negative against it, 0 as often as it should be shown. MB is the mean over
     queries, SB the standard deviation, MAB the mean of absolute values.
 
         evenrank represent results.tsv --targets census.tsv --targets full --at 10

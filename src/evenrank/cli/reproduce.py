@@ -14,7 +14,9 @@ import typer
 from evenrank.cli.common import deliver
 from evenrank.reproduce.recipes import RECIPES, Recipe
 
-app = typer.Typer(name="reproduce", help="Run a paper's experiment, beside what it printed.")
+app = typer.Typer(
+    name="reproduce", help="Repeat a paper's experiment, and compare with the published numbers."
+)
 
 
 class Format(StrEnum):
@@ -31,14 +33,14 @@ _INPUTS: dict[str, Any] = {
             "collection without it.",
         ),
     ],
-    "split": Annotated[str | None, typer.Option(help="Which queries and qrels, where there are several.")],
+    "split": Annotated[str | None, typer.Option(help="Which queries and qrels, if there are several.")],
     "genders": Annotated[
         str | None,
-        typer.Option(metavar="FILE|predict", help="Gender labels of the queries; predict guesses them."),
+        typer.Option(metavar="FILE|predict", help="Gender labels of the queries, or predict to guess them."),
     ],
     "runs": Annotated[
         list[str] | None,
-        typer.Option("--run", metavar="[NAME=]PATH", help="Runs of systems of yours; repeat it for several."),
+        typer.Option("--run", metavar="[NAME=]PATH", help="Runs of your own systems; repeat it for several."),
     ],
 }
 _ALWAYS: dict[str, tuple[Any, Any]] = {
@@ -58,14 +60,14 @@ _ALWAYS: dict[str, tuple[Any, Any]] = {
     "settings": (
         Annotated[
             Path | None,
-            typer.Option("--settings", metavar="TOML", help="Settings, as an earlier run wrote them."),
+            typer.Option("--settings", metavar="TOML", help="Settings file written by an earlier run."),
         ],
         None,
     ),
     "output": (
         Annotated[
             Path,
-            typer.Option("-o", "--output", metavar="DIR", help="Where page, settings and steps go."),
+            typer.Option("-o", "--output", metavar="DIR", help="Folder for page, settings and steps."),
         ],
         Path("reproduced"),
     ),
@@ -155,7 +157,12 @@ def gsr_toy_command(
     form: Annotated[Format, typer.Option("--format", help="How to print the result.")] = Format.table,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE|DIR", help="Write there; into a folder, a whole page."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE|DIR",
+            help="Write to this file; if it is a folder, write a whole page.",
+        ),
     ] = None,
 ) -> None:
     """GSR of a stereotypical, a neutral and a counter-stereotypical system (Fabris et al. 2020).

@@ -29,18 +29,19 @@ _EXAMPLES = 12
 
 
 def serve_command(
-    index: Annotated[Path | None, typer.Option(metavar="IDX", help="An index of `evenrank index`.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="IDX", help="An index made by `evenrank index`.")
+    ] = None,
     docs: Annotated[
-        str | None, typer.Option(metavar="DOCS", help="A collection instead; indexed for the time being.")
+        str | None,
+        typer.Option(metavar="DOCS", help="A collection instead of an index; indexed temporarily."),
     ] = None,
-    queries: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Queries, shown as examples to begin with.")
-    ] = None,
+    queries: Annotated[str | None, typer.Option(metavar="FILE", help="Queries to show as examples.")] = None,
     ranker: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME|MODEL",
-            help="A ranker to offer, or a folder of `evenrank train`; repeatable.",
+            help="A ranker to offer, or a folder made by `evenrank train`; repeatable.",
             show_default="all lexical ones",
         ),
     ] = None,
@@ -52,10 +53,10 @@ def serve_command(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")] = 8000,
 ) -> None:
-    """Search and compare rankers in the browser, evaluate result lists over HTTP.
+    """Search and compare rankers in the browser; evaluate result lists over HTTP.
 
-    Without --index and --docs the demo collection is served. Nobody but this machine can reach the server
-    unless --host says otherwise; it has no passwords.
+    Without --index and --docs the demo collection is served. Only this machine can reach the server, unless
+    you set --host; it has no passwords.
 
         evenrank serve --index IDX
     """
@@ -110,12 +111,14 @@ def _examples(queries: str | None) -> list[str]:
 
 
 def monitor_command(
-    db: Annotated[Path, typer.Option(metavar="FILE", help="Where observations are kept: SQLite.")],
+    db: Annotated[Path, typer.Option(metavar="FILE", help="SQLite file for the observations.")],
     queries: Annotated[str | None, typer.Option(metavar="Q", help="The queries to ask.")] = None,
     engine: Annotated[
         str | None, typer.Option(metavar="URL", help="A live engine, such as sqlite:///docs.db?table=docs.")
     ] = None,
-    index: Annotated[Path | None, typer.Option(metavar="IDX", help="An index of `evenrank index`.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="IDX", help="An index made by `evenrank index`.")
+    ] = None,
     ranker: Annotated[str, typer.Option(metavar="NAME", help="How the index is searched.")] = "bm25",
     given: Annotated[
         list[str] | None,
@@ -127,12 +130,16 @@ def monitor_command(
     ] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(metavar="CONDITION", help="Raise an alarm if it holds: 'abs(ARaB@10)>0.1'; repeatable."),
+        typer.Option(
+            metavar="CONDITION", help="Raise an alarm if this holds: 'abs(ARaB@10)>0.1'; repeatable."
+        ),
     ] = None,
     qrels: Annotated[str | None, typer.Option(metavar="QR", help="Judgments, for effectiveness.")] = None,
     genders: Annotated[
         str | None,
-        typer.Option(metavar="FILE|predict", help="Gender of each query; bias is then that of neutral ones."),
+        typer.Option(
+            metavar="FILE|predict", help="Gender of each query; bias is then measured on neutral queries."
+        ),
     ] = None,
     lexicon: Annotated[str, typer.Option(metavar="L", help="Words of each group.")] = "rekabsaz2020",
     depth: Annotated[int, typer.Option(min=1, help="Results per query.")] = 10,
@@ -140,31 +147,30 @@ def monitor_command(
         bool, typer.Option("--once", help="Observe once; exit with 1 if a bound is exceeded.")
     ] = False,
     every: Annotated[
-        str | None, typer.Option(metavar="PERIOD", help="Observe again and again: 15m, 6h, 1d.")
+        str | None, typer.Option(metavar="PERIOD", help="Keep observing at this interval: 15m, 6h, 1d.")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="Print what was observed so far.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Print what has been observed so far.")] = False,
     page: Annotated[
-        Path | None, typer.Option(metavar="HTML", help="Write the trend there after each observation.")
+        Path | None,
+        typer.Option(metavar="HTML", help="HTML file for the trend, rewritten after each observation."),
     ] = None,
     baseline: Annotated[
-        int, typer.Option(metavar="N", help="Looks before the first comparison; 10 at least.")
+        int, typer.Option(metavar="N", help="Looks before the first comparison; at least 10.")
     ] = 30,
-    alpha: Annotated[
-        float, typer.Option(help="How likely any alarm of a change is while nothing changes.")
-    ] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Chance of any alarm while nothing changes.")] = 0.05,
     new_queries: Annotated[
-        bool, typer.Option("--new-queries", help="The queries are other ones at each look.")
+        bool, typer.Option("--new-queries", help="The queries differ from look to look.")
     ] = False,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Begin a new baseline there: 2026-01-31.")
+        str | None, typer.Option(metavar="TIME", help="Start a new baseline on this day: 2026-01-31.")
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to print the history.")] = Format.table,
 ) -> int:
     """Watch the bias of a live engine, or of an index, over time.
 
     With --once for cron and CI: exit code 1 if a bound is exceeded or the mean has changed since the
-    baseline, 2 if nothing could be measured. With --every it stays and writes its alarms to stderr. Each
-    observation is stored whole or not at all.
+    baseline, 2 if nothing could be measured. With --every it keeps running and writes its alarms to stderr.
+    Each observation is stored completely or not at all.
 
         evenrank monitor --engine 'sqlite:///shop.db?table=docs' --queries queries.tsv --db shop-bias.db \\
             --once --fail-if 'abs(ARaB@10)>0.2' --page trend.html

@@ -23,7 +23,7 @@ def trace_command(
     *,
     given: options.GivenInputs,
     no_collection: Annotated[
-        bool, typer.Option("--no-collection", help="Begin with the candidates, not with the collection.")
+        bool, typer.Option("--no-collection", help="Start with the candidates, not with the collection.")
     ] = False,
     only: options.OnlyQueries = None,
     confidence: options.Confidence = 0.95,
@@ -32,10 +32,10 @@ def trace_command(
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> int:
-    """Where does bias enter: the collection, the candidates, their order, the re-ranking, the mitigation?
+    """Where does bias enter: the collection, the candidates, their order, the re-ranking or the mitigation?
 
-    The first run holds the candidates; each further one is what became of them. What a stage adds is over the
-    same queries; documents without an order count with their mean over all orders.
+    The first run holds the candidates; each further run is what the next stage made of them. All stages are
+    measured on the same queries; documents without an order count with their mean over all orders.
 
         evenrank trace bm25.run reranked.run fair.run --docs docs.tsv
     """
@@ -78,15 +78,15 @@ def preference_command(
             show_default="bm25",
         ),
     ] = None,
-    measure: Annotated[str, typer.Option(metavar="MEASURE", help="What tells the lean.")] = "ARaB@10",
+    measure: Annotated[str, typer.Option(metavar="MEASURE", help="The measure of the lean.")] = "ARaB@10",
     candidates: Annotated[
-        str | None, typer.Option(metavar="QRELS", help="Rank for each query only these documents.")
+        str | None, typer.Option(metavar="QRELS", help="Rank only these documents for each query.")
     ] = None,
     gendered: Annotated[
         Literal["leave out", "mirror"] | None,
         typer.Option("--gendered-queries", help="Queries that name a gender.", show_default="leave out"),
     ] = None,
-    depth: Annotated[int, typer.Option(min=1, help="Documents per query at most.")] = 100,
+    depth: Annotated[int, typer.Option(min=1, help="Maximum number of documents per query.")] = 100,
     lexicon: Annotated[str, typer.Option(help="Words of each group.")] = "rekabsaz2020",
     no_names: Annotated[bool, typer.Option("--no-names", help="Do not mirror given names.")] = False,
     fields: options.Fields = "title,text",
@@ -97,9 +97,9 @@ def preference_command(
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> None:
-    """Is it the ranker, or the texts? Rank a collection as it is, and with women and men exchanged.
+    """Is it the ranker, or the texts? Rank a collection as it is, and with women and men swapped.
 
-    Half the sum of the two leans is what the ranker prefers, half the difference what the texts bring.
+    Half the sum of the two leans is what the ranker prefers; half the difference comes from the texts.
 
         evenrank preference --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
     """

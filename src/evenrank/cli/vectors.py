@@ -67,7 +67,7 @@ PairsFile = Annotated[
     typer.Option(
         "--pairs",
         metavar="FILE",
-        help="Two words on each line, for any direction.",
+        help="Pairs of words, one per line, for any direction.",
         show_default="ten of gender",
     ),
 ]
@@ -78,7 +78,7 @@ def load_command(
     vectors: Source,
     output: Output,
     duplicates: Annotated[
-        Duplicates, typer.Option(help="A word that occurs twice: stop, or keep its first vector.")
+        Duplicates, typer.Option(help="If a word occurs twice: stop, or keep its first vector.")
     ] = Duplicates.error,
 ) -> None:
     """Read vectors in any format, check them, scale them to length 1, and write them.
@@ -94,7 +94,7 @@ def load_command(
 
 @app.command("info")
 def info_command(vectors: Source, form: Form = Format.table) -> None:
-    """Say what a file of vectors holds and where it comes from."""
+    """Show what a file of vectors holds and where it comes from."""
     from evenrank.vectors import load
 
     with _noted():
@@ -121,11 +121,13 @@ def train_command(
     method: Annotated[
         Training, typer.Option(help="Skip-gram on words, or on their parts too.")
     ] = Training.word2vec,
-    dimension: Annotated[int, typer.Option(min=1, help="Numbers in a vector.")] = 100,
+    dimension: Annotated[int, typer.Option(min=1, help="Length of a vector.")] = 100,
     window: Annotated[int, typer.Option(min=1, help="Words to either side that count as context.")] = 5,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words get no vector.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the collection.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random numbers; same seed, same vectors.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same vectors.")
+    ] = 0,
     fields: Annotated[str, typer.Option(help="Fields that make up the text.")] = "title,text",
     id_field: Annotated[
         str | None, typer.Option(help="Field of the document id.", show_default="doc_id, docno, id, …")
@@ -168,7 +170,7 @@ def distil_command(
         typer.Option(help="A sentence-transformer: folder or name.", show_default="offline MiniLM"),
     ] = None,
 ) -> None:
-    """Encode each word of a vocabulary by a sentence-transformer: static vectors from a language model."""
+    """Encode each word of a vocabulary with a sentence-transformer: static vectors from a language model."""
     from evenrank.errors import InputError
     from evenrank.vectors import distil, load, read_words, vocabulary
 
@@ -199,8 +201,8 @@ def direction_command(
 ) -> None:
     """Find the gender direction, or any other, and how far each word leans along it.
 
-    The table (word, g) that -o writes can stand in for the vectors wherever genderedness is needed; the
-    one that ships with evenrank was made so.
+    The table (word, g) that -o writes can replace the vectors wherever genderedness is needed; the one that
+    ships with evenrank was made this way.
     """
     from evenrank.vectors import find_direction, genderedness, leaning, load
 
@@ -256,15 +258,16 @@ def debias_command(
         str | None, typer.Option(metavar="FILE", help="Pairs to make symmetric, with --method hard.")
     ] = None,
     words: Annotated[
-        int, typer.Option(min=0, help="Most biased words of each side for the test; 0: no test.")
+        int,
+        typer.Option(min=0, help="How many of the most biased words of each side to test; 0 for no test."),
     ] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Of the test.")] = 0,
     form: Form = Format.table,
 ) -> None:
     """Remove gender from vectors, and test how much of it can still be recovered.
 
-    The test asks whether the words that were most biased are still told apart, by clustering and by
-    classifiers: 1 means always, 0.5 means by chance.
+    The test asks whether clustering and classifiers can still tell the most biased words apart: 1 means
+    always, 0.5 means no better than chance.
     """
     from evenrank.vectors import debiased, find_direction, load, recoverability
 
@@ -307,13 +310,15 @@ def associations_command(
         ),
     ] = None,
     pairs: PairsFile = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws where not all can be enumerated.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the draws if there are too many to enumerate.")
+    ] = 0,
     form: Form = Format.table,
 ) -> None:
     """Test for stereotypes: agency–communion, science–arts, career–family, male and female jobs.
 
-    Shown are the mean leaning of both sets of words, positive toward male, and their difference, male −
-    female: positive where the stereotype is in the vectors. Then the one-sided permutation p, and the p that
+    Shows the mean lean of both sets of words, positive toward male, and their difference, male − female,
+    which is positive if the vectors hold the stereotype. Then the one-sided permutation p, and the p that
     Fabris et al. (2020) published for Google-News vectors. In JSON, as in the paper, means are positive
     toward female.
     """

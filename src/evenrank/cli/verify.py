@@ -25,18 +25,18 @@ def verify_command(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE.zip", help="What `audit --bundle` wrote.")],
     inputs: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder with the inputs: compute and render everything again."),
+        typer.Option(metavar="DIR", help="Folder with the inputs, to compute and render everything again."),
     ] = None,
     signers: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Whose signature counts: ssh's allowed signers, or minisign's public key."
+            metavar="FILE", help="Accepted signers: an allowed-signers file of ssh, or minisign's public key."
         ),
     ] = None,
 ) -> int:
-    """Check a bundle: its hashes, its signature, and with its inputs every number.
+    """Check a bundle: its hashes, its signature and, given the inputs, every number.
 
-    Exit codes: 0 all that was checked matches, 1 the inputs give something else (or are not the audit's),
+    Exit codes: 0 everything checked matches, 1 the inputs give other results (or are not the audit's),
     2 bad input, 5 the bundle is damaged or its signature does not fit.
 
         evenrank verify audit.zip --inputs data/

@@ -1,4 +1,4 @@
-"""How well can the gender of a query be told? (thesis, Section 3.1.1.2)."""
+"""How well can the gender of a query be predicted? (thesis, Section 3.1.1.2)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _page(settings: Settings, found: dict[str, Any]) -> Page:
     queries = next(iter(found.values()))["queries"]
     return Page(
         "query-gender",
-        "How well can the gender of a query be told?",
+        "How well can the gender of a query be predicted?",
         "A. Bigdeli, thesis, Section 3.1.1, Table 3.2",
         "Transformers and static embeddings on 3,750 annotated MS MARCO queries, five folds.",
         f"{', '.join(found)} on {counted(queries, 'labelled query', 'labelled queries')} of {settings.name}.",

@@ -138,7 +138,7 @@ RECIPES = {
         Recipe(
             "tradeoff",
             "Bigdeli, thesis, Section 4.1; later work",
-            "How much bias can go before usefulness does, and by which way?",
+            "How much bias can be removed before usefulness suffers, and by which method?",
             "tradeoff:tradeoff_recipe",
             ("data", "split", "runs"),
             {
@@ -153,7 +153,7 @@ RECIPES = {
         Recipe(
             "representation",
             "Lipani et al. 2021",
-            "Does the top of result lists show groups as often as it should?",
+            "Do the top results show groups as often as they should?",
             "representation:representation_recipe",
             ("data",),
             {"at": 10},
@@ -161,7 +161,7 @@ RECIPES = {
         Recipe(
             "query-gender",
             "Bigdeli, thesis, Section 3.1",
-            "How well can the gender of a query be told? (Table 3.2)",
+            "How well can the gender of a query be predicted? (Table 3.2)",
             "query_gender:query_gender_recipe",
             ("data",),
             {"classifiers": ["lexicon", "svm"], "vectors": "", "seeds": 3},
@@ -177,14 +177,14 @@ RECIPES = {
         Recipe(
             "feedback",
             "Bigdeli, thesis, Section 4.1",
-            "Less bias by relevance feedback, at what cost? (Tables 4.1–4.4)",
+            "Does feedback reduce bias, and at what cost? (Tables 4.1–4.4)",
             "feedback:feedback_recipe",
             options={"documents": 10, "terms": 10, "alpha": 0.5},
         ),
         Recipe(
             "debiased-judgments",
             "Bigdeli, thesis, Section 3.2",
-            "Less bias by generated judgments whose documents read alike? (Tables 3.6–3.12)",
+            "Do generated judgments whose documents read alike reduce bias? (Tables 3.6–3.12)",
             "debiased_judgments:debiased_judgments_recipe",
             ("data", "split", "genders", "runs"),
             {
@@ -199,7 +199,7 @@ RECIPES = {
         Recipe(
             "negatives",
             "Bigdeli, thesis, Section 4.2",
-            "Less bias by one-sided negatives, at what cost? (Tables 4.6–4.10, Figures 4.8–4.11)",
+            "Do one-sided negatives reduce bias, and at what cost? (Tables 4.6–4.10, Figures 4.8–4.11)",
             "negatives:negatives_recipe",
             ("data", "split", "runs"),
             options={

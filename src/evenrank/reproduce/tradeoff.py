@@ -1,4 +1,4 @@
-"""How much bias can go before usefulness does, and by which way? (thesis, Section 4.1; later work)."""
+"""How much bias can be removed before usefulness suffers, and by which method? (thesis, Section 4.1)."""
 
 from __future__ import annotations
 

@@ -37,16 +37,17 @@ def balance_command(
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="query_id, score, perhaps doc_id, with a header; twice: female queries, then male.",
+            help="query_id, score, optionally doc_id, with a header. Give two files for female, then male "
+            "queries.",
         ),
     ] = None,
     genders: Annotated[
         str | None,
-        typer.Option(metavar="FILE|predict", help="Gender of each query, where there is one file of scores."),
+        typer.Option(metavar="FILE|predict", help="Gender of each query, if there is one file of scores."),
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(metavar="IDX", help="Instead of scores: compute them, with --queries and --qrels."),
+        typer.Option(metavar="IDX", help="An index to compute the scores with, from --queries and --qrels."),
     ] = None,
     queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries, to be reduced.")] = None,
     qrels: Annotated[str | None, typer.Option(metavar="FILE", help="The judgments, to be reduced.")] = None,
@@ -55,16 +56,18 @@ def balance_command(
         typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be reduced."),
     ] = None,
     by: Annotated[
-        By, typer.Option(help="Leave real queries out, or add generated ones and leave none out.")
+        By, typer.Option(help="Leave out real queries, or add generated ones and leave none out.")
     ] = By.matching,
     generated: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="For --by generation: queries of `evenrank generate`."),
+        typer.Option(metavar="FILE", help="For --by generation: queries from `evenrank generate`."),
     ] = None,
     generated_genders: Annotated[
         str | None, typer.Option(metavar="FILE", help="Their genders.", show_default="predicted")
     ] = None,
-    method: Annotated[Method, typer.Option(help="Pair queries one to one, or level bins.")] = Method.matching,
+    method: Annotated[
+        Method, typer.Option(help="Pair queries one to one, or balance bins.")
+    ] = Method.matching,
     caliper: Annotated[
         float | None,
         typer.Option(
@@ -73,17 +76,17 @@ def balance_command(
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,
     range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,
-    seed: Annotated[int, typer.Option(help="Of the draw from the bins.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw from the bins.")] = 0,
     with_genders: Annotated[
-        bool, typer.Option("--with-genders", help="Write genders and scores too (kept.tsv, added.tsv).")
+        bool, typer.Option("--with-genders", help="Also write genders and scores (kept.tsv, added.tsv).")
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="How the summary is printed.")] = Format.table,
 ) -> None:
-    """Make the queries of both genders stand equally close to their relevant documents.
+    """Make the queries of both genders equally close to their relevant documents.
 
     Queries without a counterpart of the other gender are left out or, by generation, get a generated one.
-    Writes queries, judgments and triples that any trainer reads, and report.json. Genders are not written
-    unless asked for.
+    Writes queries, judgments and triples that any trainer can read, and report.json. Genders are written only
+    on request.
 
         evenrank mitigate balance --scores gamma.tsv --genders genders.tsv --qrels qrels.txt -o even
         evenrank mitigate balance --by generation --generated made.tsv --index idx --queries queries.tsv \

@@ -37,18 +37,21 @@ def constrain_command(
             help="'abs(ARaB@10)<=0.1', 'NFaiRR@10>=0.95', 'abs(Skew@10)<=0.2'. Repeat it for several.",
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="Where the new run goes.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="File for the new run.")],
     given: options.Collection,
     mode: Annotated[
-        Mode, typer.Option(help="Every query keeps to the limits, or the mean over queries does.")
+        Mode, typer.Option(help="Keep the limits for every query, or for the mean over queries.")
     ] = Mode.each,
-    candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
-    exact: Annotated[bool, typer.Option("--exact", help="Work until all is proved, however long.")] = False,
+    candidates: Annotated[int, typer.Option(min=1, help="How many documents from the top may move.")] = 100,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Work until everything is proved, no matter how long it takes.")
+    ] = False,
     budget_ms: Annotated[
         float, typer.Option(min=0.1, help="Work allowed for a query, in milliseconds of an ordinary core.")
     ] = 50,
     utility: Annotated[
-        Utility, typer.Option(help="What is kept as high as can be: DCG of the scores, or the order.")
+        Utility,
+        typer.Option(help="What to keep as high as possible: DCG of the scores, or of the given order."),
     ] = Utility.dcg,
     background: Annotated[
         str | None, typer.Option(metavar="RUN", help="What NFaiRR compares with.", show_default="the run")
@@ -59,12 +62,12 @@ def constrain_command(
     missing: options.Lacking = Missing.error,
     name: options.Tag = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what was done and proved, as JSON.")
+        Path | None, typer.Option(metavar="FILE", help="File for what was done and proved, as JSON.")
     ] = None,
 ) -> int:
-    """Re-rank so that limits on bias are kept and as little usefulness as possible is given up.
+    """Re-rank within limits on bias, giving up as little usefulness as possible.
 
-    A query that cannot keep to the limits gets its least biased ranking, and is counted.
+    A query that cannot stay within the limits gets its least biased ranking, and is counted.
 
         evenrank mitigate constrain --run bm25.run --docs docs.tsv --limit 'abs(ARaB@10)<=0.1' -o fair.run
     """

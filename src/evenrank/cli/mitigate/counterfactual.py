@@ -30,37 +30,37 @@ def counterfactual_command(
     variants: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Variants people wrote, not mirror images: TSV, female and male ids."
+            metavar="FILE",
+            help="Variants that people wrote, instead of mirror images: TSV with female and male ids.",
         ),
     ] = None,
     qrels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Look only at the documents judged for a query.")
+        str | None, typer.Option(metavar="FILE", help="Consider only documents judged for the query.")
     ] = None,
     vectors: Annotated[
         str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add and w2v_si.")
     ] = None,
-    depth: Annotated[int, typer.Option(min=1, help="How far the lists go.")] = 1000,
+    depth: Annotated[int, typer.Option(min=1, help="Length of the lists.")] = 1000,
     at: Annotated[
-        int, typer.Option(min=0, help="A pair counts if one of the two is among the first so many; 0: all.")
+        int, typer.Option(min=0, help="A pair counts if one of the two is within this rank; 0 for all pairs.")
     ] = 100,
     lexicon: Annotated[str, typer.Option(help="As for `mitigate swap`; or none.")] = "rekabsaz2020",
     no_names: Annotated[bool, typer.Option("--no-names", help="Leave given names as they are.")] = False,
     gendered_queries: Annotated[
-        bool, typer.Option("--gendered-queries", help="Keep queries that are about a gender themselves.")
+        bool, typer.Option("--gendered-queries", help="Keep queries that name a gender.")
     ] = False,
     fields: options.Fields = "title,text",
     id_field: options.IdField = None,
-    pairs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every pair there, as CSV.")
-    ] = None,
+    pairs: Annotated[Path | None, typer.Option(metavar="FILE", help="File for every pair, as CSV.")] = None,
     form: Annotated[Format, typer.Option("--format", help="How results are printed.")] = Format.table,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout."),
     ] = None,
 ) -> None:
-    """Rank every document beside its mirror image, and measure what gender alone does.
+    """Rank every document next to its mirror image, and measure the effect of gender alone.
 
-    A positive shift means that the male version stands higher.
+    A positive shift means that the male version ranks higher.
 
         evenrank mitigate counterfactual --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
     """
@@ -152,13 +152,13 @@ def swap_command(
         str, typer.Argument(metavar="DOCS", help="A collection: TSV, JSONL, Parquet or irds:ID.")
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where it goes; .gz and .zst compress.")
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Output file; .gz and .zst compress.")
     ],
-    queries: Annotated[bool, typer.Option("--queries", help="DOCS are queries.")] = False,
+    queries: Annotated[bool, typer.Option("--queries", help="DOCS holds queries.")] = False,
     no_names: Annotated[bool, typer.Option("--no-names", help="Leave given names as they are.")] = False,
     lexicon: Annotated[
         str,
-        typer.Option(help="What the texts will be measured with; its tally is mirrored too. Or none."),
+        typer.Option(help="The lexicon you will measure with, so that its tally is mirrored too; or none."),
     ] = "rekabsaz2020",
     form: Annotated[
         FileFormat | None,

@@ -13,20 +13,20 @@ from evenrank.cli.common import note, progress_bar, split_names
 
 def dial_command(
     docs: Annotated[
-        str, typer.Option(metavar="DOCS", help="Texts to learn from, best not those to be searched.")
+        str, typer.Option(metavar="DOCS", help="Texts to learn from, preferably not those to be searched.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIAL", help="The dial, a folder.")],
     model: Annotated[
         str | None, typer.Option(help="The encoder.", show_default="that of the ranker dense")
     ] = None,
-    most: Annotated[int, typer.Option(min=50, help="Documents to learn from at most.")] = 1000,
+    most: Annotated[int, typer.Option(min=50, help="Maximum number of documents to learn from.")] = 1000,
     lexicon: Annotated[str, typer.Option(help="Words of each group.")] = "rekabsaz2020",
     no_names: Annotated[bool, typer.Option("--no-names", help="Do not mirror given names.")] = False,
     seed: options.Seed = 0,
     fields: options.Fields = "title,text",
     id_field: options.IdField = None,
 ) -> None:
-    """Fit a dial for a dense ranker: queries are turned by it, and nothing is indexed anew.
+    """Fit a dial for a dense ranker: it turns queries away from gender, without a new index.
 
     evenrank mitigate dial --docs other.tsv -o gender.dial
     evenrank search --index IDX --queries Q --ranker dense --set dial=gender.dial --set strength=0.5 -o RUN

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write there, not to stdout.")
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
 ]
 
 
@@ -31,15 +31,15 @@ def feedback_command(
     qrels: Annotated[
         str | None, typer.Option(metavar="FILE", help="Judgments; without them only bias is measured.")
     ] = None,
-    ranker: Annotated[str, typer.Option(help="What searches, twice: bm25 or qld.")] = "bm25",
+    ranker: Annotated[str, typer.Option(help="The ranker of both searches: bm25 or qld.")] = "bm25",
     lambdas: Annotated[
         str, typer.Option(metavar="L,L,…", help="How much bias counts when documents are chosen, 0 to 1.")
     ] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     fb_docs: Annotated[
-        str, typer.Option(metavar="K,K,…", help="Feedback documents; several are all tried.")
+        str, typer.Option(metavar="K,K,…", help="Number of feedback documents; all of several are tried.")
     ] = "10",
     fb_terms: Annotated[
-        str, typer.Option(metavar="N,N,…", help="Expansion terms; several are all tried.")
+        str, typer.Option(metavar="N,N,…", help="Number of expansion terms; all of several are tried.")
     ] = "10",
     alpha: Annotated[float, typer.Option(min=0, max=1, help="Weight of the original query.")] = 0.5,
     lexicon: Annotated[
@@ -53,14 +53,14 @@ def feedback_command(
     ] = None,
     tally: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The coloured collection, instead of counting its words again."),
+        typer.Option(metavar="FILE", help="Word counts of the collection, instead of counting again."),
     ] = None,
     dictionary: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Words of the measure LIWC, a .dic.", show_default="open"),
+        typer.Option(metavar="FILE", help="Words for the measure LIWC: a .dic file.", show_default="open"),
     ] = None,
     estimator: Annotated[
-        str, typer.Option(help="How terms are weighed: anserini, or thesis (its printed equations).")
+        str, typer.Option(help="How terms are weighted: anserini, or thesis (its printed equations).")
     ] = "anserini",
     candidates: Annotated[
         int, typer.Option(min=1, help="Documents of the first list to choose from.")
@@ -79,13 +79,18 @@ def feedback_command(
     show: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="λ whose queries stand beside those of plain feedback.", show_default="0.5"
+            min=0,
+            max=1,
+            help="λ whose expanded queries are shown next to those of plain feedback.",
+            show_default="0.5",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many of these queries.")] = 5,
-    per_query: Annotated[bool, typer.Option("--per-query", help="Every query's value, in JSON.")] = False,
+    top: Annotated[int, typer.Option(min=0, help="How many of these queries to show.")] = 5,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="Include the value of every query in JSON.")
+    ] = False,
     runs_to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write each run and its expanded queries there.")
+        Path | None, typer.Option(metavar="DIR", help="Folder to write each run and its expanded queries to.")
     ] = None,
     chart: Annotated[
         Path | None,
@@ -104,8 +109,8 @@ def feedback_command(
 ) -> None:
     """Expand queries from documents that are relevant and not one-sided, at several strengths λ.
 
-    λ = 0 is plain RM3. Shown for each λ: effectiveness and bias, how far bias fell, whether the changes are
-    significant (Holm, over the λs), the share of queries improved and hurt, and the gendered terms in the
+    λ = 0 is plain RM3. For each λ it shows effectiveness and bias, how far bias fell, whether the changes are
+    significant (Holm, over the λs), the shares of queries improved and hurt, and the gendered terms in the
     expanded queries.
 
         evenrank mitigate feedback --index idx --queries queries.tsv --qrels qrels.txt --lambdas 0,0.5,1
@@ -156,18 +161,18 @@ def expanded_terms_command(
     stemmer: Annotated[
         str | None,
         typer.Option(
-            help="How the terms were stemmed, as in porter; the words are stemmed alike.",
+            help="How the terms were stemmed, such as porter; the lexicon is stemmed the same way.",
             show_default="compare as spelled, as published",
         ),
     ] = None,
     queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries' texts.")] = None,
     top: Annotated[
-        int, typer.Option(min=0, help="With two files: how many queries to show beside each other.")
+        int, typer.Option(min=0, help="With two files: how many queries to show side by side.")
     ] = 5,
     form: Annotated[Format, typer.Option("--format", help="How to print the results.")] = Format.table,
     output: Output = None,
 ) -> None:
-    """Count the gendered terms in expanded queries, and what they weigh.
+    """Count the gendered terms in expanded queries, and sum their weights.
 
     With several files, each is compared with the first.
 

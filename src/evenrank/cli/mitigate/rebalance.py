@@ -29,12 +29,12 @@ class Method(StrEnum):
 @options.takes_inputs
 def rebalance_command(
     run: Annotated[str, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="Where the new run goes.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="File for the new run.")],
     given: options.Collection,
     method: Annotated[
         Method, typer.Option(help="Of Geyik et al. (det…), FA*IR (fair), or scores mixed with bias.")
     ] = Method.detconstsort,
-    at: Annotated[int, typer.Option(min=1, help="How many ranks are filled.")] = 10,
+    at: Annotated[int, typer.Option(min=1, help="How many ranks to fill.")] = 10,
     target: Annotated[
         str | None,
         typer.Option(
@@ -48,25 +48,25 @@ def rebalance_command(
         typer.Option(
             min=0,
             max=1,
-            help="From the shares in the list (0) to the target (1); of interpolate λ.",
+            help="From the shares in the list (0) to the target (1); for interpolate, λ.",
             show_default="1; λ 0.5",
         ),
     ] = None,
-    group: Annotated[str | None, typer.Option(help="For fair: who is not to fall short.")] = None,
+    group: Annotated[str | None, typer.Option(help="For fair: the group that must not fall short.")] = None,
     alpha: Annotated[float, typer.Option(min=0, max=1, help="For fair: significance of its test.")] = 0.1,
-    candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
+    candidates: Annotated[int, typer.Option(min=1, help="How many documents from the top may move.")] = 100,
     labels: options.Labels = None,
     targets: options.Targets = None,
     missing: options.Lacking = Missing.error,
     name: options.Tag = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what became of each query, as JSON.")
+        Path | None, typer.Option(metavar="FILE", help="File for what happened to each query, as JSON.")
     ] = None,
 ) -> int:
-    """Re-rank by a published method, so that every prefix shows groups in the shares they should have.
+    """Re-rank with a published method, so that every prefix shows groups in the shares they should have.
 
-    These are baselines: they prove nothing, `mitigate constrain` does. Queries whose candidates lack a group
-    are counted and named.
+    These are baselines: unlike `mitigate constrain`, they prove nothing. Queries with too few candidates of a
+    group are counted and named.
 
         evenrank mitigate rebalance --run bm25.run --labels labels.tsv --target equal -o even.run
     """

@@ -33,7 +33,7 @@ def sweep_command(
     ] = None,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")] = None,
     mode: Annotated[
-        Mode, typer.Option(help="Of constrain: the mean over queries is bounded, or each query.")
+        Mode, typer.Option(help="For constrain: bound the mean over queries, or each query.")
     ] = Mode.mean,
     strengths: Annotated[
         str | None,
@@ -41,7 +41,7 @@ def sweep_command(
     ] = None,
     bias: Annotated[str, typer.Option(help="As in abs(ARaB@10), abs(RaB@5), NFaiRR@10.")] = "abs(ARaB@10)",
     utility: Annotated[str, typer.Option(help="As in nDCG@10, RR@10, AP.")] = "nDCG@10",
-    candidates: Annotated[int, typer.Option(min=1, help="Documents from the top that may move.")] = 100,
+    candidates: Annotated[int, typer.Option(min=1, help="How many documents from the top may move.")] = 100,
     index: Annotated[str | None, typer.Option(metavar="IDX", help="For feedback: the index.")] = None,
     queries: Annotated[
         str | None, typer.Option(metavar="FILE", help="For feedback and --train: the queries of the run.")
@@ -49,7 +49,9 @@ def sweep_command(
     ranker: Annotated[str, typer.Option(help="For feedback: bm25 or qld.")] = "bm25",
     train: Annotated[
         str | None,
-        typer.Option(metavar="RANKER", help="Train this on other queries, and let it re-rank the run."),
+        typer.Option(
+            metavar="RANKER", help="A ranker to train on other queries, which then re-ranks the run."
+        ),
     ] = None,
     train_queries: Annotated[
         str | None, typer.Option(metavar="FILE", help="With --train: the training queries.")
@@ -60,7 +62,7 @@ def sweep_command(
     ] = None,
     train_run: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="With --train: their first stage.", show_default="BM25"),
+        typer.Option(metavar="RUN", help="With --train: their first-stage run.", show_default="BM25"),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -73,7 +75,7 @@ def sweep_command(
     targets: options.Targets = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Choose by the share of utility lost, not by significance."),
+        typer.Option(min=0, max=1, help="Choose by the share of utility lost, instead of by significance."),
     ] = None,
     alpha: Annotated[float, typer.Option(min=0, max=1, help="Significance of a loss.")] = 0.05,
     confidence: options.Confidence = 0.95,
@@ -83,10 +85,10 @@ def sweep_command(
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> int:
-    """Show what each strength of a mitigation costs, mark the Pareto front, and choose a setting.
+    """Show what each strength of a mitigation costs, mark the Pareto front, and suggest a setting.
 
-    The choice is the strongest setting up to which no loss of utility is significant (paired t-tests,
-    Holm's correction), or, with --tolerance, up to which no more than that share is lost.
+    The suggestion is the strongest setting before any loss of utility is significant (paired t-tests, Holm's
+    correction) or, with --tolerance, before more than that share is lost.
 
         evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
     """

@@ -28,14 +28,14 @@ class Form(StrEnum):
 
 
 def negatives_command(
-    run: Annotated[str, typer.Option(metavar="R", help="The first stage of the training queries.")],
+    run: Annotated[str, typer.Option(metavar="R", help="The first-stage run of the training queries.")],
     qrels: Annotated[str, typer.Option(metavar="QR", help="Their relevance judgments.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="The examples: .jsonl or .parquet.")
     ],
     docs: Annotated[
         str | None,
-        typer.Option(metavar="D", help="The collection: for the texts, and to be coloured."),
+        typer.Option(metavar="D", help="The collection, for texts and word counts."),
     ] = None,
     queries: Annotated[str | None, typer.Option(metavar="Q", help="The queries' texts.")] = None,
     tally: options.TallyFile = None,
@@ -53,19 +53,19 @@ def negatives_command(
     ] = "tf",
     labels: options.Labels = None,
     dictionary: options.Dictionary = None,
-    depth: Annotated[int, typer.Option(min=1, help="Documents of each query, from the top.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw; each query has its own.")] = 0,
+    depth: Annotated[int, typer.Option(min=1, help="How many documents of each query, from the top.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw; each query has its own.")] = 0,
     ids: Annotated[
-        bool, typer.Option("--ids", help="Document ids, an object for each query; for `evenrank train`.")
+        bool, typer.Option("--ids", help="Write document ids, one object per query, for `evenrank train`.")
     ] = False,
     form: Annotated[
-        Form, typer.Option(help="With texts: which form of sentence-transformers.")
+        Form, typer.Option(help="With texts: which format of sentence-transformers.")
     ] = Form.n_tuple,
     missing: options.Lacking = Missing.error,
 ) -> None:
-    """Choose negatives for training: some the most one-sided documents of the first stage, the rest drawn.
+    """Choose negatives for training: some the most one-sided documents of the first stage, the rest random.
 
-    Candidates are the documents of the run that are not judged. The file is for the trainers of
+    Candidates are the unjudged documents of the run. The file is for the trainers of
     sentence-transformers or, with --ids, for `evenrank train --negatives FILE`.
 
         evenrank mitigate negatives --run bm25.run --qrels qrels.txt --docs docs.tsv --ids -o negatives.jsonl
@@ -104,7 +104,7 @@ def negatives_command(
 
 def judgments_command(
     generated: Annotated[
-        str, typer.Option(metavar="FILE", help="Queries of `evenrank generate`: query_id, doc_id, text.")
+        str, typer.Option(metavar="FILE", help="Queries from `evenrank generate`: query_id, doc_id, text.")
     ],
     docs: Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")],
     queries: Annotated[str, typer.Option(metavar="Q", help="The training queries, to be added to.")],
@@ -112,37 +112,38 @@ def judgments_command(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A folder for the data set.")],
     ratio: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Queries to be added, as a share of the judged relevant pairs."),
+        typer.Option(min=0, max=1, help="How many queries to add, as a share of the pairs judged relevant."),
     ] = 0.25,
     genders: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Genders of the generated queries.", show_default="predicted"),
     ] = None,
     reuse: Annotated[
-        bool, typer.Option("--reuse", help="Let a document of a male query be matched several times.")
+        bool, typer.Option("--reuse", help="Allow the document of a male query to be matched several times.")
     ] = False,
     dictionary: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The characteristics, a .dic.", show_default="open"),
+        typer.Option(metavar="FILE", help="The characteristics: a .dic file.", show_default="open"),
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(metavar="IDX", help="An index of the collection; then triples are written too."),
+        typer.Option(metavar="IDX", help="An index of the collection; with it, triples are written too."),
     ] = None,
     triples: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be added to."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the negatives in triples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the negatives in triples.")] = 0,
     with_genders: Annotated[
-        bool, typer.Option("--with-genders", help="Write the pairs too (pairs.tsv), which tell the genders.")
+        bool,
+        typer.Option("--with-genders", help="Also write the pairs (pairs.tsv), which reveal the genders."),
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="How the summary is printed.")] = Format.table,
 ) -> None:
-    """Add judgments in which documents of female and male queries do not differ in what they express.
+    """Add judgments in which documents of female and male queries express nearly the same.
 
-    Each generated query of a female query's kind is matched with the male one whose document is nearest in
-    affect, cognition, drives and concerns; the nearest pairs are added to queries and judgments.
+    Each generated female query is matched with the male one whose document is nearest in affect, cognition,
+    drives and concerns; the nearest pairs are added to queries and judgments.
 
         evenrank mitigate judgments --generated made.tsv --docs docs.tsv --queries queries.tsv \\
             --qrels qrels.txt --ratio 0.25 -o even
@@ -203,15 +204,15 @@ def _added(found: EvenJudgments, form: Format) -> str:
 
 
 def compare_sets_command(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="What is compared.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A folder for all of it.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan, a TOML file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for everything.")],
     form: Annotated[Format, typer.Option("--format", help="How the table is printed.")] = Format.table,
 ) -> None:
     """Generate queries, balance judgments, train rankers on each set, and compare them.
 
     The plan names docs, queries, qrels, test_queries and test_qrels; it may say writer, sample, per_document,
-    ratio, rankers, seeds, depth, neutral, settings. What was interrupted is gone on with by the same command.
-    Predicted genders are not written, unless write_genders = true.
+    ratio, rankers, seeds, depth, neutral, settings. Repeat the command to resume after an
+    interruption. Predicted genders are written only with write_genders = true.
 
         evenrank mitigate compare-sets plan.toml -o compared
     """
