@@ -121,10 +121,12 @@ def ordered_groups(labels: Iterable[str | None]) -> tuple[str, ...]:
 def given_groups(labels: Any) -> DocumentGroups:
     """Groups from a table of labels: doc_id and group (or gender, or label), each document once.
 
-    `labels` is a path (TSV or CSV with a header, Parquet), a frame, a dict ``{doc_id: group}`` or rows.
-    Labels as shares, with a document in several rows and a column share, are read by `alignments.py`.
+    `labels` is a path (TSV or CSV with a header, Parquet), a frame, a dict ``{doc_id: group}``, rows, or such
+    groups already. Labels as shares (a document in several rows, and a column share) `alignments.py` reads.
     """
     path, line = None, None
+    if isinstance(labels, DocumentGroups):
+        return labels
     if by_attribute(labels):
         return _as_shares(labels)
     names = {"doc_id": DOC_ID, "group": GROUP}

@@ -8,8 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 import evenrank
+from evenrank.auditing.passages import Text
 from evenrank.server import evaluating, models
-from evenrank.server.evaluating import Evaluated, Text, evaluate
+from evenrank.server.evaluating import Evaluated, evaluate
 from evenrank.server.limits import Turnstile
 from evenrank.server.searching import Service
 

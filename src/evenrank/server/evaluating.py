@@ -1,7 +1,7 @@
 """One result list, measured: every measure that applies, its words coloured, and what it all says.
 
-Everything is computed on the arrays of this list by the measures themselves, so that the values are those of
-:func:`evenrank.measure`; a list of ten results takes about a millisecond.
+A list is the one run of :class:`~evenrank.measures.inputs.Inputs` that are open already, and the views of the
+measures look at it as they look at any other run, so that the values are those of :func:`evenrank.measure`.
 """
 
 from __future__ import annotations
@@ -11,120 +11,56 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import polars as pl
 from ir_measures.measures import Measure
 
+from evenrank.auditing.passages import Coloured, Text, colour
 from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
-from evenrank.measures.alignments import Alignments
+from evenrank.measures.alignments import CROSS, normal_attribute
 from evenrank.measures.base import BiasMeasure, Context, direction, is_bias, meaning
-from evenrank.measures.document_groups import normal_groups, ordered_groups, read_targets
+from evenrank.measures.document_groups import DocumentGroups, normal_groups, ordered_groups, read_targets
+from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import Groups
-from evenrank.measures.lists import RankedLists
+from evenrank.measures.inputs import Given, Inputs
+from evenrank.measures.lists import WHOLE
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
-from evenrank.measures.views import Words
+from evenrank.measures.skew import NDKL
+from evenrank.measures.views import Words, views_of
 from evenrank.mitigate.constrain.limits import rerank
-from evenrank.server.attributes import QUERY, alignments, measured_attributes, one_list
-from evenrank.server.models import Measured
+from evenrank.server.models import ATTRIBUTES, Measured
 from evenrank.show.numbers import toward
-from evenrank.text.matcher import Counts, Matcher
+from evenrank.text.matcher import Matcher
+from evenrank.text.tally import Tally
 
-
-class Span(NamedTuple):
-    """A word of a group: the field it stands in, and from where to where, in characters (code points)."""
-
-    field: str
-    start: int
-    end: int
-    group: str
-    word: str
-
-
-@dataclass(frozen=True)
-class Text:
-    """A result as it is counted: title and text with a blank between them, as in a collection."""
-
-    title: str
-    body: str
-
-    @property
-    def whole(self) -> str:
-        return " ".join(filter(None, (self.title, self.body)))
-
-
-@dataclass(frozen=True, eq=False)
-class Coloured:
-    """Texts, the numbers of each group's words in them, and where these are."""
-
-    groups: tuple[str, ...]
-    counts: Counts
-    spans: list[list[Span]]
-
-    def columns(self) -> dict[str, Any]:
-        """The same as the columns of a tally."""
-        return {
-            "tokens": self.counts.tokens,
-            **{group: self.counts.counts[:, i] for i, group in enumerate(self.groups)},
-            **{f"{group}_logwords": self.counts.logwords[:, i] for i, group in enumerate(self.groups)},
-        }
-
-
-def colour(matcher: Matcher, texts: Sequence[Text]) -> Coloured:
-    """Count and find the words of each group."""
-    whole = [text.whole for text in texts]
-    spans: list[list[Span]] = [[] for _ in texts]
-    found = matcher.find(whole)
-    places = [_Places(text, joined) for text, joined in zip(texts, whole, strict=True)]
-    for row, group, word, start, end in found.iter_rows():
-        spans[row] += places[row].spans(start, end, group, word)
-    return Coloured(matcher.groups, matcher.count(whole), spans)
-
-
-class _Places:
-    """From bytes of the joined text to characters of its fields."""
-
-    def __init__(self, text: Text, whole: str) -> None:
-        self._before: Any = None
-        if not whole.isascii():
-            data = np.frombuffer(whole.encode(), np.uint8)
-            self._before = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
-        head = len(text.title)
-        body = head + 1 if text.title and text.body else head
-        fields = [("title", 0, head), ("text", body, len(whole))]
-        self._fields = [field for field in fields if field[1] < field[2]]
-
-    def spans(self, start: int, end: int, group: str, word: str) -> list[Span]:
-        """A hit as spans: one, or two where a phrase begins in the title and ends in the text."""
-        first, last = start, end
-        if self._before is not None:
-            first, last = int(self._before[start]), int(self._before[end])
-        if len(self._fields) == 1:
-            return [Span(self._fields[0][0], first, last, group, word)]
-        return [
-            Span(field, max(first, low) - low, min(last, high) - low, group, word)
-            for field, low, high in self._fields
-            if first < high and last > low
-        ]
+QUERY = "query"
+MOST = 400
+"""Groups that are told apart in one list: crossings multiply."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """One result list, as :func:`evaluate` saw it."""
+    """One result list, as :func:`evaluate` saw it.
+
+    `inputs` holds the list with its words, and the groups of its results where these are known;
+    `by_attribute` holds it with groups by attribute.
+    """
 
     matcher: Matcher
     at: int
     coloured: Coloured
-    lists: RankedLists
+    inputs: Inputs
     labels: list[str | None] | None
     labels_from: str | None
     targets: Mapping[str, Fraction] | None
     query_gender: str | None
     more: tuple[BiasMeasure, ...] = ()
-    attributes: Alignments | None = None
+    by_attribute: Inputs | None = None
 
     @cached_property
     def headline(self) -> Any:
@@ -139,12 +75,17 @@ class Evaluated:
     @cached_property
     def lean(self) -> float | None:
         """The headline's value: above 0 toward the second group (male), below 0 toward the first."""
-        return _number(self.headline.per_query(Context(self.lists)).values[0])
+        return _number(self.headline.per_query(self._words).values[0])
+
+    @cached_property
+    def _words(self) -> Context:
+        (context,) = (context for _, context in _seen(self.inputs, [self.headline]))
+        return context
 
     @cached_property
     def contributions(self) -> list[float]:
         """What each result adds to the lean."""
-        found: list[float] = self.headline.contributions(Context(self.lists)).tolist()
+        found: list[float] = self.headline.contributions(self._words).tolist()
         return found
 
     @cached_property
@@ -163,20 +104,15 @@ class Evaluated:
 
     def values(self) -> list[Measured]:
         """Every measure that applies."""
-        context = Context(self.lists, self.lists)
         wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
-        found = [self._value(m, context) for m in dict.fromkeys(wanted)]
-        grouped = self._group_context
-        if grouped is not None:
-            measures = _group_measures(grouped.groups, self.at, self.targets is not None)
-            wanted = [*measures, *(m for m in self.more if m.VIEW is Groups)]
-            found += [self._value(m, grouped) for m in dict.fromkeys(wanted)]
-        if self.attributes is not None:
-            size = len(self.lists.rows)
-            found += [
-                self._value(*one) for one in measured_attributes(self.attributes, size, self.at, self.more)
-            ]
-        return found
+        if self.labels is not None:
+            wanted += _group_measures(self.inputs.groups.groups, self.at, self.targets is not None)
+            wanted += (m for m in self.more if m.VIEW is Groups)
+        seen = list(_seen(self.inputs, dict.fromkeys(wanted)))
+        if self.by_attribute is not None:
+            asked = _attribute_measures(self.by_attribute, self.at, self.more)
+            seen += _seen(self.by_attribute, asked)
+        return [self._value(measure, context) for measure, context in seen]
 
     def representation(self) -> list[dict[str, Any]]:
         """For each group with a target: the share that is shown, that is wished for, and their difference."""
@@ -203,7 +139,7 @@ class Evaluated:
     def within(self, bound: float) -> dict[str, Any]:
         """Whether the list keeps |ARaB| within a bound, and the order nearest to it that does."""
         condition = f"abs({self.headline})<={bound!r}"
-        scores = [-float(rank) for rank in range(len(self.lists.rows))]
+        scores = [-float(rank) for rank in range(len(self.coloured.spans))]
         found = rerank(scores, self.coloured.columns(), limit=condition, utility="order")
         return {
             "condition": condition,
@@ -230,16 +166,6 @@ class Evaluated:
             }
             for rank in range(len(counts))
         ]
-
-    @cached_property
-    def _group_context(self) -> Context | None:
-        if self.labels is None:
-            return None
-        groups = ordered_groups([*self.labels, *(self.targets or {})])
-        columns = {group: np.array([int(label == group) for label in self.labels]) for group in groups}
-        return Context(
-            one_list(columns, groups), targets=None if self.targets is None else {QUERY: self.targets}
-        )
 
     def _value(self, measure: BiasMeasure, context: Context) -> Measured:
         found = measure.per_query(context)
@@ -298,19 +224,73 @@ def evaluate(
         given = read_targets({QUERY: dict(target)}, groups)
         present = ordered_groups([*shown, *given.shares[QUERY]])
         wished = given.completed(present).shares[QUERY]
-    lists = one_list(coloured.columns(), matcher.groups)
+    inputs = _opened(coloured, shown, wished)
     return Evaluated(
         matcher,
         at,
         coloured,
-        lists,
+        inputs,
         shown,
         source if shown is not None else None,
         wished,
         query_gender,
         tuple(single_list_measures(measures)),
-        alignments(attributes),
+        _with_attributes(inputs, attributes),
     )
+
+
+def _opened(
+    coloured: Coloured, labels: Sequence[str | None] | None, targets: Mapping[str, Fraction] | None
+) -> Inputs:
+    """The list as the run of inputs; its results go by their place."""
+    ranks = np.arange(len(coloured.spans))
+    places = pl.Series([str(rank) for rank in ranks.tolist()], dtype=pl.String)
+    asked = [QUERY] * len(ranks)
+    run = pl.DataFrame({"query_id": asked, "doc_id": places, "score": -1.0 * ranks, "rank": ranks + 1})
+    given = Given(tally=Tally(pl.DataFrame({"doc_id": places, **coloured.columns()})))
+    if labels is not None:
+        groups = ordered_groups([*labels, *(targets or {})])
+        shown = {group: [int(label == group) for label in labels] for group in groups}
+        given["labels"] = DocumentGroups(pl.DataFrame({"doc_id": places, **shown}), groups, "given")
+    if targets is not None:
+        given["targets"] = {QUERY: targets}
+    return Inputs(runs={"the list": run}, given=given)
+
+
+def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) -> Inputs | None:
+    """The list with groups by attribute; None where nothing is said."""
+    given: dict[str, dict[str, dict[str, float]]] = {}
+    names: set[str] = set()
+    for rank, of in enumerate(attributes):
+        mine = [normal_attribute(name) for name in of]
+        if twice := [name for name in mine if mine.count(name) > 1]:
+            raise InputError(f"result {rank + 1} has the attribute {twice[0]} twice")
+        names.update(mine)
+        for name, group in zip(mine, normal_groups(of.values()), strict=True):
+            if group is not None:
+                given.setdefault(str(rank), {})[name] = {group: 1.0}
+    if len(names) > ATTRIBUTES:
+        raise InputError(f"the results have {len(names)} attributes; at most {ATTRIBUTES} are measured")
+    return Inputs(runs=inputs.runs, given={"labels": given}) if given else None
+
+
+def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) -> Iterator[BiasMeasure]:
+    """AWRF and NDKL of every attribute, and of two crossed; `more` are measures that name one of these."""
+    axes = inputs.alignments.axes
+    for attribute in [*axes, *([CROSS.join(axes)] if len(axes) == 2 else [])]:
+        many = math.prod(len(axes[name].groups) for name in attribute.split(CROSS))
+        if many > MOST:
+            raise InputError(f"{attribute} has {many:,} groups; at most {MOST} are told apart in one list")
+        asked = [measure for measure in more if measure.params.get("attribute") == attribute]
+        yield from dict.fromkeys([AWRF(attribute=attribute) @ at, NDKL(attribute=attribute) @ at, *asked])
+
+
+def _seen(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, Context]]:
+    """Each measure, and the whole list as it sees it."""
+    ((name, run),) = inputs.runs.items()
+    for view in views_of(inputs, measures, depth=WHOLE).values():
+        context = view.context(run, name)
+        yield from ((measure, context) for measure in view.measures)
 
 
 def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeasure]:

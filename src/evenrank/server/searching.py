@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 from ir_measures.measures import Measure
 
+from evenrank.auditing.passages import Text, colour
 from evenrank.data.model_files import is_model
 from evenrank.errors import InputError
 from evenrank.mitigate.constrain.limits import rerank
@@ -18,7 +19,7 @@ from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, clean, deci
 from evenrank.rankers.base import Ranker
 from evenrank.rankers.catalogue import make
 from evenrank.rankers.index import Index
-from evenrank.server.evaluating import Evaluated, Text, check_lexicon, colour, evaluate, single_list_measures
+from evenrank.server.evaluating import Evaluated, check_lexicon, evaluate, single_list_measures
 from evenrank.text.matcher import Matcher
 
 RANKERS = ("bm25", "bm25+rm3", "qld", "qld+rm3", "tfidf")
