@@ -23,6 +23,7 @@ import polars as pl
 from benchmarks.classifier_fresh import fresh, paragraph
 from benchmarks.classifier_training import more, pieces_held_out
 from benchmarks.pages import DOCS, fill, interval, table
+from evenrank.queries.baselines import LexiconClassifier, SvmClassifier
 from evenrank.queries.classifier import (
     LABELS,
     UNKNOWN,
@@ -41,10 +42,8 @@ from evenrank.queries.evaluation import (
     stratified_folds,
     summary,
 )
-from evenrank.queries.lexicon_classifier import LexiconClassifier
 from evenrank.queries.samples import names_nobody
 from evenrank.queries.static_classifier import StaticClassifier, StaticSettings
-from evenrank.queries.svm_classifier import SvmClassifier
 from evenrank.queries.teaching import Encoder
 from evenrank.queries.words import plain_queries
 from evenrank.stats import mean_interval

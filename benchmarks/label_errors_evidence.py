@@ -22,9 +22,9 @@ from benchmarks import word_errors_evidence
 from benchmarks.classifier_training import more
 from benchmarks.pages import DOCS, fill, number, table
 from evenrank import stats
+from evenrank.queries.baselines import LexiconClassifier
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, decide
 from evenrank.queries.evaluation import label_codes, read_labelled, stratified_folds
-from evenrank.queries.lexicon_classifier import LexiconClassifier
 from evenrank.queries.static_classifier import StaticClassifier, StaticSettings
 from evenrank.stats.misclassified import Confusion, adjusted_means, error_tests
 from evenrank.vectors import load

@@ -11,8 +11,8 @@ import pytest
 
 from evenrank import InputError
 from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.queries.baselines import LexiconClassifier
 from evenrank.queries.classifier import load_classifier
-from evenrank.queries.lexicon_classifier import LexiconClassifier
 
 
 @pytest.fixture

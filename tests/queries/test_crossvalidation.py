@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import InputError
+from evenrank.queries.baselines import LexiconClassifier
 from evenrank.queries.evaluation import (
     calibration_error,
     confusion_matrix,
@@ -17,7 +18,6 @@ from evenrank.queries.evaluation import (
     f1_scores,
     stratified_folds,
 )
-from evenrank.queries.lexicon_classifier import LexiconClassifier
 
 
 class _Spy(LexiconClassifier):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenrank.queries.lexicon_classifier import LexiconClassifier
+from evenrank.queries.baselines import LexiconClassifier
 from evenrank.queries.samples import lexicon_samples, swapped
 from evenrank.queries.words import census_names, clear_names, term_groups
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from evenrank import InputError
+from evenrank.queries.baselines import SvmClassifier
 from evenrank.queries.classifier import load_classifier
-from evenrank.queries.svm_classifier import SvmClassifier
 from evenrank.vectors import Vectors, load
 
 _TEXTS = ["mother queen", "queen aunt", "aunt mother", "father king", "king uncle", "uncle father"]

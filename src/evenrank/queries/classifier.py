@@ -37,8 +37,8 @@ _SPEAKS = re.compile(r"[^\W_]")
 
 _KINDS = {
     "static": "evenrank.queries.static_classifier:StaticClassifier",
-    "lexicon": "evenrank.queries.lexicon_classifier:LexiconClassifier",
-    "svm": "evenrank.queries.svm_classifier:SvmClassifier",
+    "lexicon": "evenrank.queries.baselines:LexiconClassifier",
+    "svm": "evenrank.queries.baselines:SvmClassifier",
     "transformer": "evenrank.queries.transformer_classifier:TransformerClassifier",
 }
 

@@ -58,11 +58,11 @@ def _validated(settings: Settings, path: Path, kind: str) -> dict[str, Any]:
 
 def _maker(kind: str, vectors: str) -> Callable[[], Any]:
     if kind == "lexicon":
-        from evenrank.queries.lexicon_classifier import LexiconClassifier
+        from evenrank.queries.baselines import LexiconClassifier
 
         return LexiconClassifier
     if kind == "svm":
-        from evenrank.queries.svm_classifier import SvmClassifier
+        from evenrank.queries.baselines import SvmClassifier
 
         return partial(SvmClassifier, vectors=[vectors])
     from evenrank.queries.static_classifier import StaticClassifier
