@@ -1,4 +1,7 @@
-"""`make_app`: pages and interface as one ASGI application; `make_server` puts it behind a port."""
+"""`make_app`: pages and interface as one ASGI application; `make_server` puts it behind a port.
+
+The JSON interface: evaluate a result list, search the collection, classify queries.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,17 @@ from typing import Any, ClassVar
 
 import h11
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import evenrank
+from evenrank.auditing.passages import Text
 from evenrank.errors import InputError
-from evenrank.server import api, site
+from evenrank.server import evaluating, models, site
+from evenrank.server.evaluating import Evaluated, evaluate
 from evenrank.server.limits import Gate, Limits, Turnstile, too_many
 from evenrank.server.rendering import render
 from evenrank.server.searching import Service
@@ -58,7 +63,7 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.include_router(api.routes(service, turnstile))
+    app.include_router(interface(service, turnstile))
     app.include_router(site.routes(service, turnstile, auditor, allowed))
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -107,6 +112,125 @@ def _first(errors: Sequence[Any]) -> str:
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": models.Problem, "description": what}
+    for status, what in {
+        400: "The body is not JSON.",
+        403: "From another site, or by another host name.",
+        408: "The request did not arrive in time.",
+        413: "The request is too large.",
+        422: "A field is missing, unknown or out of range.",
+        503: "Too many requests, or no answer in time: try again.",
+    }.items()
+}
+
+
+def answer(content: Any) -> Response:
+    """JSON, straight: the content is ours, and checking it again would take longer than making it."""
+    return Response(
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"),
+        media_type="application/json",
+    )
+
+
+def _verdict(found: Evaluated) -> dict[str, Any]:
+    return {
+        "side": evaluating.side(found.lean, *found.pair),
+        "lean": found.lean,
+        "text": found.verdict,
+    }
+
+
+def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
+    """The answer to /v1/evaluate."""
+    found = evaluate(
+        service.matcher,
+        [Text(result.title or "", result.text or "") for result in asked.results],
+        labels=[result.group for result in asked.results],
+        attributes=[result.attributes or {} for result in asked.results],
+        target=asked.target,
+        at=asked.at,
+        query_gender=service.query_gender(asked.query),
+        measures=service.measures,
+    )
+    return answer(
+        {
+            "query": service.gender(asked.query),
+            "at": asked.at,
+            "verdict": _verdict(found),
+            "measures": [value.model_dump() for value in found.values()],
+            "results": found.results([result.id for result in asked.results]),
+            "groups": found.labels_from,
+            "representation": found.representation(),
+            "limit": None if asked.limit is None else found.within(asked.limit),
+            "lexicon": service.matcher.lexicon.name,
+        }
+    )
+
+
+def searched(service: Service, asked: models.SearchRequest) -> Response:
+    """The answer to /v1/search."""
+    found = service.search(asked.query, asked.ranker, depth=asked.depth, constrain=asked.constrain)
+    seen = found.evaluated
+    nothing = {"side": None, "lean": None, "text": "Nothing was found."}
+    results = [] if seen is None else seen.results(list(found.doc_ids))
+    for place, result in enumerate(results):
+        result |= {"score": found.scores[place], "text": found.texts[place], "moved": found.moved[place]}
+    return answer(
+        {
+            "query": service.gender(asked.query),
+            "ranker": found.ranker,
+            "verdict": nothing if seen is None else _verdict(seen),
+            "constrained": found.constrained,
+            "results": results,
+        }
+    )
+
+
+def interface(service: Service, turnstile: Turnstile) -> APIRouter:
+    """The routes of the JSON interface."""
+    router = APIRouter(responses=PROBLEMS)
+
+    @router.post("/v1/evaluate", response_model=models.EvaluateResponse, tags=["evaluate"])
+    async def evaluate_list(asked: models.EvaluateRequest) -> Response:
+        """Measure one result list and colour its words.
+
+        Nothing is stored. Values are those of the published measures; NFaiRR compares with the most neutral
+        order of the same results. With `group` labels, or a `target`, representation is measured too; with
+        `attributes`, how each of them is shown, and two of them crossed.
+        """
+        return await turnstile.run(evaluated, service, asked)
+
+    async def search_collection(asked: Any) -> Response:
+        """Search the collection, evaluate the results, and re-rank them within a bound if asked to."""
+        return await turnstile.run(searched, service, asked)
+
+    if service.rankers:
+        # Which rankers there are is known only now.
+        search_collection.__annotations__["asked"] = models.search_request(tuple(service.rankers))
+        router.post("/v1/search", response_model=models.SearchResponse, tags=["search"])(search_collection)
+
+    @router.post("/v1/classify", response_model=models.ClassifyResponse, tags=["classify"])
+    async def classify_queries(asked: models.ClassifyRequest) -> Response:
+        """Tell which gender queries are about: female, male or neutral, with probabilities."""
+        return await turnstile.run(lambda: answer({"queries": service.genders(asked.queries)}))
+
+    @router.get("/healthz", response_model=models.Health, tags=["health"])
+    async def health() -> Response:
+        """Is the server up, and what does it serve?"""
+        documents = None if service.index is None else service.index.documents
+        return answer(
+            {
+                "status": "ok",
+                "evenrank": evenrank.__version__,
+                "documents": documents,
+                "rankers": list(service.rankers),
+            }
+        )
+
+    return router
 
 
 _KEEP_ALIVE = 5
