@@ -29,7 +29,7 @@ from evenrank.measures.base import (
     register,
 )
 from evenrank.measures.rank_bias import rab_weights
-from evenrank.mitigate.constrain.limits import rerank
+from evenrank.mitigate.constrain import rerank
 
 HERE = demo.folder()
 SOURCE = Path(er.__file__).parent

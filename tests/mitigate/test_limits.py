@@ -17,8 +17,8 @@ from scipy.optimize import linear_sum_assignment
 import evenrank as er
 from evenrank import demo
 from evenrank.data import tables
+from evenrank.mitigate.constrain import rerank
 from evenrank.mitigate.constrain.lagrangian import assign, bound, charged
-from evenrank.mitigate.constrain.limits import rerank
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 LABELS = st.lists(st.sampled_from(["f", "m", None]), min_size=2, max_size=6).filter(

@@ -32,7 +32,7 @@ from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.skew import NDKL
 from evenrank.measures.views import Words, views_of
-from evenrank.mitigate.constrain.limits import rerank
+from evenrank.mitigate.constrain import rerank
 from evenrank.server.models import ATTRIBUTES, Measured
 from evenrank.show.numbers import toward
 from evenrank.text.matcher import Matcher

@@ -14,7 +14,7 @@ from ir_measures.measures import Measure
 from evenrank.auditing.passages import Text, colour
 from evenrank.data.model_files import is_model
 from evenrank.errors import InputError
-from evenrank.mitigate.constrain.limits import rerank
+from evenrank.mitigate.constrain import rerank
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, clean, decide, load_classifier
 from evenrank.rankers.base import Ranker
 from evenrank.rankers.catalogue import make

@@ -1,32 +1,37 @@
-"""Limits on measures, applied to the lists of one run, or to one list as it comes from a search engine.
+"""Limits on measures: what they ask of each list, and how the mean over all lists keeps to them.
 
 What a limit asks of a list its measure says itself (`BiasMeasure.limit`), as rows Σ_i w_i · v(d_i) ≤ b. RaB,
 ARaB, FaiRR and NFaiRR are such sums already. Skew and MB depend on how many of the top t show each group, and
 become bounds on these numbers; where the numbers within the limit do not hang together (Skew counts an absent
 group as half a document), there are several alternatives, each of them linear.
+
+With a limit on the mean, what each query may spend is settled by charges that all queries share. For given
+charges λ every query is solved on its own: usefulness minus λ · size of its bias. The charges that make the
+mean keep to its limits are the duals of a linear program over mixtures of the rankings found so far; each
+query then adds its best ranking under them, until none is better (Dantzig and Wolfe 1960). With one limit
+this finds what bisection on λ would. The bound Σ_q (worth of q's best) + λ · Σ_q limit holds for any λ.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import polars as pl
 
-from evenrank.errors import InputError, check_choice
+from evenrank.arithmetic import dot, log2, settled
+from evenrank.errors import InputError
 from evenrank.measures.base import Context, limited
-from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
-from evenrank.measures.groups import Groups
-from evenrank.measures.lists import ROUNDING, Alternatives, Floats, RankedLists, Row, sides, single_list
+from evenrank.measures.lists import ROUNDING, Alternatives, Floats, Ints, RankedLists, Row, sides
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.views import View, Words
-from evenrank.mitigate.constrain.solving import gains, solve
+from evenrank.measures.views import View
+from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 
-__all__ = ["ROUNDING", "Alternatives", "Limit", "Row", "apply_limits", "parse_limits", "reordered", "rows_of"]
 ALTERNATIVES = 64
 _BOUNDLESS = 1e300  # in place of infinity, with which the solvers cannot reckon
 
@@ -107,106 +112,210 @@ def reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
     return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order), _cache={})
 
 
-_QUERY = "results"
+ROUNDS = 30
+DEAR = 1e4  # usefulness that no unit of bias is worth
+_FAR = 1e15  # beyond any bias; a sum of larger bounds is infinite to the linear program
+CLOSE = 1e-6  # of the usefulness of all queries: then the charges are settled
 
 
-@dataclass(frozen=True)
-class Reranked:
-    """One list re-ranked.
+@dataclass(eq=False)
+class _Query:
+    """One query: its gains, what the limits say of its documents, and the rankings found so far."""
 
-    Attributes
-    ----------
-    order
-        For each rank the number of the result that now stands there, counted from 0 as they were given.
-    status
-        `kept`, `optimal`, `gap`, `infeasible` or `unresolved`: see `Solved` in solving.py.
-    loss, gap
-        Usefulness given up, and what at most could be saved by a better ranking, as shares of that before.
-    before, after
-        Each limited measure; None where it is undefined.
-    """
+    gain: Floats
+    ranks: int
+    lines: list[tuple[Floats, Floats] | None]
+    sides: list[list[float]]
+    rankings: list[Ints] = field(default_factory=list)
+    utility: list[float] = field(default_factory=list)
+    sizes: list[Floats] = field(default_factory=list)
 
-    order: list[int]
-    status: str
-    loss: float
-    gap: float
-    before: dict[str, float | None]
-    after: dict[str, float | None]
+    def __post_init__(self) -> None:
+        self.discount = 1 / log2(np.arange(self.ranks) + 2.0)
+        rows, self.of, shift = [], [], []
+        for k, line in enumerate(self.lines):
+            if line is None:
+                continue
+            weights, values = line
+            for side in self.sides[k]:
+                # A signed value is charged whatever it is, so its row begins at the least it can be.
+                least = 0.0 if len(self.sides[k]) > 1 else -float(weights.sum() * np.abs(values).max())
+                rows.append(Row(weights, values * side, least))
+                self.of.append(k)
+                shift.append(least)
+        self.shift = np.array(shift)
+        self.reduced = reduce(rows, self.ranks, len(self.gain), slack=False) if rows else None
+        self.add(np.arange(self.ranks))
+
+    def measured(self, chosen: Ints) -> Floats:
+        """Size of the bias for each limit: the absolute or signed value of a ranking."""
+        found = np.zeros(len(self.lines))
+        rest = np.arange(len(self.gain))
+        whole = np.concatenate([chosen, rest[~np.isin(rest, chosen)]]) if len(rest) else rest
+        for k, line in enumerate(self.lines):
+            if line is None:
+                continue
+            weights, values = line
+            n = len(weights)
+            order = np.concatenate([whole, np.arange(len(whole), n)])[:n]
+            value = float(dot(weights, values[order]))
+            found[k] = abs(value) if len(self.sides[k]) > 1 else self.sides[k][0] * value
+        return found
+
+    def add(self, chosen: Ints) -> bool:
+        if any(np.array_equal(chosen, known) for known in self.rankings):
+            return False
+        self.rankings.append(chosen)
+        self.utility.append(float(dot(self.discount, self.gain[chosen])))
+        self.sizes.append(self.measured(chosen))
+        return True
+
+    def price(self, charges: Floats, steps: int) -> float:
+        """Add the best ranking under the charges; returns what no ranking's worth can exceed."""
+        from evenrank.mitigate.constrain.solving import best_ranking  # loads numba
+
+        if self.reduced is None or (len(self.sizes) == 1 and not self.sizes[0].any() and self._absolute):
+            return self.utility[0]  # nothing to gain: it is the most useful and has no bias
+        each, penalty = self.reduced, charges[self.of]
+        order, _worth, ceiling, _, _ = best_ranking(
+            each.problem(self.gain[each.docs], self.discount), penalty, each.above, -np.inf, steps
+        )
+        if len(order):
+            self.add(each.docs[order])
+        return float(ceiling - dot(penalty, self.shift))
+
+    @property
+    def _absolute(self) -> bool:
+        return all(len(sides) > 1 for sides in self.sides)
 
 
-def rerank(
-    scores: Sequence[float],
-    counts: Mapping[str, Sequence[float]] | None = None,
+def solve_mean(
+    gain: Sequence[Floats],
+    limits: Sequence[Limit],
+    ranks: int,
     *,
-    limit: str | Condition | Sequence[str | Condition],
-    labels: Sequence[str | None] | None = None,
-    targets: Mapping[str, float] | None = None,
-    candidates: int = 100,
-    exact: bool = False,
-    budget: float = 0.05,
-    utility: Literal["dcg", "order"] = "dcg",
-) -> Reranked:
-    """The most useful order of one result list within limits on its bias: :func:`constrain` for a search box.
+    budget: float,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> tuple[list[Solved], dict[str, Any]]:
+    """Rankings of all queries whose means keep to the limits, and what is proved of them together.
 
-    Parameters
-    ----------
-    scores
-        One for each result, highest best; among equal ones the first given comes first.
-    counts
-        For each group how often its words occur in each result, as in a tally: ``{"female": [0, 2],
-        "male": [3, 0]}``; with ``tokens`` and ``female_logwords`` … where a magnitude asks for them.
-    labels, targets
-        The group that each result shows, and the share that each group should have.
-    limit, candidates, exact, budget, utility
-        As for :func:`constrain`. NFaiRR compares with the results themselves.
-
-    Examples
-    --------
-    >>> counts = {"female": [0, 0, 2], "male": [3, 1, 0]}
-    >>> rerank([9.0, 8.0, 7.0], counts, limit="abs(RaB@2)<=0.2").order
-    [1, 2, 0]
+    The budget of a query is shared out among the rounds.
     """
-    check_choice("utility", utility, ("dcg", "order"))
-    conditions = parse_limits(limit)
-    given = np.asarray(scores, dtype=np.float64)
-    if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
-        raise InputError("scores must be finite numbers, one for each result")
-    by = np.argsort(-given, kind="stable")
-    contexts: dict[type[View], Context] = {}
-    if counts is not None:
-        contexts[Words] = Context(_lists(counts, given, by), _lists(counts, given, by))
-    if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
-        raise InputError("limits on groups need labels, one for each result")
-    if labels is not None:
-        shown = normal_groups(labels)
-        groups = ordered_groups(shown)
-        columns = {group: [int(label == group) for label in shown] for group in groups}
-        wished = None if targets is None else group_targets({_QUERY: targets}, groups)
-        contexts[Groups] = Context(_lists(columns, given, by), targets=wished)
-    limits = apply_limits(conditions, contexts)
-    gain = gains(given[by][:candidates], utility)
-    ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
-    found = solve(gain, rows_of(limits, 0), ranks, budget=budget, exact=exact)
-    order = np.concatenate([found.order, np.arange(len(gain), len(given))])
-    before, after = {}, {}
-    for each in limits:
-        measure, seen = each.condition.measure, each.context
-        before[str(measure)] = _value(measure, seen)
-        after[str(measure)] = _value(measure, replace(seen, lists=reordered(seen.lists, order)))
-    whole = found.utility_before or 1.0
-    loss, gap = (found.utility_before - found.utility) / whole, (found.ceiling - found.utility) / whole
-    return Reranked(by[order].tolist(), found.status, loss, gap, before, after)
+    steps = max(1, int(budget * RATE / ROUNDS))
+    sides = [limit.sides() for limit in limits]
+    queries = [
+        _Query(each, min(ranks, len(each)), [limit.line(q) for limit in limits], sides)
+        for q, each in enumerate(gain)
+    ]
+    defined = np.array([[line is not None for line in query.lines] for query in queries]).sum(axis=0)
+    bounds = np.array(
+        [limit.condition.bound * (1.0 if limit.condition.absolute else limit.sides()[0]) for limit in limits]
+    )
+    bounds = np.clip(bounds, -_FAR, _FAR)
+    strict = np.array([1.0 if "=" in limit.condition.op else -1.0 for limit in limits])
+    room = (bounds + strict * ROUNDING * np.maximum(1.0, np.abs(bounds))) * defined
+    first = sum(query.utility[0] for query in queries)
+    ceiling, charges = first, np.zeros(len(limits))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for turn in range(ROUNDS):
+            shares, charges, value = _mixture(queries, room)
+            if progress is not None:
+                progress(turn, None)
+            known = [len(query.rankings) for query in queries]
+            worths = pool.map(lambda query, at=charges: query.price(at, steps), queries)
+            ceiling = min(ceiling, sum(worths) + float(dot(charges, room)))
+            grown = any(len(query.rankings) > n for query, n in zip(queries, known, strict=True))
+            if not grown or ceiling - value <= CLOSE * max(first, 1.0):
+                break
+    shares, charges, _ = _mixture(queries, room)
+    picks = _rounded(queries, shares, charges, room)
+    total = np.array([query.sizes[pick] for query, pick in zip(queries, picks, strict=True)]).sum(axis=0)
+    useful = sum(query.utility[pick] for query, pick in zip(queries, picks, strict=True))
+    over = bool((total > room + 1e-12).any())
+    proved = not over and ceiling - useful <= 1e-9 * max(first, 1.0)
+    solved = [_solved(query, pick) for query, pick in zip(queries, picks, strict=True)]
+    return solved, {
+        "outcome": INFEASIBLE if over else OPTIMAL if proved else GAP,
+        "largest_gap": max(0.0, (ceiling - useful) / first) if first > 0 and not over else 0.0,
+        "proved": float(proved),
+        "multipliers": charges.tolist(),
+        "means": [float(x) for x in total / np.maximum(defined, 1)],
+    }
 
 
-def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> RankedLists:
-    """One ranked list whose documents are rows of these columns."""
-    frame = pl.DataFrame({name: np.asarray(values) for name, values in columns.items()})
-    if len(frame) != len(scores):
-        raise InputError(f"there are {len(scores)} scores, but {len(frame)} results are described")
-    groups = tuple(name for name in columns if name != "tokens" and not name.endswith("_logwords"))
-    return single_list(_QUERY, frame, groups, by, scores[by])
+def _solved(query: _Query, pick: int) -> Solved:
+    same = np.arange(len(query.gain))
+    chosen = query.rankings[pick]
+    order = np.concatenate([chosen, same[~np.isin(same, chosen)]])
+    status = KEPT if np.array_equal(order, same) else MOVED
+    return Solved(order, status, query.utility[0], query.utility[pick], query.utility[pick])
 
 
-def _value(measure: Any, context: Context) -> float | None:
-    value = float(measure.per_query(context).values[0])
-    return None if np.isnan(value) else value
+def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Floats, float]:
+    """The best mixture of the known rankings: shares of each, charges, and its value.
+
+    Queries without a choice stay out of the program.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    free = [query for query in queries if len(query.rankings) > 1]
+    fixed = [query for query in queries if len(query.rankings) == 1]
+    used = sum((query.sizes[0] for query in fixed), np.zeros(len(room)))
+    base = sum(query.utility[0] for query in fixed)
+    counts = [len(query.rankings) for query in free]
+    k, columns = len(room), sum(counts)
+    sizes = np.array([size for query in free for size in query.sizes]).reshape(columns, k)
+    worth = np.array([value for query in free for value in query.utility])
+    owner = np.repeat(np.arange(len(free)), counts)
+    one = csr_array((np.ones(columns), (owner, np.arange(columns))), shape=(len(free), columns + k))
+    found = linprog(
+        np.concatenate([-worth, np.full(k, DEAR)]),
+        A_ub=np.hstack([sizes.T, -np.eye(k)]),
+        b_ub=room - used,
+        A_eq=one if free else None,
+        b_eq=np.ones(len(free)) if free else None,
+        method="highs",
+    )
+    shares = np.split(found.x[:columns], np.cumsum(counts)[:-1]) if free else []
+    each = iter(shares)
+    whole = [next(each) if len(query.rankings) > 1 else np.ones(1) for query in queries]
+    charges = settled(np.clip(-found.ineqlin.marginals, 0.0, DEAR))
+    return whole, charges, base - float(found.fun)
+
+
+def _rounded(queries: Sequence[_Query], shares: list[Floats], charges: Floats, room: Floats) -> list[int]:
+    """One ranking for each query: mixtures are decided toward less bias, then the room left is used up."""
+    picks = [int(np.argmax(share)) for share in shares]
+    for q, share in enumerate(shares):
+        if share.max() < 1 - 1e-9:
+            mixed = np.flatnonzero(share > 1e-9)
+            picks[q] = int(min(mixed, key=lambda c: (float(dot(charges, queries[q].sizes[c])), c)))
+    total = np.array([queries[q].sizes[pick] for q, pick in enumerate(picks)]).sum(axis=0)
+    moves = [
+        (queries[q].utility[c] - queries[q].utility[pick], q, c)
+        for q, pick in enumerate(picks)
+        for c in range(len(queries[q].rankings))
+        if c != pick
+    ]
+    scale = 1.0 + float(charges.max(initial=0.0))
+    while (total > room).any():  # least loss for what it brings back
+        over = np.maximum(total - room, 0.0)
+        best: tuple[float, int, int] | None = None
+        for _, q, c in moves:
+            step = queries[q].sizes[c] - queries[q].sizes[picks[q]]
+            eased = float((over - np.maximum(over + step, 0.0)).sum())
+            if eased > 1e-12:
+                loss = (queries[q].utility[picks[q]] - queries[q].utility[c]) / eased / scale
+                best = min(best or (loss, q, c), (loss, q, c))
+        if best is None:
+            break
+        _, q, c = best
+        total = total + queries[q].sizes[c] - queries[q].sizes[picks[q]]
+        picks[q] = c
+    for _, q, c in sorted(moves, key=lambda move: (-move[0], *move[1:])):
+        rise = queries[q].utility[c] - queries[q].utility[picks[q]]
+        after = total + queries[q].sizes[c] - queries[q].sizes[picks[q]]
+        if rise > 0 and (after <= room).all():
+            picks[q], total = c, after
+    return picks

@@ -1,4 +1,4 @@
-"""Constrained re-ranking: the most useful ranking that keeps to limits on its bias."""
+"""Constrained re-ranking: the most useful ranking that keeps to limits on its bias, in a run or one list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, Unpack
 
@@ -15,11 +15,21 @@ import polars as pl
 
 from evenrank.data.trec import falling
 from evenrank.errors import InputError, check_choice
+from evenrank.measures.base import Context
+from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
+from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Beside, Inputs
-from evenrank.measures.lists import Floats
+from evenrank.measures.lists import Floats, RankedLists, single_list
 from evenrank.measures.parse import Condition
-from evenrank.measures.views import views_of
-from evenrank.mitigate.constrain.limits import Limit, apply_limits, parse_limits, reordered, rows_of
+from evenrank.measures.views import View, Words, views_of
+from evenrank.mitigate.constrain.limits import (
+    Limit,
+    apply_limits,
+    parse_limits,
+    reordered,
+    rows_of,
+    solve_mean,
+)
 from evenrank.mitigate.constrain.solving import (
     GAP,
     INFEASIBLE,
@@ -36,6 +46,8 @@ from evenrank.mitigate.constrain.solving import (
 UTILITIES = ("dcg", "order")
 BUDGET = 0.05
 """Seconds of an ordinary core for a query."""
+LIST = "results"
+"""What the query of one list is called."""
 Progress = Callable[[int, int | None], None]
 
 
@@ -148,8 +160,6 @@ def constrained(
     gain = [gains(scores[s : s + min(n, candidates)], utility) for s, n in zip(first, lengths, strict=True)]
     certificate: dict[str, Any] = {}
     if mode == "mean":
-        from evenrank.mitigate.constrain.averages import solve_mean
-
         for each in limits:
             if not each.linear:
                 raise InputError("limits on groups hold for each query; leave out the mode 'mean'")
@@ -316,3 +326,105 @@ def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, A
 def relative(part: Floats, whole: Floats) -> Floats:
     """A share, 0 where there is nothing to share."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """One list re-ranked.
+
+    Attributes
+    ----------
+    order
+        For each rank the number of the result that now stands there, counted from 0 as they were given.
+    status
+        `kept`, `optimal`, `gap`, `infeasible` or `unresolved`: see `Solved` in solving.py.
+    loss, gap
+        Usefulness given up, and what at most could be saved by a better ranking, as shares of that before.
+    before, after
+        Each limited measure; None where it is undefined.
+    """
+
+    order: list[int]
+    status: str
+    loss: float
+    gap: float
+    before: dict[str, float | None]
+    after: dict[str, float | None]
+
+
+def rerank(
+    scores: Sequence[float],
+    counts: Mapping[str, Sequence[float]] | None = None,
+    *,
+    limit: str | Condition | Sequence[str | Condition],
+    labels: Sequence[str | None] | None = None,
+    targets: Mapping[str, float] | None = None,
+    candidates: int = 100,
+    exact: bool = False,
+    budget: float = 0.05,
+    utility: Literal["dcg", "order"] = "dcg",
+) -> Reranked:
+    """The most useful order of one result list within limits on its bias: :func:`constrain` for a search box.
+
+    Parameters
+    ----------
+    scores
+        One for each result, highest best; among equal ones the first given comes first.
+    counts
+        For each group how often its words occur in each result, as in a tally: ``{"female": [0, 2],
+        "male": [3, 0]}``; with ``tokens`` and ``female_logwords`` … where a magnitude asks for them.
+    labels, targets
+        The group that each result shows, and the share that each group should have.
+    limit, candidates, exact, budget, utility
+        As for :func:`constrain`. NFaiRR compares with the results themselves.
+
+    Examples
+    --------
+    >>> counts = {"female": [0, 0, 2], "male": [3, 1, 0]}
+    >>> rerank([9.0, 8.0, 7.0], counts, limit="abs(RaB@2)<=0.2").order
+    [1, 2, 0]
+    """
+    check_choice("utility", utility, ("dcg", "order"))
+    conditions = parse_limits(limit)
+    given = np.asarray(scores, dtype=np.float64)
+    if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
+        raise InputError("scores must be finite numbers, one for each result")
+    by = np.argsort(-given, kind="stable")
+    contexts: dict[type[View], Context] = {}
+    if counts is not None:
+        contexts[Words] = Context(_lists(counts, given, by), _lists(counts, given, by))
+    if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
+        raise InputError("limits on groups need labels, one for each result")
+    if labels is not None:
+        shown = normal_groups(labels)
+        groups = ordered_groups(shown)
+        columns = {group: [int(label == group) for label in shown] for group in groups}
+        wished = None if targets is None else group_targets({LIST: targets}, groups)
+        contexts[Groups] = Context(_lists(columns, given, by), targets=wished)
+    limits = apply_limits(conditions, contexts)
+    gain = gains(given[by][:candidates], utility)
+    ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
+    found = solve(gain, rows_of(limits, 0), ranks, budget=budget, exact=exact)
+    order = np.concatenate([found.order, np.arange(len(gain), len(given))])
+    before, after = {}, {}
+    for each in limits:
+        measure, seen = each.condition.measure, each.context
+        before[str(measure)] = _value(measure, seen)
+        after[str(measure)] = _value(measure, replace(seen, lists=reordered(seen.lists, order)))
+    whole = found.utility_before or 1.0
+    loss, gap = (found.utility_before - found.utility) / whole, (found.ceiling - found.utility) / whole
+    return Reranked(by[order].tolist(), found.status, loss, gap, before, after)
+
+
+def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> RankedLists:
+    """One ranked list whose documents are rows of these columns."""
+    frame = pl.DataFrame({name: np.asarray(values) for name, values in columns.items()})
+    if len(frame) != len(scores):
+        raise InputError(f"there are {len(scores)} scores, but {len(frame)} results are described")
+    groups = tuple(name for name in columns if name != "tokens" and not name.endswith("_logwords"))
+    return single_list(LIST, frame, groups, by, scores[by])
+
+
+def _value(measure: Any, context: Context) -> float | None:
+    value = float(measure.per_query(context).values[0])
+    return None if np.isnan(value) else value
