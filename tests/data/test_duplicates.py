@@ -73,7 +73,7 @@ def test_slices_hash_like_what_they_hold() -> None:
 
 
 def test_of_many_hashes_those_that_repeat_are_kept_and_few_others() -> None:
-    from evenrank.data.repeats import may_repeat
+    from evenrank.data.kernels import may_repeat
 
     hashes = np.random.default_rng(0).integers(1 << 63, size=100_000, dtype=np.uint64)
     hashes[[70_000, 99_999]] = hashes[3]

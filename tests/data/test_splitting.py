@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evenrank.data import lines, splitting
+from evenrank.data import kernels, lines
 from evenrank.data.files import PADDING, Bytes
 
 NOISE = b"\t\n \xff\n\t"  # what may stand behind the end of a block, and must not matter
@@ -28,14 +28,14 @@ def slow_pairs(data: bytes) -> tuple[int, list[bytes], list[bytes]]:
     for line in data.split(b"\n")[:-1]:
         cells = line.removesuffix(b"\r").split(b"\t")
         if len(cells) == 1:
-            return splitting.NO_TAB if cells[0] else splitting.BLANK, ids, texts
+            return kernels.NO_TAB if cells[0] else kernels.BLANK, ids, texts
         if not cells[0]:
-            return splitting.NO_ID, ids, texts
+            return kernels.NO_ID, ids, texts
         if len(cells) > 2:
-            return splitting.MORE_TABS, ids, texts
+            return kernels.MORE_TABS, ids, texts
         ids.append(cells[0])
         texts.append(cells[1])
-    return splitting.GOOD, ids, texts
+    return kernels.GOOD, ids, texts
 
 
 def slow_columns(data: bytes, columns: int, *, spaces: bool) -> tuple[int, int, list[list[bytes]]]:
@@ -47,9 +47,9 @@ def slow_columns(data: bytes, columns: int, *, spaces: bool) -> tuple[int, int, 
         else:
             cells = line.split(b"\t") if line else []
         if len(cells) != columns:
-            return splitting.COLUMNS if cells else splitting.BLANK, len(cells), rows
+            return kernels.COLUMNS if cells else kernels.BLANK, len(cells), rows
         rows.append(cells)
-    return splitting.GOOD, 0, rows
+    return kernels.GOOD, 0, rows
 
 
 pairs = st.tuples(st.binary(min_size=1, max_size=30), st.binary(max_size=200)).map(
@@ -65,7 +65,7 @@ cells = st.text("ab \t\r\0é", max_size=14).map(str.encode)
 @settings(deadline=None)
 def test_pairs_are_split_as_slow_code_splits_them(parts: list[bytes]) -> None:
     data = b"".join(part.replace(b"\n", b"") + b"\n" for part in parts)
-    code, ids, texts = splitting.split_pairs(*padded(data))
+    code, ids, texts = kernels.split_pairs(*padded(data))
     expected = slow_pairs(data)
     if data.decode(errors="ignore").encode() == data:
         assert lines.plain_pairs(data.decode()) == (code, ids, texts)
@@ -83,7 +83,7 @@ def test_columns_are_split_as_slow_code_splits_them(
 ) -> None:
     data = b"".join(part + b"\n" for part in parts)
     wanted = tuple(range(columns))
-    code, good, found, arrays = splitting.split_columns(*padded(data), columns, wanted, spaces=spaces)
+    code, good, found, arrays = kernels.split_columns(*padded(data), columns, wanted, spaces=spaces)
     assert lines.plain_columns(data.decode(), columns, wanted, spaces=spaces) == (code, good, found, arrays)
     rows = [list(row) for row in zip(*(column.to_pylist() for column in arrays), strict=True)]
     expected_code, expected_found, expected_rows = slow_columns(data, columns, spaces=spaces)
@@ -93,7 +93,7 @@ def test_columns_are_split_as_slow_code_splits_them(
 
 
 def test_arrow_finds_nothing_wrong_with_the_arrays() -> None:
-    _, ids, texts = splitting.split_pairs(*padded("d1\té\nd2\t\n".encode() * 100))
+    _, ids, texts = kernels.split_pairs(*padded("d1\té\nd2\t\n".encode() * 100))
     for column in (ids, texts):
         column.validate(full=True)
     assert texts.to_pylist() == ["é", ""] * 100

@@ -338,7 +338,7 @@ class DuplicateCheck:
         every = np.concatenate(self._seen) if self._seen else np.empty(0, np.uint64)
         self._seen = []
         if len(every) > _MANY:
-            from evenrank.data.repeats import may_repeat  # loads numba
+            from evenrank.data.kernels import may_repeat  # loads numba
 
             every = may_repeat(every)
         every.sort()

@@ -101,16 +101,16 @@ def parse(raw: files.RawBlock, layout: Layout, path: str | os.PathLike[str]) -> 
 
 
 def _is_little(raw: files.RawBlock) -> bool:
-    return raw.start + raw.size <= LITTLE and "evenrank.data.splitting" not in sys.modules
+    return raw.start + raw.size <= LITTLE and "evenrank.data.kernels" not in sys.modules
 
 
 def split_pairs(raw: files.RawBlock) -> tuple[int, pa.StringArray, pa.StringArray]:
     """Lines of ``id<TAB>text``: what is wrong (GOOD if nothing), and the ids and texts up to there."""
     if _is_little(raw):
         return plain_pairs(raw.tobytes().decode())
-    from evenrank.data import splitting  # loads numba
+    from evenrank.data import kernels  # loads numba
 
-    return splitting.split_pairs(raw.data, raw.size)
+    return kernels.split_pairs(raw.data, raw.size)
 
 
 def split_columns(
@@ -123,9 +123,9 @@ def split_columns(
     """
     if _is_little(raw):
         return plain_columns(raw.tobytes().decode(), columns, wanted, spaces=spaces)
-    from evenrank.data import splitting
+    from evenrank.data import kernels
 
-    return splitting.split_columns(raw.data, raw.size, columns, wanted, spaces=spaces)
+    return kernels.split_columns(raw.data, raw.size, columns, wanted, spaces=spaces)
 
 
 def plain_pairs(content: str) -> tuple[int, pa.StringArray, pa.StringArray]:

@@ -1,4 +1,6 @@
-"""The kernels that take raw lines apart: one for ``id<TAB>text``, one for columns in general.
+"""The kernels of reading: raw lines taken apart, and which of many ids may repeat.
+
+One takes ``id<TAB>text`` apart, one columns in general. Ids go by their hashes, and are not all sorted.
 
 Import this module inside functions only: it brings in numba.
 """
@@ -187,3 +189,26 @@ def split_columns(
         end = _gather(raw, starts, ends, column, good, offsets, out)
         arrays.append(strings(out[:end].copy(), offsets))
     return code, good, found, arrays
+
+
+_ONE, _SIX = np.uint64(1), np.uint64(6)
+
+
+@njit(nogil=True, cache=True)
+def may_repeat(hashes: Any) -> Any:
+    """Those that share a place with another, of sixteen or more places for each: few, unless they repeat."""
+    words = 64
+    while 4 * words < len(hashes):
+        words *= 2
+    once, twice = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
+    for each in hashes:
+        word, bit = (each >> _SIX) & np.uint64(words - 1), _ONE << (each & np.uint64(63))
+        twice[word] |= once[word] & bit
+        once[word] |= bit
+    found: Any = np.empty_like(hashes)
+    kept: Any = 0
+    for each in hashes:
+        word = (each >> _SIX) & np.uint64(words - 1)
+        found[kept] = each
+        kept += np.int64((twice[word] >> (each & np.uint64(63))) & _ONE)
+    return found[:kept].copy()
