@@ -186,7 +186,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.constrain.reranking import constrain as constrain
     from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
     from evenrank.mitigate.dialling import dial as dial
-    from evenrank.mitigate.feedback.expanded_queries import gendered_terms as gendered_terms
+    from evenrank.mitigate.feedback.effects import gendered_terms as gendered_terms
     from evenrank.mitigate.feedback.sweeping import feedback as feedback
     from evenrank.mitigate.filling import fill as fill
     from evenrank.mitigate.judgments import even_judgments as even_judgments

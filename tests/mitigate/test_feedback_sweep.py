@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank import demo, stats
 from evenrank.errors import InputError
-from evenrank.mitigate.feedback.expanded_queries import (
+from evenrank.mitigate.feedback.effects import (
     expanded_queries,
     gendered_terms,
     side_by_side,

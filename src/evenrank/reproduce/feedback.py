@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.mitigate.feedback.expanded_queries import GenderedTerms, expanded_queries, gendered_terms
+from evenrank.mitigate.feedback.effects import GenderedTerms, expanded_queries, gendered_terms
 from evenrank.mitigate.feedback.sweeping import feedback
 from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, bounded, changed, kept, sign_test
 from evenrank.reproduce.settings import Settings

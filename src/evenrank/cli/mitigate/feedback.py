@@ -15,8 +15,7 @@ from evenrank.errors import InputError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from evenrank.mitigate.feedback.effects import Effect
-    from evenrank.mitigate.feedback.expanded_queries import GenderedTerms, Pair, WeightedTerm
+    from evenrank.mitigate.feedback.effects import Effect, GenderedTerms, Pair, WeightedTerm
     from evenrank.mitigate.feedback.sweeping import FeedbackSweep, Step
 
 
@@ -178,7 +177,7 @@ def expanded_terms_command(
 
         evenrank mitigate expanded-terms rm3.tsv bias-aware.tsv
     """
-    from evenrank.mitigate.feedback.expanded_queries import (
+    from evenrank.mitigate.feedback.effects import (
         expanded_queries,
         gendered_terms,
         side_by_side,
@@ -238,7 +237,7 @@ def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries:
 def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
     """Each step's run and expanded queries, by their settings."""
     from evenrank.data.tables import write_run
-    from evenrank.mitigate.feedback.expanded_queries import write_expanded
+    from evenrank.mitigate.feedback.effects import write_expanded
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

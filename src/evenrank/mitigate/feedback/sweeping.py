@@ -26,12 +26,17 @@ from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.inputs import colour
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement
-from evenrank.mitigate.feedback.effects import TIED, Effect, check_direction, effects_of, gains, paired_values
-from evenrank.mitigate.feedback.expanded_queries import (
+from evenrank.mitigate.feedback.effects import (
+    TIED,
+    Effect,
     GenderedTerms,
     Pair,
+    check_direction,
+    effects_of,
     expanded_queries,
+    gains,
     gendered_terms,
+    paired_values,
     side_by_side,
     term_groups,
 )
