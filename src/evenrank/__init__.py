@@ -68,7 +68,7 @@ _HOME = {
     "rebalance": "mitigate.rebalancing",
     "negatives": "mitigate.negatives",
     "sweep": "mitigate.tradeoff",
-    "swap": "mitigate.swap",
+    "swap": "mitigate.swapping",
     "counterfactual": "mitigate.counterfactuals",
     "balance": "mitigate.matching",
     "fill": "mitigate.filling",
@@ -86,8 +86,8 @@ _HOME = {
     "dial": "mitigate.dialling",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
-    "feedback": "mitigate.feedback",
-    "gendered_terms": "mitigate.feedback",
+    "feedback": "mitigate.feedback_sweep",
+    "gendered_terms": "mitigate.feedback_effects",
 }
 
 # Modules that have moved: their old paths go on working for one release.
@@ -103,7 +103,9 @@ _MOVED = {
     "evenrank.measures.stereotype": "evenrank.measures.gsr.measure",
     "evenrank.measures.summary": "evenrank.measures.results",
     "evenrank.mitigate.counterfactual_result": "evenrank.mitigate.counterfactuals",
+    "evenrank.mitigate.feedback": "evenrank.mitigate.feedback_sweep",
     "evenrank.mitigate.live": "evenrank.mitigate.constrain",
+    "evenrank.mitigate.swap": "evenrank.mitigate.swapping",
     "evenrank.psychology.ready": "evenrank.psychology.comparing",
     "evenrank.psychology.sampling": "evenrank.psychology.comparing",
 }
@@ -186,8 +188,8 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.constrain.reranking import constrain as constrain
     from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
     from evenrank.mitigate.dialling import dial as dial
-    from evenrank.mitigate.feedback.effects import gendered_terms as gendered_terms
-    from evenrank.mitigate.feedback.sweeping import feedback as feedback
+    from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
+    from evenrank.mitigate.feedback_sweep import feedback as feedback
     from evenrank.mitigate.filling import fill as fill
     from evenrank.mitigate.judgments import even_judgments as even_judgments
     from evenrank.mitigate.matching import balance as balance
@@ -196,7 +198,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.negatives import negatives as negatives
     from evenrank.mitigate.preferences import preference as preference
     from evenrank.mitigate.rebalancing import rebalance as rebalance
-    from evenrank.mitigate.swap import swap as swap
+    from evenrank.mitigate.swapping import swap as swap
     from evenrank.mitigate.tradeoff import sweep as sweep
     from evenrank.psychology.audits import audit_judgments as audit_judgments
     from evenrank.psychology.audits import audit_rankings as audit_rankings

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank import demo, stats
 from evenrank.errors import InputError
-from evenrank.mitigate.feedback.effects import (
+from evenrank.mitigate.feedback_effects import (
     expanded_queries,
     gendered_terms,
     side_by_side,
     term_groups,
     write_expanded,
 )
-from evenrank.mitigate.feedback.sweeping import FeedbackSweep
+from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index.building import index as build
 from evenrank.show.charts.theme import configuration

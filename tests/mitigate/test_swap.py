@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.data import tables
-from evenrank.mitigate.swap import swapper
-from evenrank.mitigate.swap import words as swap_words
+from evenrank.mitigate import swap_words
+from evenrank.mitigate.swapping import swapper
 
 SENTENCES = tomllib.loads((Path(__file__).parent / "swap_sentences.toml").read_text())
 # Between two of these no pronoun changes its case and no name its role.

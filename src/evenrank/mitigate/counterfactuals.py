@@ -24,7 +24,7 @@ from evenrank.data import door, tables
 from evenrank.data.columns import Block, listing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.mitigate.swap import Swapper, swap, swapper
+from evenrank.mitigate.swapping import Swapper, swap, swapper
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index

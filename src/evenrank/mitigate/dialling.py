@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.mitigate.swap import swapper
+from evenrank.mitigate.swapping import swapper
 from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress
 from evenrank.text.matcher import Source

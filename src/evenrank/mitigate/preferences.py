@@ -29,7 +29,7 @@ from evenrank.measures.base import leans
 from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
 from evenrank.mitigate.counterfactuals import chosen_rankers, neutral_queries
-from evenrank.mitigate.swap import swap, swapper
+from evenrank.mitigate.swapping import swap, swapper
 from evenrank.process import refuse_after_fork
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress

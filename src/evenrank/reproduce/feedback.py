@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.mitigate.feedback.effects import GenderedTerms, expanded_queries, gendered_terms
-from evenrank.mitigate.feedback.sweeping import feedback
+from evenrank.mitigate.feedback_effects import GenderedTerms, expanded_queries, gendered_terms
+from evenrank.mitigate.feedback_sweep import feedback
 from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, bounded, changed, kept, sign_test
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked

@@ -25,7 +25,7 @@ from evenrank.measures.representation import Representation
 from evenrank.measures.results import Measurements
 from evenrank.mitigate.constrain.reranking import Constrained
 from evenrank.mitigate.counterfactuals import Counterfactual
-from evenrank.mitigate.feedback.sweeping import FeedbackSweep
+from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.mitigate.preferences import MirrorTest
 from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.psychology import JudgmentsAudit, RankingsAudit

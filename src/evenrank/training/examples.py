@@ -20,7 +20,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.mitigate.swap.mirroring import swapper
+from evenrank.mitigate.swapping import swapper
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 

@@ -173,8 +173,7 @@ def swap_command(
     """
     from evenrank.data import tables
     from evenrank.data.files import format_suffix
-    from evenrank.mitigate.swap import swap
-    from evenrank.mitigate.swap.mirroring import write_docs, write_queries
+    from evenrank.mitigate.swapping import swap, write_docs, write_queries
 
     if form is None:
         endings = {".jsonl": FileFormat.jsonl, ".ndjson": FileFormat.jsonl, ".parquet": FileFormat.parquet}

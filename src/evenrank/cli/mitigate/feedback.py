@@ -15,8 +15,8 @@ from evenrank.errors import InputError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from evenrank.mitigate.feedback.effects import Effect, GenderedTerms, Pair, WeightedTerm
-    from evenrank.mitigate.feedback.sweeping import FeedbackSweep, Step
+    from evenrank.mitigate.feedback_effects import Effect, GenderedTerms, Pair, WeightedTerm
+    from evenrank.mitigate.feedback_sweep import FeedbackSweep, Step
 
 
 Output = Annotated[
@@ -114,7 +114,7 @@ def feedback_command(
 
         evenrank mitigate feedback --index idx --queries queries.tsv --qrels qrels.txt --lambdas 0,0.5,1
     """
-    from evenrank.mitigate.feedback.sweeping import feedback
+    from evenrank.mitigate.feedback_sweep import feedback
     from evenrank.rankers.catalogue import parse_settings
 
     ranker = ranker.removesuffix("+rm3")
@@ -177,7 +177,7 @@ def expanded_terms_command(
 
         evenrank mitigate expanded-terms rm3.tsv bias-aware.tsv
     """
-    from evenrank.mitigate.feedback.effects import (
+    from evenrank.mitigate.feedback_effects import (
         expanded_queries,
         gendered_terms,
         side_by_side,
@@ -237,7 +237,7 @@ def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries:
 def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
     """Each step's run and expanded queries, by their settings."""
     from evenrank.data.tables import write_run
-    from evenrank.mitigate.feedback.effects import write_expanded
+    from evenrank.mitigate.feedback_effects import write_expanded
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -285,7 +285,7 @@ def render_sweep(
 
 
 def _sweep_rows(swept: FeedbackSweep, *, wide: bool) -> tuple[list[str], list[list[str]]]:
-    from evenrank.mitigate.feedback.effects import Effect
+    from evenrank.mitigate.feedback_effects import Effect
 
     several = len({(step.fb_docs, step.fb_terms) for step in swept}) > 1
     headings = ["λ", *(["k", "n"] if several else [])]

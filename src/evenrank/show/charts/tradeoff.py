@@ -11,13 +11,13 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.errors import InputError
-from evenrank.mitigate.feedback.effects import TIED
+from evenrank.mitigate.feedback_effects import TIED
 from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.show.charts.theme import RUNS, configuration, finished, named
 from evenrank.show.figure import Figure, Section, as_frame
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.feedback.sweeping import FeedbackSweep
+    from evenrank.mitigate.feedback_sweep import FeedbackSweep
 
 
 def pareto(frame: pl.DataFrame, *, lower_is_fairer: bool = True) -> pl.DataFrame:

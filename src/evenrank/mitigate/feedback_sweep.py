@@ -26,7 +26,7 @@ from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.inputs import colour
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement
-from evenrank.mitigate.feedback.effects import (
+from evenrank.mitigate.feedback_effects import (
     TIED,
     Effect,
     GenderedTerms,

@@ -19,8 +19,8 @@ from evenrank.data.columns import ROWS, Block, show
 from evenrank.data.files import writing
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
-from evenrank.mitigate.swap import words as word_lists
-from evenrank.mitigate.swap.words import Mirrors, Names
+from evenrank.mitigate import swap_words as word_lists
+from evenrank.mitigate.swap_words import Mirrors, Names
 from evenrank.rankers.base import Progress
 from evenrank.text.layout import strings
 from evenrank.text.lexicon import Lexicon
