@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from benchmarks.corpus import passages
 from benchmarks.timing import REPEATS, Row, seconds
-from evenrank.text.dictionaries import dictionary
-from evenrank.text.lexicon import Lexicon
+from evenrank.text.lexicon import Lexicon, dictionary
 from evenrank.text.matcher import Matcher
 
 _SIZE = 20_000_000

@@ -11,8 +11,7 @@ import polars as pl
 import evenrank as er
 from evenrank.measures.disparities import percent_of_lower
 from evenrank.psychology.comparing import LEVEL, Characteristic
-from evenrank.text.dictionaries import CHARACTERISTICS, dictionary, female_and_male
-from evenrank.text.lexicon import Lexicon
+from evenrank.text.lexicon import CHARACTERISTICS, Lexicon, dictionary, female_and_male
 
 # A. Bigdeli, thesis, Section 3.1.2: for which queries the judged documents show more of it.
 _CLAIMS = {

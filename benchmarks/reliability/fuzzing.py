@@ -22,7 +22,7 @@ from benchmarks.reliability.material import head, write
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.associating import pair_scores
-from evenrank.text.dictionaries import dictionary
+from evenrank.text.lexicon import dictionary
 
 MUTATIONS = 2_000
 _SECONDS = 60

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenrank import InputError
 from evenrank.psychology.comparing import balanced, categories, read_scores, scores
-from evenrank.text.dictionaries import dictionary
+from evenrank.text.lexicon import dictionary
 from evenrank.text.tokens import tokens
 
 TEXTS = {"d1": "She was furious and afraid.", "d2": "", "d3": "The king paid for the funeral."}

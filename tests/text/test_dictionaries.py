@@ -8,7 +8,7 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError
-from evenrank.text.dictionaries import (
+from evenrank.text.lexicon import (
     CHARACTERISTICS,
     DIMENSIONS,
     TREE,

@@ -53,7 +53,7 @@ class Dictionary(View):
 
     @cached_property
     def words(self) -> Any:
-        from evenrank.text.dictionaries import female_and_male
+        from evenrank.text.lexicon import female_and_male
 
         return female_and_male(self.inputs.given.get("dictionary"))
 

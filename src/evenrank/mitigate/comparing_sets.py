@@ -32,7 +32,7 @@ from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate, own_number
 from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
-from evenrank.text.dictionaries import PROCESSES
+from evenrank.text.lexicon import PROCESSES
 
 Say = Callable[[str], None]
 SETS = ("unbalanced", "matching", "generation", "judgments")

@@ -24,7 +24,7 @@ from evenrank.mitigate.training_sets import WithAdded
 from evenrank.process import refuse_after_fork
 from evenrank.psychology.comparing import scores_of
 from evenrank.queries.generation.generating import read_generated
-from evenrank.text.dictionaries import DIMENSIONS, dictionary
+from evenrank.text.lexicon import DIMENSIONS, dictionary
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -33,7 +33,7 @@ from evenrank.psychology.comparing import (
 )
 from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
-from evenrank.text.dictionaries import dictionary as as_dictionary
+from evenrank.text.lexicon import dictionary as as_dictionary
 
 
 @dataclass(frozen=True, eq=False, repr=False)

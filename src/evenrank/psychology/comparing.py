@@ -17,7 +17,7 @@ from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, listing,
 from evenrank.data.topics import normal_gender
 from evenrank.errors import InputError
 from evenrank.stats import Comparison
-from evenrank.text.dictionaries import CHARACTERISTICS, TREE, dictionary, renamed
+from evenrank.text.lexicon import CHARACTERISTICS, TREE, dictionary, renamed
 from evenrank.text.matcher import Progress, Source
 from evenrank.text.tally import tally
 

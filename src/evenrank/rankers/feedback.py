@@ -308,7 +308,7 @@ class DocumentBias:
             self._matcher = None
             self._words = self._take(tally)
             return
-        from evenrank.text.dictionaries import female_and_male
+        from evenrank.text.lexicon import female_and_male
         from evenrank.text.matcher import Matcher
 
         chosen = female_and_male(lexicon) if magnitude == LIWC else lexicon or "rekabsaz2020"

@@ -29,7 +29,7 @@ from evenrank.reproduce.retraining import (
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, number, p_value
-from evenrank.text.dictionaries import PROCESSES
+from evenrank.text.lexicon import PROCESSES
 
 _TABLE_3_6 = {0.0: 0.3080, 0.05: 0.3100, 0.15: 0.3039, 0.25: 0.3002, 0.35: 0.2905}
 _TABLE_3_7 = dict(zip(PROCESSES, ((0.25, 0.16), (2.04, 1.67), (0.95, 0.88), (2.29, 2.01)), strict=False))
