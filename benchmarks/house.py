@@ -34,7 +34,7 @@ _LATER = tuple(
     queries/generation/ queries/rewriting.py cli/generate.py
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
-    auditing/black_box.py measures/query_variants.py cli/compare_variants.py show/charts/variants.py
+    auditing/black_box.py measures/query_variants.py cli/compare_variants.py
     measures/pairs.py show/notebook.py measures/absolute.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
     cli/mitigate/dial.py mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py

@@ -177,7 +177,7 @@ def test_queries_that_all_lean_one_way_are_called_least_of_it() -> None:
 
 
 def test_the_axis_of_results_that_all_lean_one_way_says_so() -> None:
-    from evenrank.show.charts.stereotype import _ends
+    from evenrank.show.charts.query_gender import _ends
 
     assert _ends(pl.Series([-0.1, 0.2])) == "female ← genderedness → male"
     assert _ends(pl.Series([0.1, 0.2])) == "least male ← genderedness → most male"

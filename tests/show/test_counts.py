@@ -18,7 +18,7 @@ from evenrank.auditing.datasheet import remaining
 from evenrank.cli import main
 from evenrank.measures.base import short
 from evenrank.psychology import audit_judgments
-from evenrank.show.charts.psychology import psychology_figures
+from evenrank.show.charts.query_gender import psychology_figures
 from evenrank.show.figure import Figure
 from evenrank.show.report import SECTIONS, render
 from evenrank.show.tables import lines

@@ -89,7 +89,7 @@ def test_a_chart_away_from_its_page_has_title_caption_and_n(audit: Audit) -> Non
 
 
 def test_charts_that_are_compared_share_a_scale(audit: Audit) -> None:
-    from evenrank.show.charts.stereotype import stereotype_figures
+    from evenrank.show.charts.query_gender import stereotype_figures
     from evenrank.show.charts.values import word_figures
 
     for figures, axis in ((word_figures(audit), "x"), (stereotype_figures(audit), "y")):

@@ -85,7 +85,7 @@ def compare_variants_command(
             deliver(table.write_csv(separator="\t"), keep)
     found = compared(table, at=at, confidence=confidence, resamples=resamples, seed=seed)
     if chart is not None:
-        from evenrank.show.charts.variants import variant_figures
+        from evenrank.show.charts.query_gender import variant_figures
         from evenrank.show.report import write_sheet
 
         write_sheet(variant_figures(found), chart)

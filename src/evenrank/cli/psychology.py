@@ -121,7 +121,7 @@ def psychology_command(
         )
     refuse_few(found.queries)
     if chart is not None:
-        from evenrank.show.charts.psychology import psychology_figures
+        from evenrank.show.charts.query_gender import psychology_figures
         from evenrank.show.report import write_sheet
 
         write_sheet(psychology_figures(found), chart)
@@ -272,7 +272,7 @@ def disparity_command(
         files = _by_gender(association, genders_or_predicted(genders, queries))
         compared = associate(**files, bins=bins, confidence=confidence)
         if chart is not None:
-            from evenrank.show.charts.psychology import association_figures
+            from evenrank.show.charts.query_gender import association_figures
             from evenrank.show.report import write_sheet
 
             write_sheet(association_figures(compared), chart)

@@ -30,13 +30,12 @@ from evenrank.mitigate.preferences import MirrorTest
 from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.psychology import JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.change import rankshift_figures
-from evenrank.show.charts.psychology import association_figures, psychology_figures
+from evenrank.show.charts.query_gender import association_figures, psychology_figures, variant_figures
 from evenrank.show.charts.representation import representation_figures
 from evenrank.show.charts.stages import preference_figures, stage_figures
 from evenrank.show.charts.theme import LIGHT, configuration, finished, named
 from evenrank.show.charts.tradeoff import strength_chart, tradeoff_figures
 from evenrank.show.charts.values import value_figures
-from evenrank.show.charts.variants import variant_figures
 from evenrank.show.figure import Figure
 from evenrank.show.grid import Grid, Small, frame_grid
 from evenrank.show.numbers import PLAIN, counted, interval, minus, number

@@ -23,16 +23,7 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.measures.base import direction, is_bias, meaning, short
 from evenrank.show import label_errors, numbers, tables
-from evenrank.show.charts import (
-    change,
-    psychology,
-    representation,
-    stages,
-    stereotype,
-    tradeoff,
-    values,
-    variants,
-)
+from evenrank.show.charts import change, query_gender, representation, stages, tradeoff, values
 from evenrank.show.charts.theme import FONT, LIGHT, configuration
 from evenrank.show.figure import Figure, Section, embedded
 from evenrank.show.numbers import minus
@@ -71,7 +62,7 @@ SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     change.change_section,
     values.word_section,
     tables.passages,
-    stereotype.section,
+    query_gender.stereotype_section,
     tables.gendered,
     tradeoff.section,
     change.shift_section,
@@ -79,9 +70,9 @@ SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     tables.selection,
     tables.disparity,
     label_errors.section,
-    psychology.psychology_section,
-    psychology.association_section,
-    variants.section,
+    query_gender.psychology_section,
+    query_gender.association_section,
+    query_gender.variant_section,
     stages.stages_section,
     stages.preference_section,
     tables.reading,

@@ -3,21 +3,19 @@
 ================== =====================================================================
 values.py          values with intervals, runs as dots; bias by cut-off; the words that make it up
 change.py          change from the baseline, query by query; ranks moved when gender is swapped
-stereotype.py      queries' gender against their results', with the perfect engine's line
 tradeoff.py        bias against utility, with the Pareto front; sweeps over feedback
-psychology.py      characteristics by the gender of the query; how close it stands to its documents
+query_gender.py    by the gender of the query: characteristics, closeness to its documents, gender of its
+                   results with the perfect engine's line; what neutral queries resemble
 representation.py  histogram of representation bias, and target against shown
 stages.py          what each stage of a ranking adds; preference and content
-variants.py        what neutral queries resemble: their female or their male variants
 long_form.py       rows of recipes: lines, bars, shares, dots, points, histograms, in panels
 theme.py           colours and type
 ================== =====================================================================
 """
 
 from evenrank.show.charts.change import rank_shift, shift_data, waterfall, waterfall_data
-from evenrank.show.charts.psychology import association_histogram, process_bars
+from evenrank.show.charts.query_gender import association_histogram, process_bars, sampled, stereotype_scatter
 from evenrank.show.charts.representation import representation_histogram, target_grid
-from evenrank.show.charts.stereotype import sampled, stereotype_scatter
 from evenrank.show.charts.tradeoff import pareto, tradeoff_scatter
 from evenrank.show.charts.values import bias_by_cutoff, intervals, word_bars
 

@@ -1,20 +1,30 @@
-"""By the gender of the query: psychological characteristics, and how close it stands to its documents."""
+"""By the gender of the query: what its documents are like, how close they stand, which gender they speak of.
+
+Psychological characteristics; association; queries' gender against that of their results (Fabris et al. 2020,
+Figs. 8 and 9); and what neutral queries resemble: the lists of their female or of their male variants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
 
+from evenrank.auditing.black_box import VariantAudit, VariantLean
 from evenrank.auditing.result import Audit
+from evenrank.measures.base import short
 from evenrank.measures.disparities import FEWEST
+from evenrank.measures.gsr.results import Reinforcement
 from evenrank.measures.pairs import LEVEL
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
-from evenrank.show.charts.theme import finished, group_colour
-from evenrank.show.figure import Figure, Section, slug
+from evenrank.show.charts.theme import LINES, finished, group_colour, named, reach, zero_line
+from evenrank.show.charts.values import intervals
+from evenrank.show.figure import RUNS, SHARED, Figure, Section, first_of, slug
+from evenrank.show.numbers import counted
 
 
 def process_bars(frame: pl.DataFrame) -> Any:
@@ -160,3 +170,220 @@ def association_figures(given: Any) -> list[Figure]:
     chart = association_histogram(frame)
     title = "Association of queries with their documents"
     return [Figure("association", title, caption, caption, chart, frame, True)]
+
+
+POINTS = 700
+"""Most points drawn; those that contribute most, and a seeded sample of the others."""
+
+
+def sampled(points: pl.DataFrame, most: int = POINTS, seed: int = 0) -> pl.DataFrame:
+    """The points to draw: a fifth for the largest contributions, the rest drawn from the others."""
+    if points.height <= most:
+        return points
+    order = np.argsort(-points["contribution"].abs().to_numpy(), kind="stable")
+    first, rest = order[: most // 5], order[most // 5 :]
+    drawn = np.random.default_rng(seed).choice(rest, most - len(first), replace=False)
+    return points[np.sort(np.concatenate([first, drawn]))]
+
+
+def stereotype_scatter(
+    points: pl.DataFrame, lines: pl.DataFrame, domain: Sequence[float] | None = None
+) -> Any:
+    """Each query a point; the run's line, and dashed that of a perfect engine.
+
+    Parameters
+    ----------
+    points
+        query, x (genderedness of the query, positive is male), y (that of its list), contribution.
+    lines
+        engine (`this run`, `perfect engine`), x, y: two rows for each line.
+    domain
+        Ends of the scale of results, where several charts share one.
+    """
+    engines = lines["engine"].unique(maintain_order=True).to_list()
+    x = alt.X(
+        "x:Q",
+        title=f"query: {_ends(points['x'])}",
+        axis=alt.Axis(grid=False, tickCount=6),
+        scale=alt.Scale(nice=True),
+    )
+    y = alt.Y(
+        "y:Q",
+        title="genderedness of the results",
+        scale=alt.Scale(zero=False, nice=True, domain=alt.Undefined if domain is None else list(domain)),
+        axis=alt.Axis(tickCount=6),
+    )
+    dots = (
+        alt.Chart(points)
+        .mark_circle(size=42, opacity=0.55)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.condition("datum.x > 0", alt.value(named("male")), alt.value(named("female"))),
+            tooltip=[
+                alt.Tooltip("query:N", title="query"),
+                alt.Tooltip("x:Q", title="query", format="+.3f"),
+                alt.Tooltip("y:Q", title="results", format="+.3f"),
+                alt.Tooltip("contribution:Q", title="contribution", format="+.3f"),
+            ],
+        )
+    )
+    fits = (
+        alt.Chart(lines)
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=x,
+            y=y,
+            strokeDash=alt.StrokeDash(
+                "engine:N",
+                title=None,
+                sort=engines,
+                scale=alt.Scale(domain=engines, range=[[1, 0], [6, 4]]),
+                legend=LINES,
+            ),
+            color=alt.Color(
+                "engine:N",
+                title=None,
+                sort=engines,
+                scale=alt.Scale(domain=engines, range=[named("ink"), named("muted")]),
+                legend=LINES,
+            ),
+        )
+    )
+    lines_at_zero = [zero_line(axis) for axis in ("x", "y") if _crosses(points[axis])]
+    return finished(alt.layer(*lines_at_zero, dots, fits), height=300)
+
+
+def _ends(values: pl.Series) -> str:
+    """What both ends of an axis mean; where all values lean one way, the other end is only less of it."""
+    low, high = values.min(), values.max()
+    left, right = "female", "male"
+    if isinstance(low, float) and low > 0:
+        left, right = "least male", "most male"
+    elif isinstance(high, float) and high < 0:
+        left, right = "most female", "least female"
+    return f"{left} ← genderedness → {right}"
+
+
+def _crosses(values: pl.Series) -> bool:
+    """Whether balance lies among the values; a line elsewhere would only squeeze them."""
+    low, high = values.min(), values.max()
+    return isinstance(low, float) and isinstance(high, float) and low <= 0 <= high
+
+
+def stereotype_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    return Section.of(
+        "stereotype",
+        "Stereotypes",
+        "Do results for a query that sounds female sound female too? GSR is the slope of that line. The "
+        "dashed line is that of a perfect engine, which returns all and only the relevant documents: what "
+        "lies above it is the ranker’s own. All charts share one scale." + first_of(audit, RUNS),
+        stereotype_figures(audit),
+    )
+
+
+def stereotype_figures(audit: Audit) -> list[Figure]:
+    from evenrank.measures.gsr.results import scatter
+
+    found: list[Figure] = []
+    each = [m for m in audit.measured if isinstance(m, Reinforcement) and m.line is not None][:RUNS]
+    scatters = [scatter(m) for m in each]  # where positive is female; a report has one sign: positive is male
+    domain = reach((-y for drawn in scatters for y in drawn.points["y"].to_list()), zero=False)
+    for m, drawn in zip(each, scatters, strict=True):
+        points = drawn.points.with_columns(
+            query=drawn.points["query_id"].replace_strict(
+                dict(audit.queries), default=drawn.points["query_id"]
+            )
+            if audit.queries
+            else drawn.points["query_id"]
+        ).select(
+            pl.col("query").str.slice(0, 90), x=-pl.col("x"), y=-pl.col("y"), contribution="contribution"
+        )
+        shown = sampled(points)
+        low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
+        lines = [("this run", drawn.line), ("perfect engine", drawn.perfect)]
+        ends = pl.DataFrame(
+            [
+                (engine, x, line.slope * x - line.intercept)
+                for engine, line in lines
+                if line is not None
+                for x in (low, high)
+            ],
+            schema=["engine", "x", "y"],
+            orient="row",
+        )
+        perfect = ""
+        if drawn.perfect is not None:
+            judged = counted(m.baselines["perfect"].queries, "query", "queries")
+            perfect = f" A perfect engine has {drawn.perfect.slope:+.3f} ({judged})."
+        few = (
+            ""
+            if shown.height == points.height
+            else f" {shown.height:,} of {points.height:,} queries are drawn."
+        )
+        found.append(
+            Figure(
+                f"stereotype-{slug(m.run)}-{len(found)}",
+                f"{short(m.measure)} of {m.run}: {m.value:+.3f}, {counted(m.queries, 'query', 'queries')}",
+                f"Each point is a query: purple sounds female, orange male; the higher it stands, the more "
+                f"male its results. The steeper the line, the more results follow.{perfect}{few}",
+                f"Genderedness of results against queries for {m.run}; the slope is {m.value:+.3f}.{perfect}",
+                stereotype_scatter(shown, ends, domain),
+                shown,
+            )
+        )
+    return found
+
+
+_SAID = {
+    "male": ("← like the female variant · like the male variant →", "toward the male variants"),
+    "stereotype": ("← against the stereotype · with it →", "toward the stereotype"),
+}
+
+
+def variant_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
+    found = more.get("variants") or audit.variants
+    if found is None:
+        return None
+    lead = "What an engine returns for a query without gender, beside what it returns for women and for men. "
+    said = "; ".join(
+        f"{row.engine} {row.verdict} ({row.measure}, {row.triples:,} triples)" for row in _main(found)
+    )
+    return Section.of("variants", "Query variants", f"{lead}{said}.", variant_figures(found))
+
+
+def _main(found: VariantAudit) -> list[VariantLean]:
+    """What is told first: VarARaB, toward the stereotype where there is one."""
+    rows = [row for row in found.overall() if row.measure.startswith("VarARaB")]
+    return [row for row in rows if row.toward == "stereotype"] or rows
+
+
+def variant_figures(found: VariantAudit) -> list[Figure]:
+    """Values over all triples, toward men and toward the stereotype; then topic by topic."""
+    figures: list[Figure] = []
+    for toward, (axis, said) in _SAID.items():
+        rows = [row for row in found.overall() if row.toward == toward and row.value is not None]
+        if rows:
+            figures.append(_figure(f"variants-{toward}", f"All triples, {said}", axis, rows))
+    topics = [row for row in found.topics() if row.measure.startswith("VarARaB") and row.value is not None]
+    if topics:
+        name = f"{topics[0].measure} by topic, toward the male variants"
+        figures.append(_figure("variants-topics", name, _SAID["male"][0], topics))
+    return figures
+
+
+def _figure(name: str, title: str, axis: str, rows: Iterable[VariantLean]) -> Figure:
+    frame = pl.DataFrame(
+        [(r.topic or r.measure, r.engine, r.value, r.low, r.high, r.triples) for r in rows],
+        schema=["measure", "run", "value", "low", "high", "triples"],
+        orient="row",
+        infer_schema_length=None,
+    )
+    few = frame.filter(pl.col("run").is_in(frame["run"].unique(maintain_order=True).head(SHARED).implode()))
+    counts = frame["triples"].unique(maintain_order=True).to_list()
+    over = f"{counts[0]:,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
+    caption = f"Dots are means over triples ({over}), lines their intervals; no line where fewer than five."
+    alt = f"{title}: " + ", ".join(
+        f"{e} {m} {v:+.3f}" for m, e, v in few.select("measure", "run", "value").iter_rows()
+    )
+    return Figure(name, title, caption, f"{alt}.", intervals(few, title=axis), frame)
