@@ -84,13 +84,9 @@ def compare_variants_command(
         if keep is not None:
             deliver(table.write_csv(separator="\t"), keep)
     found = compared(table, at=at, confidence=confidence, resamples=resamples, seed=seed)
-    if chart is not None:
-        from evenrank.show.charts.query_gender import variant_figures
-        from evenrank.show.report import write_sheet
+    from evenrank.cli.rendering import draw, print_found
 
-        write_sheet(variant_figures(found), chart)
-    from evenrank.cli.rendering import print_found
-
+    draw(found, chart)
     print_found(found, form, output)
 
 

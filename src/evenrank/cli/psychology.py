@@ -120,11 +120,9 @@ def psychology_command(
             seed=seed,
         )
     refuse_few(found.queries)
-    if chart is not None:
-        from evenrank.show.charts.query_gender import psychology_figures
-        from evenrank.show.report import write_sheet
+    from evenrank.cli.rendering import draw
 
-        write_sheet(psychology_figures(found), chart)
+    draw(found, chart)
     adjusted = {} if confusion is None else _adjusted_judgments(found, confusion, confidence, seed)
     deliver(_rendered(found, form, confidence, output, adjusted), output)
 
@@ -271,11 +269,9 @@ def disparity_command(
 
         files = _by_gender(association, genders_or_predicted(genders, queries))
         compared = associate(**files, bins=bins, confidence=confidence)
-        if chart is not None:
-            from evenrank.show.charts.query_gender import association_figures
-            from evenrank.show.report import write_sheet
+        from evenrank.cli.rendering import draw
 
-            write_sheet(association_figures(compared), chart)
+        draw(compared, chart)
         deliver(_associated(compared, form, output), output)
         return
     if chart is not None:

@@ -63,6 +63,16 @@ def print_found(found: Any, form: Format, output: Path | None) -> None:
         deliver(text, output)
 
 
+def draw(found: Any, chart: Path | None) -> None:
+    """The charts of a result in one file, where one is asked for."""
+    if chart is None:
+        return
+    from evenrank.show.notebook import figures
+    from evenrank.show.report import write_sheet
+
+    write_sheet(figures(found), chart)
+
+
 def canvas(output: Path | None) -> Console:
     """Where a table is drawn before it is delivered; names are taken as they are, brackets and all.
 

@@ -54,13 +54,9 @@ def trace_command(
             progress=progress,
             **given.keywords(runs),
         )
-    if chart is not None:
-        from evenrank.show.charts.stages import stage_figures
-        from evenrank.show.report import write_sheet
+    from evenrank.cli.rendering import draw, print_found
 
-        write_sheet(stage_figures(found), chart)
-    from evenrank.cli.rendering import print_found
-
+    draw(found, chart)
     print_found(found, form, output)
     return 0
 
@@ -123,11 +119,7 @@ def preference_command(
             seed=seed,
             progress=progress,
         )
-    if chart is not None:
-        from evenrank.show.charts.stages import preference_figures
-        from evenrank.show.report import write_sheet
+    from evenrank.cli.rendering import draw, print_found
 
-        write_sheet(preference_figures(found), chart)
-    from evenrank.cli.rendering import print_found
-
+    draw(found, chart)
     print_found(found, form, output)

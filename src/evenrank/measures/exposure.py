@@ -7,6 +7,7 @@ Fair Ranking tracks of 2021 and 2022.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -215,12 +216,15 @@ class _DemographicParity(GroupMeasure):
         self.pair(groups)
 
     def per_query(self, context: Context) -> PerQuery:
-        pair = self.pair(context.groups)
-        rows = [group_exposure(shown, self["cutoff"])[list(pair)] for shown in each_list(context)]
+        pair = list(self.pair(context.groups))
+        rows = [gets[pair] for gets in self.received(context)]
         found = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        values = _ratio(found[:, 0], found[:, 1])
         parts = {context.groups[column]: found[:, at] for at, column in enumerate(pair)}
-        return PerQuery(values, parts, undefined=self.UNDEFINED)
+        return PerQuery(_ratio(found[:, 0], found[:, 1]), parts, undefined=self.UNDEFINED)
+
+    def received(self, context: Context) -> Iterator[Floats]:
+        """What each group gets in each list."""
+        return (group_exposure(shown, self["cutoff"]) for shown in each_list(context))
 
 
 class _DisparateTreatment(_DemographicParity):
@@ -239,17 +243,10 @@ class _DisparateTreatment(_DemographicParity):
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "one of the groups is absent, has no relevant document or no exposure"
 
-    def per_query(self, context: Context) -> PerQuery:
-        pair = self.pair(context.groups)
-        lists, relevance = context.lists, relevance_of(context)
-        rows = []
-        for shown, start, length in zip(
-            each_list(context), lists.starts.tolist(), lists.lengths.tolist(), strict=True
-        ):
-            rows.append(treatment(shown, relevance[start : start + length], self["cutoff"])[list(pair)])
-        found = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        parts = {context.groups[column]: found[:, at] for at, column in enumerate(pair)}
-        return PerQuery(_ratio(found[:, 0], found[:, 1]), parts, undefined=self.UNDEFINED)
+    def received(self, context: Context) -> Iterator[Floats]:
+        relevance = relevance_of(context)
+        for shown, start in zip(each_list(context), context.lists.starts.tolist(), strict=True):
+            yield treatment(shown, relevance[start : start + len(shown)], self["cutoff"])
 
 
 def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:

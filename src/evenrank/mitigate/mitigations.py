@@ -22,7 +22,7 @@ from evenrank.measures.rank_bias import ARaB
 from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import constrained, reordered_run
-from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished
+from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished, from_nothing
 from evenrank.text.tally import Tally
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Interpolation:
 
     def strengths(self) -> list[float]:
         """Those given, or λ by tenths."""
-        return [0.0, *(each for each in self.given or _LAMBDAS if each > 0)]
+        return from_nothing(self.given or _LAMBDAS)
 
     def apply(self, strength: float) -> pl.DataFrame:
         """The run, re-ranked by a document's bias as the measure sees it."""
@@ -208,7 +208,7 @@ class Penalty:
     def strengths(self) -> list[float]:
         """Those given, or a tenth to five times the spread of the scores within a list, on average."""
         if self.given is not None:
-            return [0.0, *(each for each in self.given if each > 0)]
+            return from_nothing(self.given)
         spread = self.run.group_by("query_id").agg(pl.col("score").std())["score"].mean()
         spread = float(spread or 1.0)  # type: ignore[arg-type]
         return [0.0, *(float(f"{each * spread:.3g}") for each in _WEIGHTS)]
@@ -235,7 +235,7 @@ class Feedback:
 
     def strengths(self) -> list[float]:
         """Those given, or λ by tenths."""
-        return [0.0, *(each for each in self.given or _LAMBDAS if each > 0)]
+        return from_nothing(self.given or _LAMBDAS)
 
     def apply(self, strength: float) -> pl.DataFrame:
         """What the expanded queries find."""

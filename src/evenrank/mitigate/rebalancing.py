@@ -7,7 +7,7 @@ CIKM 2017.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
@@ -259,6 +259,11 @@ class Rebalanced(pl.DataFrame):
         return {**self.facts, "queries": self.report.to_dicts()}
 
 
+def from_nothing(strengths: Iterable[float]) -> list[float]:
+    """The strength that changes nothing, and those above it."""
+    return [0.0, *(each for each in strengths if each > 0)]
+
+
 @dataclass(frozen=True, eq=False)
 class Rebalancing:
     """A published re-ranker in a sweep: strengths go from the shares in the list to the target."""
@@ -274,7 +279,7 @@ class Rebalancing:
 
     def strengths(self) -> list[float]:
         """Those given, or tenths."""
-        return [0.0, *(each for each in self.given or _STRENGTHS if each > 0)]
+        return from_nothing(self.given or _STRENGTHS)
 
     def apply(self, strength: float) -> pl.DataFrame:
         """The run, re-ranked toward the target."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import is_bias, leans, short
-from evenrank.show.charts.theme import finished, named, reach, zero_line
+from evenrank.show.charts.theme import finished, named, reach, told_apart, zero_line
 from evenrank.show.figure import RUNS, Figure, Section, as_frame, slug
 from evenrank.show.numbers import counted
 
@@ -207,12 +207,7 @@ def rank_shift(frame: pl.DataFrame, *, of: str = "queries") -> Any:
                 axis=alt.Axis(labelAngle=-45),
             ),
             y=alt.Y("queries:Q", title=of, axis=alt.Axis(tickMinStep=1)),
-            color=alt.Color(
-                "side:N",
-                title=None,
-                sort=sides,
-                scale=alt.Scale(domain=sides, range=[named("good"), named("muted"), named("bad")]),
-            ),
+            color=told_apart("side:N", sides, [named("good"), named("muted"), named("bad")]),
             tooltip=[alt.Tooltip("shift:N", title="shift"), alt.Tooltip("queries:Q", title=of)],
         )
     )

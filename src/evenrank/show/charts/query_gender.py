@@ -21,7 +21,7 @@ from evenrank.measures.disparities import FEWEST
 from evenrank.measures.gsr.results import Reinforcement
 from evenrank.measures.pairs import LEVEL
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
-from evenrank.show.charts.theme import LINES, finished, group_colour, named, reach, zero_line
+from evenrank.show.charts.theme import LINES, finished, group_colour, named, reach, told_apart, zero_line
 from evenrank.show.charts.values import intervals
 from evenrank.show.figure import RUNS, SHARED, Figure, Section, first_of, slug
 from evenrank.show.numbers import counted
@@ -241,13 +241,7 @@ def stereotype_scatter(
                 scale=alt.Scale(domain=engines, range=[[1, 0], [6, 4]]),
                 legend=LINES,
             ),
-            color=alt.Color(
-                "engine:N",
-                title=None,
-                sort=engines,
-                scale=alt.Scale(domain=engines, range=[named("ink"), named("muted")]),
-                legend=LINES,
-            ),
+            color=told_apart("engine:N", engines, [named("ink"), named("muted")], legend=LINES),
         )
     )
     lines_at_zero = [zero_line(axis) for axis in ("x", "y") if _crosses(points[axis])]

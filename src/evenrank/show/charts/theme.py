@@ -154,9 +154,13 @@ def group_colours(groups: list[str]) -> list[alt.ExprRef]:
 
 
 def group_colour(groups: list[str], field: str = "group:N", **more: Any) -> alt.Color:
-    return alt.Color(
-        field, title=None, scale=alt.Scale(domain=groups, range=group_colours(groups)), sort=groups, **more
-    )
+    return told_apart(field, groups, group_colours(groups), **more)
+
+
+def told_apart(field: str, labels: list[str], colours: list[alt.ExprRef], **more: Any) -> alt.Color:
+    """A colour for each label, in this order."""
+    scale = alt.Scale(domain=labels, range=colours)
+    return alt.Color(field, title=None, scale=scale, sort=labels, **more)
 
 
 def zero_line(axis: str = "y", value: float = 0.0) -> alt.Chart:

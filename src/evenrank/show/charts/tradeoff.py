@@ -13,7 +13,7 @@ from evenrank.auditing.result import Audit
 from evenrank.errors import InputError
 from evenrank.mitigate.feedback_effects import TIED
 from evenrank.mitigate.tradeoff import TradeOff
-from evenrank.show.charts.theme import RUNS, configuration, finished, named
+from evenrank.show.charts.theme import RUNS, configuration, finished, named, told_apart
 from evenrank.show.figure import Figure, Section, as_frame
 
 if TYPE_CHECKING:
@@ -127,12 +127,7 @@ def tradeoff_scatter(
         .encode(
             x=x,
             y=y,
-            color=alt.Color(
-                "standing:N",
-                title=None,
-                sort=labels,
-                scale=alt.Scale(domain=labels, range=[named("run-2"), named("muted")]),
-            ),
+            color=told_apart("standing:N", labels, [named("run-2"), named("muted")]),
             shape=shape,
             tooltip=tooltip,
         )
