@@ -48,13 +48,13 @@ _LATER = tuple(
     reproduce/disparities.py reproduce/negatives.py reproduce/retraining.py reproduce/stereotype_page.py
     reproduce/stereotypes.py reproduce/stereotype_charts.py reproduce/tradeoff.py reproduce/variants.py
     reproduce/query_gender.py show/charts/long_form.py auditing/rules.py
-    show/label_errors.py
+    show/label_errors.py process.py cli/streams.py queries/teaching.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,
 notebooks, runs that are not held in memory, training with less bias, equivalence, stages,
-dials, absolute values as measures, sums alike on every processor, papers' experiments as commands. It does
-not count in a comparison."""
+dials, absolute values as measures, sums alike on every processor, papers' experiments as commands, processes
+that fork, readers that go away, what an encoder teaches a classifier. It does not count in a comparison."""
 _INSTALLATION = ("installation, MB", "seconds of make demo from a clone")
 
 _ENTRY = "import sys, evenrank.cli; sys.argv[0] = 'evenrank'; evenrank.cli.main()"

@@ -2,8 +2,9 @@
 
 ============= =======================================================================
 running.py    `audit`: inputs in, an `Audit` out; which measures the inputs allow
-comparing.py  each run against the baseline: paired tests, effect sizes, Holm's correction; curves
-passages.py   the queries and passages that contribute most, gendered words marked
+comparing.py  each run against the baseline: paired tests, effect sizes, Holm's correction; curves;
+              whether enough female and male queries are there to be compared
+passages.py   the queries and passages that contribute most, gendered words marked; so too any list
 verdict.py    the findings in plain words
 certainty.py  is a lean small enough, and which lean could have been found; `plan`
 black_box.py  `compare_variants`: engines audited without documents, by variants of queries
@@ -13,7 +14,6 @@ profiles.py   what an audit for others states, and what is missing
 rules.py      the profiles, clause by clause: which text asks for what
 datasheet.py  what an audit rests on, in words: data, methods, limits, what is left
 bundle.py     an audit as one archive that others can check; signatures
-genders.py    whether enough female and male queries are there to be compared
 result.py     `Audit`: the result, and what it can be turned into
 ============= =======================================================================
 """
