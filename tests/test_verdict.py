@@ -138,8 +138,8 @@ def test_ties_are_said_from_a_tenth_of_the_queries_on(tied: int, said: bool) -> 
 )
 def test_curves_go_down_to_half_of_what_half_of_the_lists_reach(deep: int, expected: list[int]) -> None:
     docs = {f"d{i}": "he" for i in range(80)}
-    whole = {f"d{i}": 80.0 - i for i in range(deep)}
-    inputs = Inputs.open({"a": whole, "b": whole, "c": {"d0": 1.0}}, docs=docs)
+    whole, deepest = ({f"d{i}": 80.0 - i for i in range(n)} for n in (deep, 80))
+    inputs = Inputs.open({"a": whole, "b": whole, "c": {"d0": 1.0}, "d": deepest}, docs=docs)
     curves = cutoff_curves(inputs, [er.parse("ARaB@10")], Options(bootstrap=Bootstrap(None)))
     assert curves.filter(measure="ARaB")["cutoff"].to_list() == expected
 
