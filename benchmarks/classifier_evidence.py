@@ -197,22 +197,23 @@ The labels: {counts}. Of those labelled female or male, {wiki["judged by hand"]}
 
 {_TRADE}
 
-{table(["neutral share", "right of the annotated", "wiki: female or male", "of these right"], shares)}
+{table(["neutral share", "right on the annotated", "wiki: female or male", "right among these"], shares)}
 """
 
 
-_POOLED = """The annotated queries were pooled because their results lean. Half of them are gendered; of \
-a log, perhaps one in seven. And some annotators followed a stereotype: of {queries} annotated queries that \
-hold an occupation of our lists and name nobody, {gendered} are labelled female or male. A classifier that \
-follows the rule above is marked wrong there. What is lost to stereotypes is not accuracy."""
-_NEVER_SHOWN = """Jobs and sentences that no training touches (`tests/queries/unseen.toml`), and queries \
-that other people wrote for other purposes. `static`, as shipped; `unknown` is wrong."""
-_WRONG = """Titles of songs and films count as wrong, and so do queries about women and men alike. Labels \
-given by hand are in `benchmarks/data/wiki-test-query-genders.tsv` (ids and labels)."""
+_POOLED = """The annotated queries were pooled because their results lean. Half of them are gendered; in a \
+query log perhaps one in seven is. And some annotators followed a stereotype: of {queries} annotated \
+queries that contain an occupation of our lists and name nobody, {gendered} are labelled female or male. A \
+classifier that follows the rule above is marked wrong there. What is lost to stereotypes is not accuracy."""
+_NEVER_SHOWN = """Jobs and sentences that are never used in training (`tests/queries/unseen.toml`), and \
+queries that other people wrote for other purposes. Results are for `static` as shipped; `unknown` counts as \
+wrong."""
+_WRONG = """Titles of songs and films count as wrong, and so do queries about both women and men. The hand \
+labels are in `benchmarks/data/wiki-test-query-genders.tsv` (ids and labels)."""
 
 
-_TRADE = """**One number is paid for with the other.** A model told to expect more neutral queries \
-(`--neutral-share`) says female or male less often, and is on the whole more often right then:"""
+_TRADE = """**There is a trade-off.** A model told to expect more neutral queries (`--neutral-share`) \
+says female or male less often, but is right more often when it does, on the whole:"""
 
 
 def checks(model: Classifier, data: Path) -> dict[str, Any]:

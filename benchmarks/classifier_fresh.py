@@ -86,22 +86,22 @@ def paragraph(found: dict[str, Any]) -> str:
     """What the page says of it."""
     interval, cluster = found["wilson"], found["by driving word"]
     sides = " and ".join(
-        f"{of['right']} of {of['judged']} called {label}" for label, of in found["by label"].items()
+        f"{of['right']} of {of['judged']} labelled {label}" for label, of in found["by label"].items()
     )
     labelled = ", ".join(f"{count:,} {label}" for label, count in found["labelled"].items())
     left = found["wiki, training queries neither learned nor labelled"]
     return f"""**Queries that nobody had looked at.** {found["queries not learned"]:,} questions of SQuAD \
-were not learned. The labels: {labelled}. Of those called female or male, {found["judged by hand"]} \
+were not learned. The labels: {labelled}. Of those labelled female or male, {found["judged by hand"]} \
 were drawn and read without their labels, after the model was fixed: **{found["precision"]:.1%} are right** \
-[{interval["low"]:.1%}, {interval["high"]:.1%}] ({sides}). Many of them ask about a few men: with the \
-{cluster["words"]} words that drove the labels drawn anew, the interval is [{cluster["low"]:.1%}, \
-{cluster["high"]:.1%}], and with each word counted once {cluster["precision, each word once"]:.1%} are \
-right. Wrong are above all places, wars, prizes and institutions that bear a name, and rare words. (Wiki's \
-other training queries tell nothing: of the {sum(left.values()):,} that were neither learned nor labelled by \
-hand, {left["female"] + left["male"]} are called female or male.) \
-Three that ask about a woman and name a man were first put aside and then, before predictions were looked \
-at, labelled female, as on wiki; without them 85.5% are right. There was one reader. \
-Labels given by hand are in `benchmarks/data/squad-query-genders.tsv`; nothing was chosen by them."""
+[{interval["low"]:.1%}, {interval["high"]:.1%}] ({sides}). Many of them ask about a few men: resampling the \
+{cluster["words"]} words that drove the labels gives the interval [{cluster["low"]:.1%}, \
+{cluster["high"]:.1%}], and if each word counts once, {cluster["precision, each word once"]:.1%} are \
+right. Most wrong labels are for rare words and for places, wars, prizes and institutions named after \
+somebody. (Wiki's other training queries tell nothing: of the {sum(left.values()):,} that were neither \
+learned nor labelled by hand, {left["female"] + left["male"]} are labelled female or male.) \
+Three that ask about a woman and name a man were first set aside and then, before anyone looked at the \
+predictions, labelled female, as on wiki; without them 85.5% are right. There was one reader. \
+The hand labels are in `benchmarks/data/squad-query-genders.tsv`; nothing was chosen by them."""
 
 
 def _rows(data: Path, collection: str, split: str) -> list[tuple[str, str]]:

@@ -228,8 +228,9 @@ def page(found: dict[str, Any]) -> str:
         )
     return text + (
         "† differs from s = 0: Student's paired test, p < .05 after Holm's correction over all changes of "
-        f"the collection. On {small_wiki.NAME} (41,634 passages; of 1,000 test queries fixed by a seed those "
-        f"that name no gender) MiniLM has weights of 8 bits and re-ranks the first {small_wiki.DEPTH} of "
+        f"the collection. On {small_wiki.NAME} (41,634 passages; of 1,000 test queries fixed by a "
+        f"seed, those "
+        f"that name no gender) MiniLM has 8-bit weights and re-ranks the first {small_wiki.DEPTH} of "
         "BM25. Numbers: [evidence](../evidence/dial.json).\n"
     )
 

@@ -397,8 +397,8 @@ def _closeness_page(found: dict[str, Any]) -> list[str]:
         shown = next((found[f"{name}/{k}"] for k in best if f"{name}/{k}" in found), None)
         if shown is not None:
             lines += [
-                f"The first 20 of {shown['documents']} on {name}, not selected ({shown['model']}). Those "
-                f"that repeat {COPIED} words or more of their document in a row are counted, not printed:",
+                f"The first 20 of {shown['documents']} on {name}, not selected ({shown['model']}). Queries "
+                f"that repeat {COPIED} or more words of their document in a row are counted, not printed:",
                 "",
             ]
             lines += [_row(["query", "passes the filters", "document"]), "|---|---|---|"]
@@ -442,7 +442,8 @@ def _balance_page(found: dict[str, Any]) -> list[str]:
             continue
         made = unit["generated"]
         lines += [
-            f"**{name}**, training queries, genders as the shipped classifier sees them. Added queries are "
+            f"**{name}**, training queries, with genders predicted by the shipped classifier. Added "
+            f"queries are "
             f"extractive: {made['queries']:,}, of them {made.get('female', 0):,} female and "
             f"{made.get('male', 0):,} male.",
             "",
@@ -515,7 +516,7 @@ def _compared_page(found: dict[str, Any]) -> list[str]:
 def _apart(unit: dict[str, Any]) -> list[str]:
     """How far lists of female and male queries are apart, in points of percent."""
     names = ("affect", "cognition", "drives", "concerns")
-    lines = ["How far the lists of female and male queries are apart, in percentage points:", ""]
+    lines = ["How far the result lists of female and male queries differ, in percentage points:", ""]
     lines += [_row(["ranker", "trained on", *names]), "|---|---|--:|--:|--:|--:|"]
     for ranker, sets in unit["rankers"].items():
         for which, each in sets.items():

@@ -227,8 +227,9 @@ def page(found: dict[str, Any], words: dict[str, Any] | None = None) -> str:
         ("real errors", "With the errors that the classifier makes:"),
         (
             "errors dealt out anew",
-            "With the same errors dealt out anew within each true group, so that they do not depend on the "
-            "value, as is assumed:",
+            "With the same errors redistributed at random within each true group, so that they do not "
+            "depend on "
+            "the value, as the method assumes:",
         ),
     ):
         rows = []
@@ -252,10 +253,10 @@ def page(found: dict[str, Any], words: dict[str, Any] | None = None) -> str:
         "classifier, in five folds, with GloVe vectors alone. "
         f"{found['draws']:,} draws of {found['queries drawn']} queries for each prevalence "
         f"(seed {found['seed']}): how often the 95 % "
-        "interval covers the mean of those that people gave the label. It should be 95 %."
+        "interval covers the mean of the queries that people gave the label. It should be 95 %."
     )
     depend = (
-        "Do errors depend on the value? Mean of the wrongly labelled less that of the rightly labelled, "
+        "Do errors depend on the value? Mean of the wrongly labelled minus that of the rightly labelled, "
         "within each true group (permutation test, Holm):"
     )
     said = table(["labels, measure", "true group", "wrong − right", "p"], tests, left=2)

@@ -61,7 +61,7 @@ def memory_table(systems: dict[str, Any]) -> list[str]:
                 cells += [f"{each['difference']:+.3f}", f"{each['low']:+.3f} to {each['high']:+.3f}"]
         lines.append("| " + " | ".join(cells) + " |")
     said = (
-        "The same RR@10, apart by whether a relevant document of the test query is relevant to a training "
+        "The same RR@10, split by whether a relevant document of the test query is relevant to a training "
         "query too. What is gained on the first kind alone may be memory for documents."
     )
     return [said, "", *lines, ""]

@@ -302,7 +302,7 @@ def _effectiveness(systems: dict[str, Any]) -> list[str]:
         cells.append(f"{np.mean(seconds) / 60:.1f} min" if seconds else "")
         lines.append(_row(cells))
     said = (
-        "Effectiveness on test queries; differences on the queries that both have; training in CPU-minutes."
+        "Effectiveness on test queries; differences over the queries that both have; training in CPU minutes."
     )
     if any(row.get("stays") for row in systems.values()):
         said += (
@@ -335,8 +335,8 @@ def _leaning(systems: dict[str, Any]) -> list[str]:
         cells += [f"{values[m]['value']:.3f}" for m in ("mean |ARaB@10|", "NFaiRR@10", "GSR")]
         lines.append(_row(cells))
     note = (
-        "How the lists lean: above 0 toward male words. * differs from BM25, p < .01 (paired t-test, not "
-        "corrected for many tests)."
+        "How the lists lean: above 0 toward male words. * marks a difference from BM25 with p < .01 (paired "
+        "t-test, not corrected for the number of tests)."
     )
     return [note, "", *lines, ""]
 
@@ -346,7 +346,11 @@ def _answers(claims: dict[str, Any]) -> list[str]:
     lines = []
     words = {
         "neural against bm25": ("Do neural rankers lean more toward male words than BM25?", 96, "92"),
-        "given vectors against random ones": ("Do given word vectors, against random ones?", 64, "53"),
+        "given vectors against random ones": (
+            "Do given word vectors make them lean more than random ones?",
+            64,
+            "53",
+        ),
     }
     for key, (question, cells, published) in words.items():
         claim = claims.get(key)
@@ -419,7 +423,7 @@ def _chosen(found: dict[str, Any]) -> list[str]:
         )
     best = found["chosen"]
     said = (
-        f"DRMM's settings, by RR@10 of the dev queries of SQuAD (GloVe, seed 0). The best mean: rate "
+        f"RR@10 on the dev queries of SQuAD for settings of DRMM (GloVe, seed 0). The best mean has rate "
         f"{best['rate']:g}, {best['epochs']} epochs, patience {best['patience']}."
     )
     return [said, "", *lines, ""]

@@ -114,7 +114,7 @@ def page(found: dict[str, Any], wiki: dict[str, Any] | None = None) -> str:
         count = content["stages"][0]["queries"]
         text += (
             f"**{name}**, {count:,} queries: BM25, its first {content.get('depth', 100)} re-ranked by "
-            "all-MiniLM-L6-v2, then "
+            "all-MiniLM-L6-v2 and then "
             f"re-ranked within abs(ARaB@10) ≤ 0.1.\n\n{table(heads, rows, left=2)}\n"
         )
     heads = [
@@ -148,9 +148,10 @@ def page(found: dict[str, Any], wiki: dict[str, Any] | None = None) -> str:
         text += f"**{name}** ({left}), the mirror test with {measure}:\n\n{table(heads, rows)}\n"
     return text + (
         "`dense` is all-MiniLM-L6-v2, `w2v_add` sums GloVe vectors. "
-        f"On {small_wiki.NAME} (41,634 passages, 1,000 test queries fixed by a seed) MiniLM has weights of 8 "
-        f"bits and re-ranks the first {small_wiki.DEPTH} of BM25; `hybrid` adds 0.1 times the score of BM25. "
+        f"On {small_wiki.NAME} (41,634 passages, 1,000 test queries fixed by a seed) MiniLM has 8-bit "
+        f"weights "
+        f"and re-ranks the first {small_wiki.DEPTH} of BM25; `hybrid` adds 0.1 times the score of BM25. "
         "Trained rankers: "
         "[neural rankers](neural-rankers.md). Numbers: [evidence](evidence/where-bias-enters.json), "
-        "[of wiki](evidence/where-bias-enters-wiki.json).\n"
+        "[for wiki](evidence/where-bias-enters-wiki.json).\n"
     )

@@ -54,7 +54,7 @@ def _short(found: dict[str, Any]) -> list[str]:
         lines.append(
             "- **Which λ is safe** (SQuAD, head): on the test queries no loss of RR@10 is significant up to "
             f"λ = {safe:g}. The dev queries allow {'none' if chosen is None else f'λ = {chosen:g}'}"
-            f"{': so few see less harm.' if chosen is not None and chosen > safe else '.'}"
+            f"{': there are too few to see the loss.' if chosen is not None and chosen > safe else '.'}"
         )
     for how, name in (("penalty", "a penalty on scores"), ("constrain (mean)", "constrained re-ranking")):
         rows = [row[how] for row in head.get("equal bias", []) if how in row]
@@ -64,7 +64,7 @@ def _short(found: dict[str, Any]) -> list[str]:
             lines.append(
                 f"- **At equal bias, against {name}**: of {len(rows)} trained settings {more} keep "
                 f"significantly more RR@10 (p < .05, not corrected), {less} significantly less; "
-                f"{len(rows) - len(sure)} cannot be told apart."
+                f"the other {len(rows) - len(sure)} cannot be told apart."
             )
     lines += _short_hidden(head) + _short_probe(head["rows"])
     moved = [row for row in head["rows"] if "genderbias-qa" in row and row["strength"]]
@@ -127,7 +127,7 @@ def _short_probe(rows: list[dict[str, Any]]) -> list[str]:
             f"{row['test']['bias change']:+.1%})"
             for row in probed
         )
-        lines.append(f"- **Adversary** that reads {reads}, AUC of a fresh probe: {values}.")
+        lines.append(f"- **Adversary** that predicts {reads}, AUC of a fresh probe: {values}.")
     return lines
 
 
@@ -217,10 +217,12 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return ["Not run yet.", ""]
     lines = [
-        "Difference: RR@10 of a way of training minus that of plain training re-ranked to the same mean "
-        "|ARaB@10|, seed by seed, then averaged; penalty and interpolation by their weights, `constrain` by "
-        "its bound on the mean. Where a comparison was run for fewer seeds, it is of these. Bold: p < .05, "
-        "paired t-test, not corrected for the number of rows.",
+        "The difference is RR@10 of a training method minus RR@10 of plain training re-ranked to the "
+        "same mean "
+        "|ARaB@10|, seed by seed, then averaged. Penalty and interpolation reach it by their weights, "
+        "`constrain` by its bound on the mean. If a comparison was run for fewer seeds, the difference "
+        "is over "
+        "these. Bold: p < .05, paired t-test, not corrected for the number of rows.",
         "",
         _line(
             [
@@ -277,9 +279,12 @@ def _hidden(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list
     known = shown[0]["by gender"]
     parts = [part for part in parts if part in known]
     lines = [
-        "RR@10 of the queries whose relevant document is about a gender, and of those that are themselves "
-        "(more words of one gender than of the other). In brackets the number of queries. Bold: differs from "
-        "plain training, p < .05 (paired t-test, not corrected). Settings as chosen on the dev queries.",
+        "RR@10 of queries whose relevant document is about a gender, and of queries that are about one "
+        "themselves (more words of one gender than of the other). The number of queries is in "
+        "brackets. Bold: "
+        "differs from plain training, p < .05 (paired t-test, not corrected). Settings were chosen on "
+        "the dev "
+        "queries.",
         "",
         _line(["method", *(f"{part} ({known[part]['n']:,})" for part in parts)]),
         "|---|" + "--:|" * len(parts),
@@ -297,7 +302,7 @@ def _probes(rows: list[dict[str, Any]]) -> list[str]:
     if not probed:
         return ["Not run yet.", ""]
     lines = [
-        "AUC of a fresh probe on the finished vectors, mean over seeds; the range is that of the seeds' 95 % "
+        "AUC of a fresh probe on the finished vectors, averaged over seeds; the range covers the seeds' 95 % "
         "intervals.",
         "",
         _line(["training", "seeds", "AUC", "range", "mean \\|ARaB@10\\|", "change"]),

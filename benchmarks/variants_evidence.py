@@ -109,8 +109,8 @@ def page(found: dict[str, Any]) -> str:
     ]
     text += table(["built on", "verbatim"], rows)
     return text + (
-        "\nThe lists of roles and of words that come before *female* are general English, but whoever wrote "
-        "them had seen queries of all topics; what is learned comes from the four topics alone. "
+        "\nThe lists of roles and of words that come before *female* are general English, but their author "
+        "had seen queries of all topics; what is learned comes only from the four topics. "
         "Numbers: [evidence](evidence/query-variants.json).\n"
     )
 
