@@ -205,6 +205,7 @@ class TestBootstrap:
 class TestQuantiles:
     def test_the_usual_ones(self):
         assert quantiles(range(101), at=(0, 0.25, 0.5, 1)) == {0: 0.0, 0.25: 25.0, 0.5: 50.0, 1: 100.0}
+        assert list(quantiles([1.0])) == [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0]
 
     def test_without_values_they_are_undefined(self):
         assert quantiles([], at=(0.5,)) == {0.5: None}
