@@ -37,12 +37,12 @@ _LATER = tuple(
     auditing/black_box.py measures/query_variants.py cli/compare_variants.py
     measures/pairs.py show/notebook.py measures/absolute.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
-    cli/mitigate/dial.py mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py
+    mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py mitigate/comparing_sets.py cli/mitigate/training_sets.py
-    mitigate/rebalancing.py mitigate/prefixes.py cli/mitigate/rebalance.py
+    mitigate/rebalancing.py mitigate/prefixes.py
     arithmetic.py stats/sequences.py server/changes.py data/sequences.py measures/alignments.py
-    measures/expected_exposure.py measures/fair_relevance.py queries/label_errors.py stats/misclassified.py
+    measures/expected_exposure.py queries/label_errors.py stats/misclassified.py
     reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
     reproduce/recipes.py reproduce/representation.py reproduce/settings.py reproduce/debiased_judgments.py
     reproduce/disparities.py reproduce/negatives.py reproduce/retraining.py reproduce/stereotype_page.py

@@ -58,7 +58,7 @@ _HOME = {
         ("Exposure", "ExposureGap", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"
     ),
     **dict.fromkeys(("EEL", "EED", "EER"), "measures.expected_exposure"),
-    "nDCGxAWRF": "measures.fair_relevance",
+    "nDCGxAWRF": "measures.exposure",
     "FAIR": "measures.ranked_parity",
     "MB": "measures.representation",
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.query_variants"),
@@ -93,6 +93,7 @@ _HOME = {
 # Modules that have moved: their old paths go on working for one release.
 _MOVED = {
     "evenrank.measures.attribution": "evenrank.measures.explain",
+    "evenrank.measures.fair_relevance": "evenrank.measures.exposure",
     "evenrank.measures.magnitude": "evenrank.text.tally",
     "evenrank.measures.mean_bias": "evenrank.measures.representation",
     "evenrank.measures.measurements": "evenrank.measures.results",
@@ -165,7 +166,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.exposure import DisparateTreatment as DisparateTreatment
     from evenrank.measures.exposure import Exposure as Exposure
     from evenrank.measures.exposure import ExposureGap as ExposureGap
-    from evenrank.measures.fair_relevance import nDCGxAWRF as nDCGxAWRF
+    from evenrank.measures.exposure import nDCGxAWRF as nDCGxAWRF
     from evenrank.measures.gsr.measure import GSR as GSR
     from evenrank.measures.labelled_lists import represent as represent
     from evenrank.measures.neutrality import FaiRR as FaiRR

@@ -55,6 +55,13 @@ def test_a_guess_at_the_gender_of_a_query_gives_its_reasons_and_excuses_nothing(
     assert "to be expected" not in client.get("/", params={"q": "nurse"}).text
 
 
+def test_a_guess_is_shown_from_four_fifths_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    for sure, shown in ((0.79, False), (0.8, True)):
+        told = {"label": "female", "female": sure}
+        monkeypatch.setattr(service, "gender", lambda _, told=told: told)
+        assert (service.guess("woman nurse") is not None) == shown
+
+
 def test_a_part_is_the_list_without_the_page(client: TestClient) -> None:
     part = client.get("/", params={"q": "nurse"}, headers={"x-part": "results"}).text
     assert "<html" not in part and 'class="hits"' in part

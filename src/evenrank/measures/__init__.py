@@ -18,9 +18,9 @@ groups.py          what measures of groups share; document_groups.py: labels, wi
 alignments.py      labels as shares, several attributes and their crossings
 ranked_parity.py   rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
-exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention
+exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention;
+                   nDCGxAWRF: relevant and fair at once
 expected_exposure.py  EEL, EED, EER: exposure of groups over several rankings of a query
-fair_relevance.py  nDCGxAWRF: relevant and fair at once
 representation.py  MB and representation bias; labelled_lists.py: `represent`, of labelled lists
 query_variants.py  VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparities.py     `disparity`: are queries of one gender served better
@@ -34,8 +34,14 @@ from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import measure
 from evenrank.measures.expected_exposure import EED, EEL, EER
 from evenrank.measures.explain import Attribution
-from evenrank.measures.exposure import AWRF, DemographicParity, DisparateTreatment, Exposure, ExposureGap
-from evenrank.measures.fair_relevance import nDCGxAWRF
+from evenrank.measures.exposure import (
+    AWRF,
+    DemographicParity,
+    DisparateTreatment,
+    Exposure,
+    ExposureGap,
+    nDCGxAWRF,
+)
 from evenrank.measures.gsr.measure import GSR
 from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
 from evenrank.measures.labelled_lists import represent

@@ -15,17 +15,11 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.arithmetic import dot, log2
+from evenrank.arithmetic import dot
 from evenrank.measures.base import Context, Param, PerQuery, register
-from evenrank.measures.exposure import relevance_of
+from evenrank.measures.exposure import attention, relevance_of
 from evenrank.measures.groups import GroupMeasure, Groups, Shares, groups_of, relevant_shares
 from evenrank.measures.lists import WHOLE, Floats, Ints
-
-
-def attention(ranks: Ints) -> Floats:
-    """What documents at these ranks get of a reader's attention: 1/log2(max(rank, 2)), as in TREC."""
-    found: Floats = 1 / log2(np.maximum(ranks, 2))
-    return found
 
 
 def deserved(relevances: Ints) -> Floats:

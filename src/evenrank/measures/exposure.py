@@ -2,7 +2,8 @@
 
 A. Singh and T. Joachims, Fairness of Exposure in Rankings, KDD 2018. P. Sapiezynski et al., Quantifying the
 Impact of User Attention on Fair Group Representation in Ranked Lists, WWW Companion 2019; as used by the TREC
-Fair Ranking tracks of 2021 and 2022.
+Fair Ranking tracks of 2021 and 2022. M. D. Ekstrand, G. McDonald, A. Raj and I. Johnson, Overview of the TREC
+2022 Fair Ranking Track, Task 1: is a ranking relevant and fair at once?
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ def position_exposure(n: int, k: int | None = None) -> Floats:
     return np.where(ranks <= (n if k is None else k), 1 / log2(1 + ranks), 0.0)
 
 
+def attention(ranks: Ints) -> Floats:
+    """What documents at these ranks get of a reader's attention: 1/log2(max(rank, 2)), as in TREC."""
+    found: Floats = 1 / log2(np.maximum(ranks, 2))
+    return found
+
+
 def attention_weights(n: int, t: int) -> Floats:
     """Weights of n ranked documents: 1/log2(i + 1) for i ≤ m = min(n, t), divided by their sum."""
     weights = position_exposure(n, min(n, t))
@@ -58,12 +65,8 @@ def group_exposure(shown: Ints, k: int | None = None) -> Floats:
 
 
 def attention_shares(shown: Ints) -> Floats:
-    """The part of the readers' attention that each group gets, of what labelled documents get.
-
-    Attention falls as 1/log2(max(rank, 2)), as in the TREC Fair Ranking tracks.
-    """
-    weights = 1 / log2(np.maximum(np.arange(1, len(shown) + 1), 2))
-    total = dot(shown.T, weights)
+    """The part of the readers' attention that each group gets, of what labelled documents get."""
+    total = dot(shown.T, attention(np.arange(1, len(shown) + 1)))
     return total / total.sum() if total.sum() else np.full(shown.shape[1], np.nan)
 
 
@@ -296,10 +299,60 @@ class _AWRF(GroupMeasure):
         return awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
 
 
+def gained(relevant: Floats, ideal: int, k: int) -> float:
+    """nDCG as in TREC Fair Ranking: relevant or not, a rank is worth 1/log2(max(rank, 2)).
+
+    The first two ranks are worth the same, unlike in trec_eval. `ideal` is how many relevant documents there
+    are.
+    """
+    worth = attention(np.arange(1, k + 1))
+    best = worth[: min(k, ideal)].sum()
+    return float(dot(relevant[:k], worth[: len(relevant[:k])]) / best) if best else 0.0
+
+
+class _nDCGxAWRF(GroupMeasure):
+    """nDCG times AWRF: the score of Task 1 of TREC Fair Ranking 2022. From 0 to 1, higher is better.
+
+    nDCG@k · AWRF@k. A document is relevant or not, a rank is worth 1/log2(max(rank, 2)) in both; AWRF as for
+    the measure of that name. The track's target is ``target='relevant'``, averaged with `world`. A product
+    hides which of the two is low: look at both. Queries without judgments have no value; judged ones without
+    relevant documents have 0.
+
+    Ekstrand, McDonald, Raj and Johnson, TREC 2022.
+    """
+
+    __name__ = NAME = "nDCGxAWRF"
+    PRETTY_NAME = "nDCG × attention-weighted rank fairness"
+    SHORT_DESC = "nDCG times AWRF, the score of TREC Fair Ranking 2022, Task 1."
+    GOOD = "high"
+    BEST = 1.0
+    MEANING = "How relevant and at once how near to the target the top {k} are: nDCG times AWRF."
+    NEEDS = frozenset({"groups", "qrels"})
+    UNDEFINED = "not judged, or no labelled document in the top"
+
+    def per_query(self, context: Context) -> PerQuery:
+        relevant = (relevance_of(context) > 0).astype(np.float64)
+        judged = context.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
+        known = dict(judged.iter_rows())
+        starts, values = context.lists.starts.tolist(), []
+        each = zip(
+            context.lists.query_ids.to_list(), starts, each_list(context), self.targets(context), strict=True
+        )
+        for query, start, shown, target in each:
+            fair = awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
+            if query not in known:
+                values.append(float("nan"))
+                continue
+            k = len(shown) if self["cutoff"] is None else int(self["cutoff"])
+            values.append(gained(relevant[start : start + len(shown)], known[query], k) * fair)
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
+
+
 Exposure = _Exposure()
 ExposureGap = _ExposureGap()
 DemographicParity = _DemographicParity()
 DisparateTreatment = _DisparateTreatment()
 AWRF = _AWRF()
-for _measure in (Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF):
+nDCGxAWRF = _nDCGxAWRF()  # noqa: N816 (as the track writes it)
+for _measure in (Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF, nDCGxAWRF):
     register(_measure)

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from evenrank.cli.mitigate import (
-    balance,
-    constrain,
-    counterfactual,
-    dial,
-    feedback,
-    rebalance,
-    sweep,
-    training_sets,
-)
+from evenrank.cli.mitigate import balance, counterfactual, feedback, reranking, sweep, training_sets
 
 app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=True)
 app.command("feedback")(feedback.feedback_command)
 app.command("expanded-terms")(feedback.expanded_terms_command)
-app.command("constrain")(constrain.constrain_command)
-app.command("rebalance")(rebalance.rebalance_command)
+app.command("constrain")(reranking.constrain_command)
+app.command("rebalance")(reranking.rebalance_command)
 app.command("negatives")(training_sets.negatives_command)
 app.command("sweep")(sweep.sweep_command)
 app.command("swap")(counterfactual.swap_command)
 app.command("counterfactual")(counterfactual.counterfactual_command)
-app.command("dial")(dial.dial_command)
+app.command("dial")(counterfactual.dial_command)
 app.command("balance")(balance.balance_command)
 app.command("judgments")(training_sets.judgments_command)
 app.command("compare-sets")(training_sets.compare_sets_command)

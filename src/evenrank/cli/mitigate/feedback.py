@@ -177,12 +177,7 @@ def expanded_terms_command(
 
         evenrank mitigate expanded-terms rm3.tsv bias-aware.tsv
     """
-    from evenrank.mitigate.feedback_effects import (
-        expanded_queries,
-        gendered_terms,
-        side_by_side,
-        term_groups,
-    )
+    from evenrank.mitigate.feedback_effects import expanded_queries, gendered_terms, side_by_side, term_groups
 
     tables = {name: expanded_queries(name) for name in dict.fromkeys(files)}
     found = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}

@@ -10,7 +10,7 @@ import typer
 
 from evenrank.cli import options
 from evenrank.cli.common import Format, deliver, progress_bar, split_names
-from evenrank.cli.mitigate.constrain import Mode
+from evenrank.cli.mitigate.reranking import Mode
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:

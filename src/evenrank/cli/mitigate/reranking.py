@@ -1,11 +1,14 @@
-"""`evenrank mitigate constrain`: the most useful ranking that keeps to limits on its bias."""
+"""Commands that re-rank a run: `evenrank mitigate constrain`, within limits on its bias, and `rebalance`.
+
+The second has published re-rankers for the shares of groups, as baselines.
+"""
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +18,7 @@ from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     from evenrank.mitigate.constrain.reranking import Constrained
+    from evenrank.mitigate.rebalancing import Rebalanced
 
 
 class Mode(StrEnum):
@@ -101,12 +105,12 @@ def constrain_command(
     write_run(fair, output, name=name or run_name(output))
     if report is not None:
         deliver(json.dumps(fair.to_report(), indent=2, ensure_ascii=False, allow_nan=False), report)
-    for line in summary(fair).splitlines():
+    for line in _limited(fair).splitlines():
         note(line)
     return 0
 
 
-def summary(fair: Constrained) -> str:
+def _limited(fair: Constrained) -> str:
     """What was done, in a few lines for people."""
     from evenrank.measures.parse import parse_condition
 
@@ -138,3 +142,120 @@ def summary(fair: Constrained) -> str:
     }
     lines += [f"{counts[status]:,} {text}" for status, text in saying.items() if counts[status]]
     return "\n".join(lines)
+
+
+class Method(StrEnum):
+    detgreedy = "detgreedy"
+    detcons = "detcons"
+    detrelaxed = "detrelaxed"
+    detconstsort = "detconstsort"
+    fair = "fair"
+    interpolate = "interpolate"
+
+
+@options.takes_inputs
+def rebalance_command(
+    run: Annotated[str, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="File for the new run.")],
+    given: options.Collection,
+    method: Annotated[
+        Method, typer.Option(help="Of Geyik et al. (det…), FA*IR (fair), or scores mixed with bias.")
+    ] = Method.detconstsort,
+    at: Annotated[int, typer.Option(min=1, help="How many ranks to fill.")] = 10,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARES",
+            help="list, collection, equal, or {'female': 0.4, 'male': 0.6}.",
+            show_default="--targets, else list",
+        ),
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="From the shares in the list (0) to the target (1); for interpolate, λ.",
+            show_default="1; λ 0.5",
+        ),
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="For fair: the group that must not fall short.")] = None,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="For fair: significance of its test.")] = 0.1,
+    candidates: Annotated[int, typer.Option(min=1, help="How many documents from the top may move.")] = 100,
+    labels: options.Labels = None,
+    targets: options.Targets = None,
+    missing: options.Lacking = Missing.error,
+    name: options.Tag = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for what happened to each query, as JSON.")
+    ] = None,
+) -> int:
+    """Re-rank with a published method, so that every prefix shows groups in the shares they should have.
+
+    These are baselines: unlike `mitigate constrain`, they prove nothing. Queries with too few candidates of a
+    group are counted and named.
+
+        evenrank mitigate rebalance --run bm25.run --labels labels.tsv --target equal -o even.run
+    """
+    from evenrank.data.tables import write_run
+    from evenrank.measures.inputs import run_name
+    from evenrank.mitigate.rebalancing import rebalance
+
+    if missing is Missing.skip:
+        raise InputError("--missing skip is for measuring; choose error or zero")
+    if given.tally is not None and given.docs is not None:
+        raise InputError("--tally and --docs are both given; give one")
+    even = rebalance(
+        run,
+        method.value,
+        at=at,
+        target=_shares(target),
+        strength=strength,
+        group=group,
+        alpha=alpha,
+        candidates=candidates,
+        tally=given.counted(),
+        labels=labels,
+        targets=targets,
+        missing=missing.value,  # type: ignore[arg-type]
+    )
+    write_run(even, output, name=name or run_name(output))
+    if report is not None:
+        deliver(json.dumps(even.to_report(), indent=2, ensure_ascii=False, allow_nan=False), report)
+    for line in _rebalanced(even):
+        note(line)
+    return 0
+
+
+def _shares(text: str | None) -> Any:
+    """A word, or shares as Python writes them."""
+    if text is None or not text.strip().startswith("{"):
+        return text
+    import ast
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise InputError(f"--target {text!r}: write shares as in {{'female': 0.4, 'male': 0.6}}") from None
+
+
+_SAYING = {
+    "kept": "as they were",
+    "moved": "re-ranked",
+    "missed": "re-ranked, though some prefix still lacks a group that has documents enough",
+    "infeasible": "cannot have the shares, a group has too few documents",
+    "no target": "left as they were: no target, or no document with a group",
+}
+
+
+def _rebalanced(even: Rebalanced) -> list[str]:
+    """What was done, in a few lines for people; queries that cannot have the shares by name."""
+    from evenrank.data.columns import listing
+
+    lines = []
+    for status, text in _SAYING.items():
+        chosen = even.report.filter(even.report["status"] == status)["query_id"].to_list()
+        if chosen:
+            named = f": {listing(chosen)}" if status in ("missed", "infeasible", "no target") else ""
+            lines.append(f"{len(chosen):,} {'query' if len(chosen) == 1 else 'queries'} {text}{named}")
+    return lines
