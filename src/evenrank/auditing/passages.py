@@ -15,6 +15,7 @@ from evenrank.measures.results import Measurement
 if TYPE_CHECKING:
     from evenrank.text.matcher import Counts, Matcher
 
+QUERIES, PASSAGES = 5, 3  # queries for each side of a run, and passages for each of them
 EXCERPT = 420  # bytes of a passage that are shown
 _BEFORE = 60  # bytes shown before the first marked word of a long passage
 
@@ -64,9 +65,7 @@ class LeaningQuery:
         }
 
 
-def leaning_queries(
-    found: Sequence[Measurement], inputs: Inputs, *, per_side: int = 5, passages: int = 3
-) -> tuple[LeaningQuery, ...]:
+def leaning_queries(found: Sequence[Measurement], inputs: Inputs) -> tuple[LeaningQuery, ...]:
     """The queries that lean farthest to either side, run by run, each with its heaviest passages.
 
     Without documents there are no passages, without queries no texts of them.
@@ -77,13 +76,13 @@ def leaning_queries(
         One measure that leans and is a sum over documents, measured for each run.
     """
     docs, queries, matcher = inputs.docs, inputs.queries, inputs.matcher
-    chosen = {m.run: rows for m in found if (rows := _extremes(m, per_side))}
+    chosen = {m.run: rows for m in found if (rows := _extremes(m))}
     ranked = {m.run: _contributions(m, chosen[m.run], inputs) for m in found if m.run in chosen}
     heaviest = {
         run: frame.filter(pl.col("contribution") != 0)
         .sort(pl.col("contribution").abs(), "rank", descending=[True, False], maintain_order=True)
         .group_by("query_id", maintain_order=True)
-        .head(passages)
+        .head(PASSAGES)
         for run, frame in ranked.items()
     }
     texts: dict[str, str] = {}
@@ -114,11 +113,11 @@ def leaning_queries(
     )
 
 
-def _extremes(m: Measurement, per_side: int) -> list[tuple[str, float]]:
+def _extremes(m: Measurement) -> list[tuple[str, float]]:
     """The queries farthest to the positive side, then those farthest to the negative."""
     order = np.argsort(m.values, kind="stable")
-    up = [i for i in order[::-1][:per_side].tolist() if m.values[i] > 0]
-    down = [i for i in order[:per_side].tolist() if m.values[i] < 0]
+    up = [i for i in order[::-1][:QUERIES].tolist() if m.values[i] > 0]
+    down = [i for i in order[:QUERIES].tolist() if m.values[i] < 0]
     return [(m.query_ids[i], float(m.values[i])) for i in [*up, *down]]
 
 

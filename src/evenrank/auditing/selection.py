@@ -203,8 +203,8 @@ def lowest(found: Selection, run: str, smallest: float = 0.0) -> Impact | None:
     return min((one for one in each if one.ratio is not None), key=lambda one: one.ratio or 0.0, default=None)
 
 
-def small_categories(found: Selection, smallest: float = FEWEST_SHARE) -> Sequence[str]:
-    """The categories with less than a share of the known candidates, each once."""
+def small_categories(found: Selection) -> Sequence[str]:
+    """The categories with less than a share (`FEWEST_SHARE`) of the known candidates, each once."""
     return list(
-        dict.fromkeys(f"{one.kind} {one.category}" for one in found.categories if one.share < smallest)
+        dict.fromkeys(f"{one.kind} {one.category}" for one in found.categories if one.share < FEWEST_SHARE)
     )

@@ -69,7 +69,6 @@ def mitigation(
     index: Any,
     ranker: str,
     training: Training | None = None,
-    plain: pl.DataFrame | None = None,
 ) -> Mitigation:
     """The mitigation of this name, on a run, for feedback on an index, or by training."""
     given = None if strengths is None else _numbers(strengths)
@@ -79,7 +78,7 @@ def mitigation(
         check_choice("method", method, (*METHODS, *methods()))
         if training is None or run is None or inputs.queries is None:
             raise InputError(f"{method} trains a ranker: give training, and the run and queries to rank anew")
-        return Retrained(method, training, tables.run(run), inputs.queries, given, plain)
+        return Retrained(method, training, tables.run(run), inputs.queries, given)
     if method == "feedback":
         if index is None or inputs.queries is None:
             raise InputError("feedback searches anew: give an index and queries")

@@ -18,7 +18,7 @@ from evenrank.errors import InputError
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import Ints, Line
-from evenrank.measures.gsr.study import Fitted, Study, Valued
+from evenrank.measures.gsr.study import Fitted, Study
 from evenrank.measures.results import Change, Measurement, Options, labels_of, left_out
 from evenrank.text.tokens import tokens
 
@@ -109,7 +109,7 @@ def measure_reinforcement(
             labels=labels,
             only=only,
             otherwise="the query has no text",
-            reasons=_reasons(study, depths, top, set(ranked), fitted),
+            reasons=_reasons(study, depths, set(ranked), fitted),
         )
         apart = [other for other in label.drop_nulls().unique().sort().to_list() if other != only]
         results.append(
@@ -138,7 +138,7 @@ def measure_reinforcement(
     return results
 
 
-def _reasons(study: Study, depths: Ints, listed: Valued, ranked: set[str], fitted: Fitted) -> dict[str, str]:
+def _reasons(study: Study, depths: Ints, ranked: set[str], fitted: Fitted) -> dict[str, str]:
     """Why each query that is not measured has no value; the first reason that applies."""
     reasons = {}
     fitted_rows = set(fitted.queries.tolist())

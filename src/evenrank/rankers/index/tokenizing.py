@@ -50,9 +50,9 @@ class Words(NamedTuple):
         return decoded(self.offsets, self.pool)
 
 
-def decoded(offsets: np.ndarray, pool: np.ndarray, first: int = 0) -> list[str]:
-    """Words of a pool as Python strings, from the first-th on."""
-    offsets = np.ascontiguousarray(offsets[first:])
+def decoded(offsets: np.ndarray, pool: np.ndarray) -> list[str]:
+    """Words of a pool as Python strings."""
+    offsets = np.ascontiguousarray(offsets)
     if len(offsets) < 2:
         return []
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(pool))]
