@@ -75,17 +75,12 @@ class Evaluated:
     @cached_property
     def lean(self) -> float | None:
         """The headline's value: above 0 toward the second group (male), below 0 toward the first."""
-        return _number(self.headline.per_query(self._words).values[0])
-
-    @cached_property
-    def _words(self) -> Context:
-        (context,) = (context for _, context in _seen(self.inputs, [self.headline]))
-        return context
+        return _number(self.headline.per_query(self._seen[self.headline]).values[0])
 
     @cached_property
     def contributions(self) -> list[float]:
         """What each result adds to the lean."""
-        found: list[float] = self.headline.contributions(self._words).tolist()
+        found: list[float] = self.headline.contributions(self._seen[self.headline]).tolist()
         return found
 
     @cached_property
@@ -104,15 +99,20 @@ class Evaluated:
 
     def values(self) -> list[Measured]:
         """Every measure that applies."""
+        return [self._value(measure, context) for measure, context in self._seen.items()]
+
+    @cached_property
+    def _seen(self) -> dict[BiasMeasure, Context]:
+        """Every measure that applies, and the list as it sees it."""
         wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
         if self.labels is not None:
             wanted += _group_measures(self.inputs.groups.groups, self.at, self.targets is not None)
             wanted += (m for m in self.more if m.VIEW is Groups)
-        seen = list(_seen(self.inputs, dict.fromkeys(wanted)))
+        found = dict(_contexts(self.inputs, dict.fromkeys(wanted)))
         if self.by_attribute is not None:
             asked = _attribute_measures(self.by_attribute, self.at, self.more)
-            seen += _seen(self.by_attribute, asked)
-        return [self._value(measure, context) for measure, context in seen]
+            found |= _contexts(self.by_attribute, asked)
+        return found
 
     def representation(self) -> list[dict[str, Any]]:
         """For each group with a target: the share that is shown, that is wished for, and their difference."""
@@ -285,7 +285,7 @@ def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) ->
         yield from dict.fromkeys([AWRF(attribute=attribute) @ at, NDKL(attribute=attribute) @ at, *asked])
 
 
-def _seen(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, Context]]:
+def _contexts(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, Context]]:
     """Each measure, and the whole list as it sees it."""
     ((name, run),) = inputs.runs.items()
     for view in views_of(inputs, measures, depth=WHOLE).values():
