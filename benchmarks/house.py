@@ -265,7 +265,9 @@ def main() -> None:
             shutil.rmtree(tree, ignore_errors=True)
     path = _HERE / "docs" / "evidence" / "house.json"
     words = " ".join(sys.argv[1:])
-    found = {"command": f"python -m benchmarks.house {words}", "before": then, "after": now}
+    load = round(os.getloadavg()[2], 1)  # of the last quarter of an hour
+    command = f"python -m benchmarks.house {words}"
+    found = {"command": command, "load average": load, "before": then, "after": now}
     if asked.install:
         found["installation measured at"] = _git(_HERE, "rev-parse", "--short", "HEAD").strip()
     else:
