@@ -92,6 +92,11 @@ TEXTS = st.lists(
 ).map(lambda pairs: "".join(piece + gap for piece, gap in pairs))
 
 
+def test_a_last_letter_does_not_stand_beside_the_apostrophe_of_the_next_text() -> None:
+    texts = ["k", "'she"] * 5000  # enough for the kernel, end to end in memory
+    assert MATCHERS["words"].count(texts).tokens.tolist() == [1, 1] * 5000
+
+
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
 @settings(max_examples=400, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5))

@@ -178,6 +178,7 @@ def hand_over(to, of, count):
 
 
 _ONE, _ZERO, _LAST = np.uint64(1), np.uint64(0), np.uint64(63)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ROOM = 3 * _AT_ONCE  # places that the edges of 64 bytes may take
 
 
@@ -187,9 +188,9 @@ def _is_token_byte(byte):
 
 
 @compiled
-def _without_lone_letters(mask, position, end, carried, quoted):
-    """A mask of `words` without the single ASCII letters that stand beside an apostrophe."""
-    quotes = apostrophes_mask(position)
+def _without_lone_letters(mask, inside, position, end, carried, quoted):
+    """A mask of `words` without the single ASCII letters that stand beside an apostrophe inside the text."""
+    quotes = apostrophes_mask(position) & inside
     follows = np.int64(byte_at(position + 64)) if position + 64 < end else np.int64(0)
     behind = (mask >> _ONE) | (np.uint64(_is_token_byte(follows)) << _LAST)
     lone = mask & ~((mask << _ONE) | carried) & ~behind
@@ -209,14 +210,13 @@ def find_edges(words, start, position, end, places, held, carried, quoted):
     beyond, address = _ZERO, places.ctypes.data
     while (position < end or carried != _ZERO) and held + _ROOM <= len(places):
         mask = words_mask(position) if words else pieces_mask(position)
-        high = high_mask(position)
+        inside = _ALL
         if end - position < 64:
             inside = (_ONE << np.uint64(end - position)) - _ONE
-            mask &= inside
-            high &= inside
-        beyond |= high
+        mask &= inside
+        beyond |= high_mask(position) & inside
         if words:
-            mask, quoted = _without_lone_letters(mask, position, end, carried, quoted)
+            mask, quoted = _without_lone_letters(mask, inside, position, end, carried, quoted)
         turns = mask ^ ((mask << _ONE) | carried)
         carried = mask >> _LAST
         count = _bits_set(turns)
