@@ -137,26 +137,13 @@ _NUMBERS = ir.VectorType(_I64, 8)
 
 
 @intrinsic
-def _hand_over_eight(typing: Any, to: Any, of: Any) -> Any:
+def hand_over(typing: Any, to: Any, of: Any) -> Any:
     """Move eight numbers of 64 bits from one address to another; zeros stay behind."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         to, of = (builder.inttoptr(address, _NUMBERS.as_pointer()) for address in args)
-        builder.store(builder.load(of, align=8), to, align=8)
-        builder.store(ir.Constant(_NUMBERS, [0] * 8), of, align=8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-@intrinsic
-def _hand_over_one(typing: Any, to: Any, of: Any) -> Any:
-    """The same of a single number."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        to, of = (builder.inttoptr(address, _I64.as_pointer()) for address in args)
-        builder.store(builder.load(of, align=8), to, align=8)
-        builder.store(ir.Constant(_I64, 0), of, align=8)
+        builder.store(builder.load(of, align=64), to, align=64)
+        builder.store(ir.Constant(_NUMBERS, [0] * 8), of, align=64)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -166,15 +153,6 @@ def _hand_over_one(typing: Any, to: Any, of: Any) -> Any:
 compiled = njit(nogil=True, cache=True, _nrt=False)  # type: ignore[call-overload]
 # Where a call would cost more than the work: arrays are handed over by copying all that is known of them.
 inlined = njit(nogil=True, cache=True, _nrt=False, forceinline=True)  # type: ignore[call-overload]
-
-
-@inlined
-def hand_over(to, of, count):
-    """Move so many numbers of 64 bits from one address to another; zeros stay behind."""
-    for i in range(0, count - 7, 8):
-        _hand_over_eight(to + 8 * i, of + 8 * i)
-    for i in range(count & -8, count):
-        _hand_over_one(to + 8 * i, of + 8 * i)
 
 
 _ONE, _ZERO, _LAST = np.uint64(1), np.uint64(0), np.uint64(63)

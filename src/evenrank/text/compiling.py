@@ -17,6 +17,7 @@ _COMMON = """the of and in to a was is for on as by with that it from at his an 
 also has its had their not have but one been they who first all after new other can two when more some into
 time there such most may during only up over about used no would than between made these so where many out
 her she him them then we you i s t 1 2 3"""
+_WHOLE = 8  # words, and prefixes of so many bytes, are told by a hash of their first eight
 _STEM = 5  # prefixes of so many bytes are told by a hash of them, shorter ones by their letters
 
 
@@ -101,12 +102,13 @@ def compile_entries(entries: list[Entry], tokenizer: Tokenizer) -> layout.Table:
         phrases.append((_add(pool, rest), len(rest), len(entry.tokens) - 1, int(entry.open), i))
     unicode = unicode_tables()
     words = tokenizer == "words"
-    stems = {prefix[:_STEM] for prefix in prefixes if len(prefix) >= _STEM}
+    stems = {prefix[:_STEM] for prefix in prefixes if _STEM <= len(prefix) < _WHOLE}
     short = [prefix for prefix in prefixes if len(prefix) < _STEM]
     if words:  # a short prefix is a few dozen stems, a very short one too many
         stems.update(stem for prefix in short if len(prefix) >= _STEM - 2 for stem in _extended(prefix))
         short = [prefix for prefix in short if len(prefix) < _STEM - 2]
-    beginnings = {form[:8] for token in slots for form in (token, _loosened(token))}
+    long = [prefix for prefix in prefixes if len(prefix) >= _WHOLE]  # as good as words, by their first bytes
+    beginnings = {form[:_WHOLE] for token in [*slots, *long] for form in (token, _loosened(token))}
     bits, marked_stems, salt = _filters(beginnings, {_loosened(stem) for stem in stems})
     return layout.Table(
         words=words,

@@ -30,6 +30,7 @@ from evenrank.text.layout import (
     GOES_ON,
     HITS,
     KEY,
+    LANES,
     LAST_PHRASE,
     LONG,
     M_ENTRY,
@@ -268,32 +269,36 @@ def _differs(memo, place, key, rest, size):
 
 
 @compiled
-def _learn(table, at, last, token, memo, place, key, rest):
+def _learn(table, at, last, token, memo, seen, place, key, rest):
     """Look an ASCII token of at most 16 bytes up, and remember its entry."""
     size = last - at
     _lower(at, last, token)
     entry, slot = _entry(table, key, token, size)
     if slot >= 0 and table.slots[slot, LAST_PHRASE] > table.slots[slot, FIRST_PHRASE]:
         entry = np.int64(GOES_ON)
+    if entry == NONE:
+        entry = np.int64(len(seen) - 1)
     memo[place, M_KEY], memo[place, M_REST], memo[place, M_SIZE] = key, rest, size
     memo[place, M_ENTRY] = entry
     return entry
 
 
 @inlined
-def _note(entry, row, first, last, seen, spans, state):
-    """Count one hit, and where it stands if that is wanted; NONE is counted too, in the last place of `seen`.
+def _note(entry, row, first, last, scratch):
+    """Count one hit, and where it stands if that is wanted; what is no entry is counted too, in the last
+    place of `seen`.
 
     There is no branch to be guessed wrong.
     """
-    touched = state[TOUCHED]
-    seen[touched, 1] = entry
-    state[TOUCHED] = touched + np.int64(seen[entry, 0] == 0)
-    seen[entry, 0] += 1
-    hit = state[HITS]
-    if hit < len(spans) and entry >= 0:
+    seen, state, spans, place = scratch.seen, scratch.state, scratch.spans, np.uint64(entry)
+    touched, times = state[TOUCHED], seen[place]
+    scratch.touched[np.uint64(touched)] = entry
+    state[TOUCHED] = touched + np.int64(times == 0)
+    seen[place] = times + np.int32(1)
+    hit, found = state[HITS], np.int64(entry < len(seen) - 1)
+    if hit < len(spans) and found:
         spans[hit, 0], spans[hit, 1], spans[hit, 2], spans[hit, 3] = row, entry, first, last
-    state[HITS] = hit + np.int64(entry >= 0)
+    state[HITS] = hit + found
 
 
 @compiled
@@ -321,7 +326,7 @@ def _look_closer(table, start, end, position, last, beyond, row, scratch):
                 entry, stop = phrase, phrase_end
                 state[PHRASE_END] = stop
         if entry >= 0:
-            _note(entry, row, at - start, stop - start, scratch.seen, scratch.spans, state)
+            _note(entry, row, at - start, stop - start, scratch)
     return tokens
 
 
@@ -347,9 +352,9 @@ def _look_up(table, start, end, found, row, scratch):
             if _differs(memo, place, key, rest, size):
                 place -= (last ^ key) & 1  # either, as it comes
                 # The whole table goes on the stack for this call, and for the one below.
-                entry = _learn(table, position, last, scratch.token, memo, place, key, rest)
+                entry = _learn(table, position, last, scratch.token, memo, scratch.seen, place, key, rest)
             if entry != GOES_ON:
-                _note(entry, row, position - start, last - start, scratch.seen, scratch.spans, state)
+                _note(entry, row, position - start, last - start, scratch)
                 continue
         tokens += _look_closer(table, start, end, position, last, beyond, row, scratch)
     return tokens
@@ -387,44 +392,59 @@ def _scan(table, start, end, row, scratch):
     return tokens
 
 
-@compiled
-def count(table, groups, more, more_starts, starts, ends, scratch, tokens, counts, logwords):
-    """Fill tokens[n], counts[n, groups] and logwords[n, groups] for the n texts at starts:ends.
+@inlined
+def _hand_over_all(sums, first, count, columns):
+    """Move the sums of so many texts to their places in each column; zeros stay behind."""
+    for group in range(len(columns)):
+        to = columns.ctypes.data + 8 * (group * columns.shape[1] + first)
+        of = sums.ctypes.data + 8 * LANES * group
+        for part in range(0, 8 * count, 64):
+            hand_over(to + part, of + part)
 
-    Starts and ends are addresses in memory, and PADDING bytes behind each end must be readable. The
-    groups of entry e are groups[e], two or the last of all, which nobody asks for, and
-    more[more_starts[e]:more_starts[e + 1]].
+
+@compiled
+def count(table, groups, more, starts, ends, scratch, first, tokens, counts, logwords):
+    """Fill tokens[n], counts[groups, n] and logwords[groups, n], n from `first` on, for texts at starts:ends.
+
+    Starts and ends are addresses in memory, and PADDING bytes behind each end must be readable. The groups of
+    entry e are groups[e, :2], one or both of them the last of all, which nobody asks for, and
+    more[groups[e, 2]:groups[e, 3]]. Sums are moved eight at a time: `first` and the length of a column are
+    multiples of eight.
     """
-    state, seen, times_of, logs_of = scratch.state, scratch.seen, scratch.counts, scratch.logwords
+    state, seen, touched = scratch.state, scratch.seen, scratch.touched
+    times_of, logs_of = scratch.counts, scratch.logwords
     for row in range(len(starts)):
-        tokens[row] = _scan(table, starts[row], ends[row], row, scratch)
+        tokens[first + row] = _scan(table, starts[row], ends[row], row, scratch)
+        lane = np.uint64(row % LANES)
         for i in range(state[TOUCHED]):
-            entry = seen[i, 1]
-            times = seen[entry, 0]
-            seen[entry, 0] = 0
+            entry = np.uint64(touched[i])
+            times = np.int64(seen[entry])
+            seen[entry] = 0
             logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else _log(1.0 + times)
             for j in range(2):
-                times_of[groups[entry, j]] += times
-                logs_of[groups[entry, j]] += logarithm
-            for j in range(more_starts[entry], more_starts[entry + 1]):
-                times_of[more[j]] += times
-                logs_of[more[j]] += logarithm
-        width = counts.shape[1]
-        hand_over(counts.ctypes.data + 8 * width * row, times_of.ctypes.data, width)
-        hand_over(logwords.ctypes.data + 8 * width * row, logs_of.ctypes.data, width)
+                group = np.uint64(groups[entry, j])
+                times_of[group, lane] += times
+                logs_of[group, lane] += logarithm
+            for j in range(groups[entry, 2], groups[entry, 3]):
+                times_of[more[j], lane] += times
+                logs_of[more[j], lane] += logarithm
+        if lane == LANES - 1 or row == len(starts) - 1:
+            done = np.int64(lane)
+            _hand_over_all(times_of, first + row - done, done + 1, counts)
+            _hand_over_all(logs_of, first + row - done, done + 1, logwords)
 
 
 @compiled
 def collect(table, starts, ends, scratch, bounds, entries, times):
     """The entries found in each of n texts, and how often: those of text i are bounds[i]:bounds[i + 1]."""
-    state, seen, found = scratch.state, scratch.seen, 0
+    state, seen, touched, found = scratch.state, scratch.seen, scratch.touched, 0
     for row in range(len(starts)):
         _scan(table, starts[row], ends[row], row, scratch)
         for i in range(state[TOUCHED]):
-            entry = seen[i, 1]
-            entries[found], times[found] = entry, seen[entry, 0]
-            seen[entry, 0] = 0
-            found += np.int64(entry >= 0)
+            entry = touched[i]
+            entries[found], times[found] = entry, seen[entry]
+            seen[entry] = 0
+            found += np.int64(entry < len(seen) - 1)
         bounds[row + 1] = found
 
 

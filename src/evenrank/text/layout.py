@@ -15,14 +15,15 @@ PADDING = 64  # bytes that may be read beyond the end of a text
 TOKEN_END = 0xFF  # never a byte of UTF-8
 LONG = 31  # prefixes of this length and more share a bit
 TOKENS = 1024  # of a document, looked at together
+LANES = 64  # documents whose sums are handed over together
 MEMO = 8192  # tokens that are remembered, each in one of two places
 
 # Columns of `slots` and `prefixes`, open-addressing hash tables of folded tokens; size 0 is a free slot.
 KEY, SIZE, OFFSET, ENTRY, FIRST_PHRASE, LAST_PHRASE = range(6)
 # Columns of `phrases`: the further tokens of a phrase in `pool`, their number, a prefix at the end?
 P_OFFSET, P_SIZE, P_TOKENS, P_OPEN, P_ENTRY = range(5)
-# Columns of `memo`: the first and the second eight bytes of a token, its size, and its entry (or NONE), or
-# GOES_ON if the token may begin a phrase.
+# Columns of `memo`: the first and the second eight bytes of a token, its size, and its entry (or how many
+# there are, if it has none), or GOES_ON if the token may begin a phrase.
 M_KEY, M_REST, M_SIZE, M_ENTRY = range(4)
 NONE, GOES_ON = -1, -2
 # What `state` holds between calls.
@@ -56,9 +57,10 @@ class Scratch(NamedTuple):
     ahead: np.ndarray  # uint8: the folded tokens behind one that may begin a phrase
     marks: np.ndarray  # int64[·, 2]: where each of those ends in `ahead`, and in the document
     memo: np.ndarray  # int64[MEMO, 4]: the entries of tokens met before
-    seen: np.ndarray  # int64[entries + 2, 2]: hits in this document; and the entries that have any
-    counts: np.ndarray  # int64[groups + 1]: hits of each group in this document …
-    logwords: np.ndarray  # float64[groups + 1]: … and logarithms; the last place is for no group
+    seen: np.ndarray  # int32[entries + 1]: hits in this document; the last place is for no entry
+    touched: np.ndarray  # int32[entries + 2]: the entries that have any, in the order of their first
+    counts: np.ndarray  # int64[groups + 1, LANES]: hits of each group in a few documents …
+    logwords: np.ndarray  # float64[groups + 1, LANES]: … and logarithms; the last place is for no group
     state: np.ndarray  # int64[3]
     spans: np.ndarray  # int64[·, 4]: row, entry, start, end of each hit; no rows when not wanted
 
@@ -75,9 +77,10 @@ def scratch(
         ahead=np.zeros(ahead * (room + 1) + 1, np.uint8),
         marks=np.zeros((ahead + 1, 2), np.int64),
         memo=_in_lines((MEMO, 4)),
-        seen=np.zeros((entries + 2, 2), np.int64),
-        counts=np.zeros(groups + 1, np.int64),
-        logwords=np.zeros(groups + 1),
+        seen=np.zeros(entries + 1, np.int32),
+        touched=np.zeros(entries + 2, np.int32),
+        counts=_in_lines((groups + 1, LANES)),
+        logwords=_in_lines((groups + 1, LANES)).view(np.float64),
         state=np.zeros(3, np.int64),
         spans=np.zeros((0, 4), np.int64) if spans is None else spans,
     )

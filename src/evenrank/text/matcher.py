@@ -83,11 +83,14 @@ class Matcher:
         return compile_entries(self._entries, self.tokenizer)
 
     @cached_property
-    def _memberships_for_kernel(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Two groups of each entry, and of none: fewer are filled up by one that is not counted; and more."""
+    def _memberships_for_kernel(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each entry, and for none, two groups, filled up by one that is not counted, and where those
+        beyond two begin and end in the second array."""
+        lists = [*self._memberships, []]
         filler = [len(self.groups)] * 2
-        pairs = np.array([[*groups, *filler][:2] for groups in [*self._memberships, []]], np.int64)
-        return pairs, *_end_to_end([groups[2:] for groups in self._memberships])
+        more, bounds = _end_to_end([groups[2:] for groups in lists])
+        pairs = np.array([[*groups, *filler][:2] for groups in lists])
+        return np.column_stack([pairs, bounds[:-1], bounds[1:]]).astype(np.int32), more
 
     @cached_property
     def _plain(self) -> PlainMatcher:
@@ -98,7 +101,8 @@ class Matcher:
         """Count tokens and the words of each group in every text; a null text is an empty one."""
         array = strings(texts)
         size = len(array)
-        found = self._outputs(size)
+        room = self._room(size)
+        found = Counts(room.tokens, room.counts[:, :size].T, room.logwords[:, :size].T)
         if self._is_little(array):
             self._plain.count(array.to_pylist(), *found)
             return found
@@ -107,9 +111,7 @@ class Matcher:
             rows = slice(first, min(first + _SLICE, size))
             if not hasattr(self._own, "scratch"):
                 self._own.scratch = self._scratch()
-            self._count(
-                array[rows], found.tokens[rows], found.counts[rows], found.logwords[rows], self._own.scratch
-            )
+            self._count(array[rows], room, self._own.scratch, first)
 
         if threads == 1 or size <= _SLICE:
             for first in range(0, size, _SLICE):
@@ -137,10 +139,10 @@ class Matcher:
     def find(self, texts: pa.Array | Sequence[str]) -> pl.DataFrame:
         """Every hit: row, group, the word as the lexicon spells it, start and end in bytes."""
         array = strings(texts)
-        outputs = self._outputs(len(array))
-        hits = self._count(array, *outputs, self._scratch())  # a first pass, to know how many there are
+        room = self._room(len(array))
+        hits = self._count(array, room, self._scratch())  # a first pass, to know how many there are
         spans = np.zeros((hits, 4), np.int64)
-        self._count(array, *outputs, self._scratch(spans))
+        self._count(array, room, self._scratch(spans))
         entry, starts = spans[:, 1], self._group_starts
         times = starts[entry + 1] - starts[entry]
         which = np.repeat(np.arange(hits), times)
@@ -164,9 +166,10 @@ class Matcher:
             },
         )
 
-    def _outputs(self, size: int) -> Counts:
-        shape = (size, len(self.groups))
-        counts, logwords = (allocate(8 * size * len(self.groups)) for _ in range(2))
+    def _room(self, size: int) -> Counts:
+        """What the kernel writes to: group by group, the texts filled up to a multiple of eight."""
+        shape = (len(self.groups), -(-size // 8) * 8)
+        counts, logwords = (allocate(8 * shape[0] * shape[1]) for _ in range(2))
         return Counts(
             np.empty(size, np.int64),
             counts.view(np.int64).reshape(shape),
@@ -182,15 +185,8 @@ class Matcher:
             spans=spans,
         )
 
-    def _count(
-        self,
-        array: pa.Array,
-        tokens: np.ndarray,
-        counts: np.ndarray,
-        logwords: np.ndarray,
-        scratch: layout.Scratch,
-    ) -> int:
-        """Run the kernel over a string array; returns the number of hits."""
+    def _count(self, array: pa.Array, room: Counts, scratch: layout.Scratch, first: int = 0) -> int:
+        """Run the kernel over a string array, and write from row `first` on; returns the number of hits."""
         from evenrank.text import kernel
 
         texts = addresses(array, layout.PADDING)
@@ -200,9 +196,8 @@ class Matcher:
             texts.starts,
             texts.ends,
             scratch,
-            tokens,
-            counts,
-            logwords,
+            first,
+            *room,
         )
         return int(scratch.state[layout.HITS])
 
