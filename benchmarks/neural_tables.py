@@ -15,111 +15,117 @@ from benchmarks.neural_preferences import READINGS, SYSTEMS
 from benchmarks.neural_units import INTERACTION, Unit, known, measures
 from benchmarks.pages import DOCS, common_source, fill
 
+Parts = list[tuple[Unit, dict[str, Any]]]
+"""The units of a system that have been run, one for each seed, with what they left."""
+
 
 def collected(units: list[Unit]) -> dict[str, Any]:
     """What has been run, system by system, with intervals over queries and paired tests against BM25.
 
     A row that stands on more seeds than are kept stays as it was, and is marked.
     """
-    from evenrank.stats import mean_interval, paired
-
-    results: dict[str, Any] = {}
-    before = json.loads(_JSON.read_text())["results"] if _JSON.exists() else {}
-    for name in ("squad", "wiki"):
-        systems: dict[str, list[tuple[Unit, dict[str, Any]]]] = {}
-        missing: list[str] = []
-        for unit in units:
-            if unit.collection != name:
-                continue
-            parts, content = systems.setdefault(unit.system, []), known(unit)
-            if content is not None:
-                parts.append((unit, content))
-            else:
-                missing.append(unit.name)
-        older = before.get(name, {}).get("systems", {})
-        anew: dict[str, Any] = {}
-        for system, parts in systems.items():
-            if not parts:
-                continue
-            per_query = {measure: _over_seeds(parts, measure) for measure in measures() if measure != "GSR"}
-            per_query["mean |ARaB@10|"] = _over_seeds(parts, "ARaB(magnitude='tf')@10", abs)
-            row: dict[str, Any] = {
-                "src": sorted({content["src"] for _, content in parts}),
-                "seeds": [unit.seed for unit, _ in parts if unit.seed is not None],
-                "training CPU seconds": [
-                    content["training CPU seconds"]
-                    for _, content in parts
-                    if "training CPU seconds" in content
-                ],
-                "queries": len(per_query["RR@10"]),
-                "re-ranked": parts[0][1].get("re-ranked"),
-                "RR@10 by seed": [content["measures"]["RR@10"]["value"] for _, content in parts],
-                "measures": {},
-            }
-            for measure, values in per_query.items():
-                interval = mean_interval(list(values.values()), method="t")
-                row["measures"][measure] = {
-                    "value": interval.value, "low": interval.low, "high": interval.high,
-                }  # fmt: skip
-            gsr = [content["measures"]["GSR"] for _, content in parts]
-            row["measures"]["GSR"] = {
-                "value": float(np.mean([each["value"] for each in gsr])),
-                "low": gsr[0]["low"] if len(gsr) == 1 else None,
-                "high": gsr[0]["high"] if len(gsr) == 1 else None,
-            }
-            row["per query"] = per_query
-            anew[system] = row
-        for system, row in anew.items():
-            for other in ("bm25", "hybrid"):
-                if other not in anew or other == system:
-                    continue
-                row[f"against {other}"] = {}
-                for measure, values in row["per query"].items():
-                    theirs = anew[other]["per query"][measure]
-                    both = sorted(values.keys() & theirs.keys())
-                    test = paired([values[q] for q in both], [theirs[q] for q in both])
-                    row[f"against {other}"][measure] = {
-                        "difference": test.difference, "low": test.low, "high": test.high, "p": test.p,
-                    }  # fmt: skip
-            if "bm25" in anew:
-                theirs = anew["bm25"]["per query"]["RR@10"]
-                row["RR@10 by answer"] = by_answer(name, row["per query"]["RR@10"], theirs)
-        claims = {**before.get(name, {}).get("claims", {})}
-        for what, claim in _claims(anew).items():
-            if claim and claim["cells"] >= (claims.get(what) or {"cells": 0})["cells"]:
-                claims[what] = claim
-        found: dict[str, Any] = {}
-        for system, parts in systems.items():
-            if _stays(older.get(system), parts):
-                found[system] = {**older[system], "stays": True}
-                there = {f"{name}/{system}/{seed}" for seed in older[system]["seeds"]} | {f"{name}/{system}"}
-                missing = [each for each in missing if each not in there]
-            elif parts:
-                found[system] = anew[system]
-        results[name] = {"systems": found, "not run": missing, "claims": claims}
-        for row in anew.values():
-            del row["per query"]
-    preference = {**before.get("genderbias-qa", {}).get("systems", {})}
-    preference |= {
-        system: content for system in SYSTEMS if (content := known(Unit("genderbias-qa", system))) is not None
+    before = json.loads(_JSON.read_text())["results"]
+    results: dict[str, Any] = {
+        name: _collection([unit for unit in units if unit.collection == name], before[name])
+        for name in ("squad", "wiki")
     }
-    preference = {system: preference[system] for system in SYSTEMS if system in preference}
-    left = [system for system in SYSTEMS if system not in preference]
-    results["genderbias-qa"] = {"systems": preference, "not run": left}
-    extras = [unit for unit in units if unit.collection == "extra"]
-    results["extras"] = {**before.get("extras", {})}
-    results["extras"] |= {unit.system: content for unit in extras if (content := known(unit)) is not None}
+    preference = {
+        system: known(Unit("genderbias-qa", system)) or before["genderbias-qa"]["systems"].get(system)
+        for system in SYSTEMS
+    }
+    results["genderbias-qa"] = {
+        "systems": {system: found for system, found in preference.items() if found is not None},
+        "not run": [system for system, found in preference.items() if found is None],
+    }
+    extras = {unit.system: known(unit) for unit in units if unit.collection == "extra"}
+    results["extras"] = before["extras"] | {
+        name: found for name, found in extras.items() if found is not None
+    }
     return results
 
 
-def _stays(older: dict[str, Any] | None, parts: list[tuple[Unit, dict[str, Any]]]) -> bool:
-    """Whether an older row has more seeds behind it than are kept, or is all there is."""
-    return older is not None and (not parts or len(parts) < len(older["seeds"]))
+def _collection(units: list[Unit], before: dict[str, Any]) -> dict[str, Any]:
+    """The systems of one collection, also those that were measured before, and the questions of the paper."""
+    systems: dict[str, Parts] = {unit.system: [] for unit in units}
+    missing = []
+    for unit in units:
+        content = known(unit)
+        if content is not None:
+            systems[unit.system].append((unit, content))
+        else:
+            missing.append(unit.name)
+    rows, values = {}, {}
+    for system, parts in systems.items():
+        if parts:
+            values[system] = {m: _over_seeds(parts, m) for m in measures() if m != "GSR"}
+            values[system]["mean |ARaB@10|"] = _over_seeds(parts, "ARaB(magnitude='tf')@10", abs)
+            rows[system] = _row_of(parts, values[system])
+    for system, row in rows.items():
+        for other in ("bm25", "hybrid"):
+            if other in rows and other != system:
+                row[f"against {other}"] = _against(values[system], values[other])
+        if "bm25" in rows:
+            mine, theirs = values[system]["RR@10"], values["bm25"]["RR@10"]
+            row["RR@10 by answer"] = by_answer(units[0].collection, mine, theirs)
+    claims = dict(before["claims"])
+    for what, claim in _claims(values).items():
+        if claim and claim["cells"] >= (claims.get(what) or {"cells": 0})["cells"]:
+            claims[what] = claim
+    found = {}
+    for system, parts in systems.items():
+        older = before["systems"].get(system)
+        if older is not None and len(parts) < max(1, len(older["seeds"])):
+            found[system] = {**older, "stays": True}
+            there = {unit.name for unit in units if unit.system == system and unit.seed in older["seeds"]}
+            missing = [name for name in missing if name not in there | {f"{units[0].collection}/{system}"}]
+        elif parts:
+            found[system] = rows[system]
+    return {"systems": found, "not run": missing, "claims": claims}
 
 
-def _over_seeds(
-    parts: list[tuple[Unit, dict[str, Any]]], measure: str, of: Callable[[float], float] = float
-) -> dict[str, float]:
+def _row_of(parts: Parts, values: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Means over the seeds of a system, with intervals over queries."""
+    from evenrank.stats import mean_interval
+
+    contents = [content for _, content in parts]
+    row: dict[str, Any] = {
+        "src": sorted({content["src"] for content in contents}),
+        "seeds": [unit.seed for unit, _ in parts if unit.seed is not None],
+        _TRAINED: [each[_TRAINED] for each in contents if _TRAINED in each],
+        "queries": len(values["RR@10"]),
+        "re-ranked": contents[0].get("re-ranked"),
+        "RR@10 by seed": [content["measures"]["RR@10"]["value"] for content in contents],
+        "measures": {},
+    }
+    for measure, by_query in values.items():
+        interval = mean_interval(list(by_query.values()), method="t")
+        row["measures"][measure] = {"value": interval.value, "low": interval.low, "high": interval.high}
+    gsr = [content["measures"]["GSR"] for content in contents]
+    row["measures"]["GSR"] = {
+        "value": float(np.mean([each["value"] for each in gsr])),
+        "low": gsr[0]["low"] if len(gsr) == 1 else None,
+        "high": gsr[0]["high"] if len(gsr) == 1 else None,
+    }
+    return row
+
+
+_TRAINED = "training CPU seconds"
+
+
+def _against(mine: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Each measure of one system minus that of another, on the queries that both have."""
+    from evenrank.stats import paired
+
+    found = {}
+    for measure in mine:
+        a, b = mine[measure], theirs[measure]
+        both = sorted(a.keys() & b.keys())
+        test = paired([a[query] for query in both], [b[query] for query in both])
+        found[measure] = {"difference": test.difference, "low": test.low, "high": test.high, "p": test.p}
+    return found
+
+
+def _over_seeds(parts: Parts, measure: str, of: Callable[[float], float] = float) -> dict[str, float]:
     """Each query's value, or what is made of it, averaged over seeds."""
     values = [content["measures"][measure]["per query"] for _, content in parts]
     return {query: float(np.mean([of(each[query]) for each in values])) for query in values[0]}
@@ -150,16 +156,13 @@ def _claims(found: dict[str, Any]) -> dict[str, Any]:
         above, differences = 0, []
         for mine, theirs in pairs:
             for cell in _cells():
-                a, b = found[mine]["per query"][cell], found[theirs]["per query"][cell]
+                a, b = found[mine][cell], found[theirs][cell]
                 both = a.keys() & b.keys()
                 above += sum(a[q] for q in both) > sum(b[q] for q in both)
-        common = set.intersection(
-            *(set(found[name]["per query"]["RR@10"]) for pair in pairs for name in pair)
-        )
+        common = set.intersection(*(set(found[name]["RR@10"]) for pair in pairs for name in pair))
         for query in sorted(common):
             gaps = [
-                found[mine]["per query"][cell].get(query, 0.0)
-                - found[theirs]["per query"][cell].get(query, 0.0)
+                found[mine][cell].get(query, 0.0) - found[theirs][cell].get(query, 0.0)
                 for mine, theirs in pairs
                 for cell in _cells()
             ]
