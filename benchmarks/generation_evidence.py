@@ -2,11 +2,12 @@
 
     python -m benchmarks.generation_evidence            all units that have not been run, then the tables
     python -m benchmarks.generation_evidence squad      those of one collection, or of one kind: squad/shots
+    python -m benchmarks.generation_evidence --again squad/shots    also where they have been run
     python -m benchmarks.generation_evidence --tables   the tables again, from what has been run
 
-A unit leaves its result in the folder ``evidence/generation`` of the cache, and is not run again; generation
-goes on where it was. docs/evidence/generation.json and the tables in docs/generated-queries.md and
-docs/mitigation/balanced-training.md are made of what is there, and say what is not.
+A unit that stands in docs/evidence/generation.json is not run again; generation that was interrupted goes on
+where it was, in the folder ``evidence/generation`` of the cache. The tables in docs/generated-queries.md and
+docs/mitigation/balanced-training.md are made of that file, and say what is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
-from benchmarks.pages import committed_source, common_source, fill
+from benchmarks.pages import DOCS, committed_source, common_source, fill
 from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate
 from evenrank.show.numbers import p_value
@@ -280,26 +281,27 @@ UNITS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def main(arguments: list[str]) -> int:
     chosen = [each for each in arguments if not each.startswith("-")]
+    found: dict[str, Any] = json.loads(_JSON.read_text())["results"]
     if "--tables" not in arguments:
         import torch
 
         torch.set_num_threads(int(os.environ.get("EVENRANK_THREADS", "1")))
         for name, run in UNITS.items():
-            path = home() / "units" / f"{name.replace('/', '--')}.json"
-            if path.exists() or (chosen and not any(name.startswith(each) for each in chosen)):
+            if (name in found and "--again" not in arguments) or not name.startswith(tuple(chosen or [""])):
                 continue
             source, started = committed_source(), time.process_time()
-            found = {**run(), "src": source, "CPU seconds": round(time.process_time() - started, 1)}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(found))
-            print(name, path.read_text()[:300], flush=True)
-    write_tables()
+            unit = {**run(), "src": source, "CPU seconds": round(time.process_time() - started, 1)}
+            shown = unit.get("examples")
+            found[name] = unquoted(unit, collection(name.partition("/")[0])[1].docs) if shown else unit
+            write_tables(found)
+            print(name, json.dumps(found[name])[:300], flush=True)
+    write_tables(found)
     return 0
 
 
 # Tables
 
-_DOCS = Path(__file__).parents[1] / "docs"
+_JSON = DOCS / "evidence" / "generation.json"
 _WRITERS = {
     "extractive": "extractive",
     "shots": "SmolLM2, five examples",
@@ -307,15 +309,9 @@ _WRITERS = {
 }
 
 
-def write_tables() -> None:
+def write_tables(units: dict[str, Any]) -> None:
     """The JSON, and the tables in the pages, from what has been run."""
-    found = {}
-    for name in UNITS:
-        path = home() / "units" / f"{name.replace('/', '--')}.json"
-        if path.exists():
-            unit = json.loads(path.read_text())
-            shown = unit.get("examples")
-            found[name] = unquoted(unit, collection(name.partition("/")[0])[1].docs) if shown else unit
+    found = {name: units[name] for name in UNITS if name in units}
     content = {
         "command": "python -m benchmarks.generation_evidence",
         "evenrank": er.__version__,
@@ -323,8 +319,7 @@ def write_tables() -> None:
         "results": found,
         "not run": [name for name in UNITS if name not in found],
     }
-    path = _DOCS / "evidence" / "generation.json"
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    _JSON.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     fill("generated-queries.md", closeness_page(found))
     fill("mitigation/balanced-training.md", balance_page(found))
 
