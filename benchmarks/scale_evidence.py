@@ -2,6 +2,7 @@
 
     spark       wiki on a Spark cluster of two workers on this machine: the numbers of one machine, also when
                 one of them is killed; and how much slower a core is
+    spark-throughput   a gigabyte of recombined passages: processor time of each step that Spark takes
     large-run   50 million rows: time and memory, rows grouped by query and not
 
 Parts that are in the file are not run again; remove them from it, or name one, to have it measured anew.
@@ -9,6 +10,7 @@ Parts that are in the file are not run again; remove them from it, or name one, 
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -29,7 +31,7 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
-from benchmarks.corpus import shared
+from benchmarks.corpus import recombined, shared
 from benchmarks.pages import committed_source, common_source
 from evenrank.data import tables
 
@@ -111,6 +113,59 @@ def spark() -> dict[str, Any]:
         }
         made.stop()
     return found
+
+
+def spark_throughput() -> dict[str, Any]:
+    """What a tally of a gigabyte costs in Spark, step by step, with warm workers; nothing is written."""
+    from evenrank.spark.files import read_docs, session
+
+    found: dict[str, Any] = {"master": "local[2]", "passages": "recombined"}
+    with tempfile.TemporaryDirectory() as folder:
+        docs, texts, count = Path(folder) / "docs.tsv", recombined(200_000), 0
+        with docs.open("w") as file:
+            while file.tell() < 1e9:
+                file.writelines(f"p{count + i}\t{text}\n" for i, text in enumerate(texts))
+                count += len(texts)
+        found |= {"documents": count, "MB": round(docs.stat().st_size / 1e6)}
+        made = session("local[2]")
+        given = read_docs(made, [str(docs)])
+        steps: dict[str, Callable[[], Any]] = {
+            "one machine, 2 threads": lambda: er.tally(docs, cached=False),
+            "Spark, lines read": lambda: _run_through(made.read.text(str(docs))),
+            "Spark, lines split": lambda: _run_through(given),
+            "Spark, rows through Python untouched": lambda: _run_through(
+                given.mapInArrow(_untouched, given.schema)
+            ),
+            "Spark, rows tallied": lambda: _run_through(er.tally(given)),
+        }
+        for name, step in steps.items():
+            step()
+            times = [_spent(step) for _ in range(3)]
+            found[name] = {key: round(statistics.median(each[key] for each in times), 2) for key in times[0]}
+        found["load"] = round(os.getloadavg()[0], 1)
+        made.stop()
+    alone, there = found["one machine, 2 threads"], found["Spark, rows tallied"]
+    for what in ("seconds", "CPU seconds"):
+        found[f"times as long, by {what}"] = round(there[what] / alone[what], 2)
+    return found
+
+
+def _spent(work: Callable[[], Any]) -> dict[str, float]:
+    """Seconds of the clock, and of processor time of this process and all that it has started."""
+    began, before = time.perf_counter(), _processor_time()
+    work()
+    return {"seconds": time.perf_counter() - began, "CPU seconds": _processor_time() - before}
+
+
+def _processor_time() -> float:
+    parents, ticks = {}, {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            of = status.read_text().rpartition(")")[2].split()
+            parents[int(status.parent.name)] = int(of[1])
+            ticks[int(status.parent.name)] = sum(map(int, of[11:15]))  # its own, and of children that ended
+    own = [pid for pid in parents if _descends(pid, os.getpid(), parents)]
+    return sum(ticks[pid] for pid in own) / os.sysconf("SC_CLK_TCK")
 
 
 def _untouched(batches: Any) -> Any:
@@ -211,7 +266,11 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     }
 
 
-PARTS: dict[str, Callable[[], dict[str, Any]]] = {"spark": spark, "large-run": large_run}
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "spark": spark,
+    "spark-throughput": spark_throughput,
+    "large-run": large_run,
+}
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
+import json
 import math
 import os
 import pickle
+import platform
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 import evenrank as er
 from benchmarks.corpus import passages, write_tsv
@@ -37,11 +40,32 @@ def published(text: str) -> tuple[float, float, int, int, int, int]:
 
 
 def rows() -> Iterator[Row]:
-    for size in _SIZES:
-        yield _in_memory("whitespace", size)
-        yield _in_memory("words", size)
-        yield _file_to_file(size)
+    for size in reversed(_SIZES):
+        yield from _of_size(size)
+    yield from _with_avx2_alone()
     yield from _growth()
+
+
+def _of_size(size: int) -> Iterator[Row]:
+    yield _in_memory("whitespace", size)
+    yield _in_memory("words", size)
+    yield _file_to_file(size)
+
+
+_AVX2 = {"NUMBA_CPU_NAME": "znver3", "NUMBA_CPU_FEATURES": ""}
+
+
+def _with_avx2_alone() -> Iterator[Row]:
+    """The larger collection in a process whose kernels are compiled for a processor without AVX-512."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return
+    known = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
+    newest = [name for name in known if name.startswith(("AVX512", "X86_V4"))]
+    hidden = {"NPY_DISABLE_CPU_FEATURES": " ".join(newest)} if newest else {}
+    command = [sys.executable, "-m", "benchmarks.tally"]
+    out = subprocess.check_output(command, env={**os.environ, **_AVX2, **hidden}, text=True)
+    for row in map(Row._make, json.loads(out.splitlines()[-1])):
+        yield row._replace(what=f"{row.what}, AVX2 alone")
 
 
 def _in_memory(tokenizer: str, size: int) -> Row:
@@ -110,3 +134,7 @@ def _growth() -> Iterator[Row]:
     short, long = times.values()
     details = {"375 MB": round(short, 2), "3 GB": round(long, 2), "MB/s": round(3000 / long)}
     yield Row("time when the input grows 8×", "–", 8.5, round(long / short, 2), "× as long", details)
+
+
+if __name__ == "__main__":
+    print(json.dumps(list(_of_size(_SIZES[-1]))))
