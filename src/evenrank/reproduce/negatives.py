@@ -210,6 +210,8 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         [
             untested(settings, found),
             "A small ranker in the place of cross-encoders; --set ranker=cross-encoder trains one, in hours.",
+            "Rows of AdvBert are the published ones: it trains BERT-tiny and BERT-mini whole, which was not "
+            "done here. The adversary here works on the ranker that was trained here.",
             "All test queries, not only neutral or fairness-sensitive ones.",
             f"Words of {settings.option('lexicon')}; the released script of this section has a list of 326 "
             "words.",
