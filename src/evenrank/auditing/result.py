@@ -148,8 +148,8 @@ class Audit(Drawn):
 
     def text(self, width: int | None = None) -> str:
         """The table and the verdict; in `width` characters, runs that do not fit stand below the others."""
-        power = verdict.powers(self)
-        said = [verdict.headline(self), *([] if power is None else [power])]
+        more = [line for line in (verdict.powers(self), verdict.bounds(self)) if line is not None]
+        said = [verdict.headline(self), *more]
         return "\n".join([f"{_table(self, width)}\n", *said])
 
     def remarks(self) -> list[str]:

@@ -145,17 +145,35 @@ def certainty_of(audit: Audit, run: str, measure: Measure, baseline: str | None 
     return next((one for one in audit.certainty if (one.run, one.measure, one.baseline) == wanted), None)
 
 
-def powers(audit: Audit) -> str | None:
-    """The smallest lean that each run could have shown, in one sentence; None where that is not known."""
+def bounds(audit: Audit) -> str | None:
+    """Where δ would have to lie, or what was compared with it, in one line; None where that is not known."""
+    found = [one for one in _leans(audit) if one.smallest is not None]
+    if not found:
+        return None
+    measure = found[0].measure
+    if found[0].delta is None:
+        told = [f"{one.run} {one.smallest:.3f}" for one in found]
+        return f"Smallest δ of {measure} that would pass as no lean beyond δ: {numbers.few(told, 6)}."
+    told = [f"{one.run} {numbers.interval(one.low, one.high)}" for one in found]
+    return f"90% interval of {measure}, compared with ±{found[0].delta:g}: {numbers.few(told, 6)}."
+
+
+def _leans(audit: Audit) -> list[Certainty]:
+    """How sure the audit is of each run's lean in the measure of the headline."""
     measure = audit.headline
     if measure is None or not leans(measure):
-        return None
-    found = [one for run in audit.runs if (one := certainty_of(audit, run, measure)) is not None]
+        return []
+    return [one for run in audit.runs if (one := certainty_of(audit, run, measure)) is not None]
+
+
+def powers(audit: Audit) -> str | None:
+    """The smallest lean that each run could have shown, in one sentence; None where that is not known."""
+    found = _leans(audit)
     told = [f"{one.run} {one.detectable:.3f}" for one in found if one.detectable is not None]
     if not told:
         return None
     level = f"α = {found[0].alpha:.2g}, {numbers.counted(len(audit.runs), 'run')}"
-    return f"Smallest {measure} found with 80% power: {numbers.few(told, 6)} ({level})."
+    return f"Smallest {found[0].measure} found with 80% power: {numbers.few(told, 6)} ({level})."
 
 
 def findings(audit: Audit) -> tuple[Finding, ...]:
