@@ -142,6 +142,21 @@ def test_the_words_of_a_verdict(leaning: str, delta: float | None, word: str, sa
     assert found.to_dict()["certainty"][0]["word"] == word
 
 
+def test_a_measure_at_zero_that_names_no_group_is_judged_too() -> None:
+    skew = "Skew(group='female')@2"
+    lists = {f"q{i}": {"f": 3.0 if i % 3 else 0.5, "m": 2.0, "x": 1.0} for i in range(12)}
+    labels = {"f": "female", "m": "male", "x": "male"}
+    given = {"docs": DOCS, "labels": labels, "resamples": 200}
+    for measures in ([skew], ["ARaB@2", skew]):  # in the headline, and beside it
+        said = [one.text for one in er.audit({"run": lists}, measures, delta={skew: 9.0}, **given).findings]
+        assert any(text.startswith(f"{skew} of run is ") and "away from 0" in text for text in said)
+        assert not any("leans toward " in text for text in said)
+    alike = er.audit({"run": {q: {"f": 3.0, "m": 2.0, "x": 1.0} for q in lists}}, [skew], **given)
+    assert alike.certainty[0].detectable is None  # equal values: their spread is rounding
+    found = er.audit({"run": lists}, [skew], **given)
+    assert f"Smallest δ of {skew} that would pass as no lean beyond δ: run " in str(found)
+
+
 def test_one_query_is_not_judged_whatever_delta_is() -> None:
     found = audit("m", n=1, delta="ARaB@2=9")
     assert found.certainty[0].word == "not judged" and found.certainty[0].detectable is None

@@ -120,6 +120,10 @@ def parse_deltas(given: Any) -> dict[Measure, float]:
     return found
 
 
+_NONE = 1e-12
+"""A spread below is the rounding of equal values."""
+
+
 def balanced_at_zero(measure: Measure) -> bool:
     """Whether a mean of 0 is what one would like to show."""
     return is_bias(measure) and good(measure) == "zero" and not measure.YARDSTICK
@@ -200,7 +204,9 @@ def _facts(
 
 
 def _detectable(spread: float | None, n: int, alpha: float) -> float | None:
-    return None if not spread or n < 2 else stats.detectable(spread, n, alpha=alpha)
+    if spread is None or spread < _NONE or n < 2:
+        return None
+    return stats.detectable(spread, n, alpha=alpha)
 
 
 def _word(judged: bool, leaning: bool, small: bool | None) -> Word:

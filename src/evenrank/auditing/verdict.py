@@ -23,6 +23,14 @@ Kind = Literal["lean", "certainty", "ties", "offered", "collection", "spread", "
 
 _WORDS: tuple[Word, ...] = get_args(Word)
 _SHOWN = ("leans, but less than δ", "no lean beyond δ")
+_FROM_ZERO: dict[str, str] = {
+    "leans": "; it is away from 0",
+    "leans, but less than δ": "; it is away from 0, but by less than δ",
+    "no lean beyond δ": "; it is not away from 0 by δ or more",
+    "cannot tell": "; cannot tell whether it is away from 0",
+    "not judged": "; not judged",
+}
+"""The same words for measures that are good at 0 and name no group by their sign."""
 TIED = 0.1
 """Share of queries with ties from which on a verdict says so."""
 
@@ -159,9 +167,9 @@ def bounds(audit: Audit) -> str | None:
 
 
 def _leans(audit: Audit) -> list[Certainty]:
-    """How sure the audit is of each run's lean in the measure of the headline."""
+    """How sure the audit is of each run's mean in the measure of the headline, where 0 is good."""
     measure = audit.headline
-    if measure is None or not leans(measure):
+    if measure is None:
         return []
     return [one for run in audit.runs if (one := certainty_of(audit, run, measure)) is not None]
 
@@ -200,7 +208,7 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     if m.value is None:
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is undefined.", established=False)]
     if not leans(m.measure):
-        return [Finding("lean", m.run, f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}.")]
+        return _lean(m, audit)
     found = _lean(m, audit)
     found += _offered(m, audit)
     beyond = m.beyond(0.1)
@@ -225,6 +233,13 @@ def _lean(m: Measurement, audit: Audit) -> list[Finding]:
     """Whether a run leans, in the words of `certainty.py`, and how sure that is."""
     word, to = _judged(m, audit)
     delta = audit.deltas.get(m.measure)
+    known = certainty_of(audit, m.run, m.measure)
+    if not leans(m.measure):  # its sign names no group
+        text = (
+            f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}{_FROM_ZERO[word] if known else ''}."
+        )
+        found = [Finding("lean", m.run, text.replace("δ", f"{delta or 0:g}"))]
+        return found + _sure(known, word)
     says = {
         "leans": f"leans {toward(to or '')}",
         "leans, but less than δ": f"leans {toward(to or '')}, but less than {delta or 0:g}",
@@ -235,10 +250,14 @@ def _lean(m: Measurement, audit: Audit) -> list[Finding]:
     found = [
         Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
     ]
-    known = certainty_of(audit, m.run, m.measure)
-    if known is not None and (text := known.said()):
-        found.append(Finding("certainty", m.run, text, established=word in _SHOWN))
-    return found
+    return found + _sure(known, word)
+
+
+def _sure(known: Certainty | None, word: str) -> list[Finding]:
+    """What is known of δ and power, as a finding."""
+    if known is None or not (text := known.said()):
+        return []
+    return [Finding("certainty", known.run, text, established=word in _SHOWN)]
 
 
 def _offered(m: Measurement, audit: Audit) -> list[Finding]:

@@ -144,7 +144,8 @@ class _Look:
         ticks: int,
     ) -> None:
         self.kind, self.colours, self.balance = kind, colours, balance
-        scale = alt.Scale(zero=kind in ("bars", "histogram", "shares"), nice=True)
+        room = {"padding": 8} if kind == "dots" else {}  # no dot on the names beside the axis
+        scale = alt.Scale(zero=kind in ("bars", "histogram", "shares"), nice=True, **room)
         if kind == "shares":
             scale = alt.Scale(domain=[0, 1])
         elif domain is not None:
