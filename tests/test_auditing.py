@@ -111,13 +111,16 @@ def test_an_unknown_baseline_is_an_error_that_lists_the_runs(runs: dict[str, Pat
         er.audit(runs, baseline="bert")
 
 
-def test_passages_of_a_query_add_up_to_its_value(audit: Audit, inputs: dict[str, Any]) -> None:
-    from evenrank.auditing.passages import leaning_queries
+def test_passages_of_a_query_add_up_to_its_value(
+    audit: Audit, inputs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.auditing import passages
     from evenrank.measures.inputs import Inputs
 
+    monkeypatch.setattr(passages, "PASSAGES", 10)
     opened = Inputs.open({name: demo.folder() / f"{name}.run" for name in audit.runs}, docs=inputs["docs"])
     found = [audit.measured[name, "ARaB@10"] for name in audit.runs]
-    everything = leaning_queries(found, opened, passages=10)
+    everything = passages.leaning_queries(found, opened)
     assert len(everything) == 20
     for query in everything:
         assert sum(p.contribution for p in query.passages) == pytest.approx(query.value)
