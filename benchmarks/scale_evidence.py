@@ -14,7 +14,6 @@ import contextlib
 import gzip
 import json
 import os
-import resource
 import shutil
 import signal
 import statistics
@@ -33,6 +32,7 @@ import polars as pl
 import evenrank as er
 from benchmarks.corpus import recombined, shared
 from benchmarks.pages import committed_source, common_source
+from benchmarks.timing import peak_memory
 from evenrank.data import tables
 
 _FILE = Path(__file__).parents[1] / "docs" / "evidence" / "scale.json"
@@ -251,10 +251,9 @@ def measure_large(path: str) -> None:
     tally = pl.DataFrame({"doc_id": ids, "tokens": random.integers(20, 200, documents), **counts, **sums})
     relevant = random.integers(0, documents, queries).astype(str)
     qrels = pl.DataFrame({"query_id": np.arange(queries).astype(str), "doc_id": relevant, "relevance": 1})
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     _, taken = _timed(lambda: er.measure(path, _LARGE, tally=tally, qrels=qrels))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps(taken | {"peak MB": peak // 1024, "of these before, for the tally": before // 1024}))
+    print(json.dumps(taken | {"peak MB": peak_memory(), "of these before, for the tally": before}))
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import statistics
 import sys
 import tempfile
@@ -32,7 +31,7 @@ import evenrank as er
 from benchmarks.bm25 import _peer_index, _peer_search
 from benchmarks.corpus import recombined, shared
 from benchmarks.lucene import Spent, lucene
-from benchmarks.timing import REPEATS, Row
+from benchmarks.timing import REPEATS, Row, peak_memory
 from evenrank.data.tables import docs as as_docs
 from evenrank.process import cores
 from evenrank.rankers.index.analysis import read_stop_words
@@ -74,7 +73,12 @@ def _collection(name: str, docs: Any, queries: pl.DataFrame) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         index = er.index(source, Path(folder) / "index")
         yield Row(
-            f"peak memory of an index build, {name}", "–", 4096, _peak(), "MB", {"documents": len(index)}
+            f"peak memory of an index build, {name}",
+            "–",
+            4096,
+            peak_memory(),
+            "MB",
+            {"documents": len(index)},
         )
         systems: dict[str, Callable[[int], Any]] = {
             "evenrank": lambda depth: er.search(index, queries, depth=depth)
@@ -183,10 +187,6 @@ def _tantivy(source: Any, folder: Path, queries: pl.DataFrame) -> Callable[[int]
             return list(pool.map(one, texts))
 
     return ask
-
-
-def _peak() -> int:
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 if __name__ == "__main__":

@@ -107,10 +107,11 @@ def _file_to_file(size: int) -> Row:
 
 
 _CHILD = """
-import resource, sys
+import sys
+from benchmarks.timing import peak_memory
 from evenrank.text.tally import tally_to_file
 tally_to_file(sys.argv[1], sys.argv[2], cached=sys.argv[3] == "cached")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(peak_memory())
 """
 
 

@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 REPEATS = 5
@@ -24,6 +25,12 @@ class Row(NamedTuple):
     @property
     def passed(self) -> bool:
         return self.reached >= self.must if self.unit == "×" else self.reached <= self.must
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in MB; `ru_maxrss` begins with what its parent held."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
 def seconds(function: Callable[[], Any]) -> float:
