@@ -122,8 +122,9 @@ def page(found: dict[str, Any]) -> str:
     ]
     lead = (
         f"{found['samples']:,} samples of each size (seed {found['seed']}). *Wrongly small*: how often a "
-        "mean of exactly δ is called smaller than δ; it should be 5 % at most. *Rightly small*: how often a "
-        "mean of 0 is, for δ = 3.6 standard errors. *False alarms*: how often a t-test at 5 % finds a lean "
+        "mean of exactly δ is called smaller than δ; it should be at most 5 %. *Rightly small*: how often a "
+        "mean of 0 is called smaller than δ, for δ = 3.6 standard errors. *False alarms*: how often a "
+        "t-test at 5 % finds a lean "
         "where there is none."
     )
     known = "A simulated share of 5 % is known to ± 1.4 points. Numbers: [evidence](evidence/certainty.json)."

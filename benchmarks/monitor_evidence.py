@@ -188,8 +188,9 @@ def page(found: dict[str, Any]) -> str:
         for row in found["false alarms"]
     ]
     lead = (
-        f"{found['monitors']:,} monitors of {found['queries']} queries each, {found['looks']} looks, nothing "
-        f"changes (seed {found['seed']}): how many raised any alarm. It should be 5 % at most. *Outside the "
+        f"{found['monitors']:,} monitors of {found['queries']} queries each, {found['looks']} looks, while "
+        f"nothing changes (seed {found['seed']}): how many raised any alarm. It should be at most 5 %. "
+        f"*Outside the "
         "first interval*: a value outside the grey band of the page. *Beyond two standard deviations*: a "
         "bound of `--fail-if` two standard deviations of a look above the mean. *Paired t-test*: each look "
         "against the first, at 5 %."
@@ -205,8 +206,11 @@ def page(found: dict[str, Any]) -> str:
         for row in found["found"]
     ]
     then = (
-        "And a change that is there: the mean moves by so many standard deviations *of a look* after so many "
-        "looks (baseline 30). Looks after the change until half, and until 80 %, of the monitors found it."
+        "And with a real change: the mean shifts by this many standard deviations *of a look* after "
+        "this many "
+        "looks (baseline 30). The table shows how many looks after the change half, and 80 %, of the "
+        "monitors "
+        "found it."
     )
     names = ["a change", "standard deviations", "after looks", "half find it within", "80% within"]
     names.append("found within 365 looks")

@@ -194,7 +194,7 @@ def test_swapping_the_groups_swaps_the_verdict(runs: dict[str, Path], inputs: di
 def test_ties_that_decide_are_said(inputs: dict[str, Any]) -> None:
     docs = {"a": "he said", "b": "she said"}
     found = er.audit({"q": {"a": 1.0, "b": 1.0}, "r": {"a": 1.0, "b": 1.0}}, ["ARaB@1"], docs=docs)
-    assert "In 100% of the queries tied scores" in found.verdict()
+    assert "In 100% of the queries, scores are tied" in found.verdict()
 
 
 def test_a_bound_that_is_exceeded_names_run_and_value(audit: Audit) -> None:

@@ -209,7 +209,7 @@ def test_bounds_need_a_reason(data: Path, tmp_path: Path, capsys: pytest.Capture
 def test_fields_are_refused_before_the_work(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = ["audit", str(data / "bm25.run"), "--docs", str(data / "docs.tsv")]
     for more, said in (
-        (["--auditor", "me"], "--auditor is said in a bundle; name one with --bundle FILE.zip"),
+        (["--auditor", "me"], "--auditor belongs in a bundle; name one with --bundle FILE.zip"),
         (["--bundle", "a.zip", "--date", "yesterday"], "date is 'yesterday'; write it as YYYY-MM-DD"),
         (["--bundle", "a.zip", "--field", "purpos=x"], "no field 'purpos'; did you mean 'purpose'?"),
         (["--bundle", "a.zip", "--field", "x"], "write it as NAME=TEXT"),

@@ -132,7 +132,7 @@ def test_the_words_of_a_verdict(leaning: str, delta: float | None, word: str, sa
     (one,) = found.certainty
     assert one.word == word and found.verdict().startswith(said)
     assert "would have been found with 80% power (α = 0.05, 1 run)" in found.verdict()
-    assert "Smallest ARaB@2 found with 80% power: run " in str(found)
+    assert "Smallest ARaB@2 that would be found with 80% power: run " in str(found)
     if delta is None:  # nothing is small without a bound: it says which one would pass
         assert f"Smallest δ of ARaB@2 that would pass as no lean beyond δ: run {one.smallest:.3f}." in str(
             found

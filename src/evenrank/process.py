@@ -99,7 +99,7 @@ def refuse_after_fork() -> None:
     """Refuse work in a process that was forked when Polars had threads: it would wait for them for ever."""
     if _state["forked"]:
         raise InputError(
-            "this process was forked after Polars had started its threads, and would wait for them for ever; "
+            "this process was forked after Polars had started its threads, and would wait for them forever; "
             "start workers with spawn, or with joblib's loky"
         )
 

@@ -188,7 +188,7 @@ def test_jsonl_that_arrow_cannot_read_is_read_line_by_line(tmp_path: Path) -> No
         (["b", "a"], "not a JSON object but list"),
         ('{"id": "b", "text": "a"', "not a JSON object: "),
         ('{"id": "b", "text": "a"} {"id": "c", "text": "a"}', "not a JSON object: Extra data"),
-        ('{"id": "b", "text": "\\ud800"}', "an escape stands for half a character"),
+        ('{"id": "b", "text": "\\ud800"}', "an escape encodes half a character"),
         ("[" * 100_000, "not a JSON object: "),
         ("", "blank line"),
     ],

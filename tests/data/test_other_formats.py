@@ -61,7 +61,7 @@ def test_json_holds_runs_and_judgments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('{"q1": {"d1": 1.0, "d1": 2.0}}', "'d1' stands twice in one object"),
+        ('{"q1": {"d1": 1.0, "d1": 2.0}}', "'d1' occurs twice in one object"),
         ('{"q1": 3}', "expected"),
         ("[1]", "expected"),
         ('{"q1": {"d1": "x"}}', "score is 'x'; it must be a number"),

@@ -54,7 +54,7 @@ def test_a_paired_test_needs_a_pairing() -> None:
     pairs = [("m1", "f1"), ("m2", "f2"), ("m3", "f3")]
     found = disparity(WORSE, QRELS, GENDERS, pairs=pairs)["run"]
     assert found.paired.p == pytest.approx(stats.paired([1, 1, 0.5], [0.5, 0.25, 0.5]).p)
-    with pytest.raises(InputError, match="f1 is no judged query labelled male"):
+    with pytest.raises(InputError, match="f1 is not a judged query labelled male"):
         disparity(WORSE, QRELS, GENDERS, pairs=[("f1", "m1")])
 
 

@@ -110,7 +110,7 @@ os._exit(0)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "this process was forked after Polars had started its threads, and would wait for them for ever; "
+        "this process was forked after Polars had started its threads, and would wait for them forever; "
         "start workers with spawn, or with joblib's loky",
         "[1]",
     ]

@@ -232,7 +232,7 @@ def test_a_bound_beyond_any_bias_bounds_nothing(mode: str) -> None:
 
 @pytest.mark.parametrize("strength", [float("nan"), float("inf")])
 def test_a_strength_is_a_finite_number(strength: float) -> None:
-    with pytest.raises(er.InputError, match="a strength is no finite number"):
+    with pytest.raises(er.InputError, match="a strength is not a finite number"):
         er.sweep({"q": {"a": 1.0}}, er.tally({"a": "he"}), qrels={"q": {"a": 1}}, strengths=[strength])
 
 

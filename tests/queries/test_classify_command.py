@@ -142,7 +142,7 @@ def test_queries_of_other_collections_are_learned_too(
     arguments += ["--also", str(tmp_path / "also.tsv"), "--neutral", str(tmp_path / "more.txt")]
     assert main(arguments) == 0
     said = capsys.readouterr().err
-    assert "2 texts learned as neutral; 2 name somebody or stand there twice" in said
+    assert "2 texts learned as neutral; 2 name somebody or are repeated" in said
     assert "21 queries learned" in said
     card = json.loads((tmp_path / "m" / "card.json").read_text())
     assert card["more"] == {"labelled queries": 1, "neutral texts": 2}

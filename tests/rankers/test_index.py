@@ -172,9 +172,9 @@ def test_an_index_is_replaced_only_when_asked_and_only_by_a_whole_one(tmp_path: 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(er.InputError, match="is no index; name another folder"):
+    with pytest.raises(er.InputError, match="is not an index; name another"):
         er.index(DOCS, tmp_path, overwrite=True)
-    with pytest.raises(er.InputError, match="is no index; name another folder"):
+    with pytest.raises(er.InputError, match="is not an index; name another"):
         er.index(DOCS, tmp_path / "thesis.tex", overwrite=True)
 
 
@@ -278,7 +278,7 @@ def test_beyond_the_size_read_in_full_damage_is_found_by_verify(
 def test_what_is_no_index_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(er.InputError, match="no such index; make one with"):
         Index.open(tmp_path / "none")
-    with pytest.raises(er.InputError, match="is no index"):
+    with pytest.raises(er.InputError, match="is not an index"):
         Index.open(tmp_path)
     (tmp_path / "index.json").write_text('{"checksum": "x", "content": {}}')
     with pytest.raises(er.InputError, match="damaged"):

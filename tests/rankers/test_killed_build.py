@@ -76,7 +76,7 @@ def test_a_build_killed_at_any_step_leaves_nothing_that_opens(source: Path, tmp_
     for step in STEPS:  # each finds what the one before has left
         kill_at(step, source, path)
         assert any(each.is_dir() for each in path.iterdir())
-        with pytest.raises(er.InputError, match="no index, or its building was cut short"):
+        with pytest.raises(er.InputError, match="not an index, or its building was interrupted"):
             Index.open(path)
     index = er.index(source, path)
     index.verify()

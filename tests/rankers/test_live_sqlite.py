@@ -161,7 +161,7 @@ def test_an_injected_table_name_is_a_missing_table(shop: Path) -> None:
 
 def test_an_ordinary_table_is_told_apart(tmp_path: Path) -> None:
     path = database(tmp_path / "plain.db", "CREATE TABLE docs (doc_id, title, text)")
-    with pytest.raises(InputError, match=r"table docs is no full-text table; .* here: none"):
+    with pytest.raises(InputError, match=r"table docs is not a full-text table; .* here: none"):
         ids(f"sqlite:///{path}?table=docs", "x")
 
 

@@ -100,7 +100,7 @@ def test_bad_input_gets_one_line(place: Path) -> None:
     assert "--lexicon: bm25 does not use it" in refused("search", *index, *asked, "--lexicon", "x")
     assert "choose one" in refused("search", *index, *asked, "--engine", "sqlite:///x.db?table=t")
     assert "evenrank index DOCS -o IDX" in refused("search", *asked)
-    assert "is no index" in refused("search", "--index", place, *asked)
+    assert "is not an index" in refused("search", "--index", place, *asked)
     assert "--force" in refused("index", place / "docs.tsv", "-o", place / "idx")
     assert "unknown stemmer" in refused("index", place / "docs.tsv", "-o", place / "y", "--stemmer", "x")
     (place / "strange.tsv").write_text("q1\tunicorn\n")

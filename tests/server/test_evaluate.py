@@ -96,7 +96,7 @@ def test_representation_follows_the_target(client: TestClient) -> None:
     female = next(row for row in found["representation"] if row["group"] == "female")
     assert (female["shown"], female["wanted"], female["bias"]) == (0.1, 0.3, -0.2)
     assert found["groups"] == "given"
-    assert "Female results are fewer than they should be" in found["verdict"]["text"]
+    assert "There are fewer female results than there should be" in found["verdict"]["text"]
     assert {m["measure"]: m["value"] for m in found["measures"]}["MB(group='female')@10"] == -0.2
 
 
@@ -138,7 +138,7 @@ def test_a_measure_of_an_attribute_can_be_asked_for_beside_the_usual_ones() -> N
     assert told[str(er.parse(asked[0]))] is not None
     assert str(er.parse(asked[1])) not in told  # nobody said a field
     for refused in ("EEL(attribute='gender')@3", "AWRF(attribute='gender', target='relevant')@3"):
-        with pytest.raises(er.InputError, match="cannot be told from one list"):
+        with pytest.raises(er.InputError, match="cannot be computed from one list"):
             evaluate(MATCHER, [Text("", "a")], measures=[refused])
 
 
@@ -146,7 +146,7 @@ def test_what_is_wrong_with_attributes_is_said_in_one_line(client: TestClient) -
     many = [{"attributes": {"a": f"x{n}", "b": f"y{n}"}} for n in range(30)]
     answer = client.post("/v1/evaluate", json={"results": many})
     assert answer.status_code == 422
-    assert answer.json()["detail"] == "a × b has 961 groups; at most 400 are told apart in one list"
+    assert answer.json()["detail"] == "a × b has 961 groups; at most 400 can be distinguished in one list"
     unknown = posted(client, results=[{"attributes": {"a": "unknown"}}] * 2)
     assert not any("attribute" in one["measure"] for one in unknown["measures"])
     each_its_own = [{"attributes": {f"a{n}": "x"}} for n in range(5)]

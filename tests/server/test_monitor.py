@@ -325,7 +325,7 @@ def test_a_change_raises_an_alarm_and_none_does_not(
     found = looked_back(tmp_path / "moved.db", capsys)
     (moved,) = found["changes"]
     assert moved["alarm"]["look"] > 40 and moved["low"] > 0 and "higher than looks 1 to" in moved["sentence"]
-    assert "about 5% of such monitors at most" in found["meaning"] and "shared" not in found["meaning"]
+    assert "at most about 5% of such monitors" in found["meaning"] and "shared" not in found["meaning"]
     assert looked_back(tmp_path / "moved.db", capsys, "--since", "2026-02-11")["changes"][0]["alarm"] is None
     page = tmp_path / "trend.html"
     assert main(["monitor", "--db", str(tmp_path / "moved.db"), "--page", str(page)]) == 0

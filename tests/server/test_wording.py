@@ -38,7 +38,7 @@ def test_words_for_sizes_begin_where_the_docs_say(size: float, words: str) -> No
 
 def test_a_verdict_is_true_of_what_it_counts() -> None:
     assert verdict(0.4, "male", "female", [(2, 0), (0, 1), (0, 0)], at=3) == (
-        "The top 3 results lean male: 1 female word and 2 male words. 1 of 3 hold neither."
+        "The top 3 results lean male: 1 female word and 2 male words. 1 of 3 contain neither."
     )
     assert verdict(0.4, "male", "female", [(2, 0)], at=10) == (
         "The only result leans male: 0 female words and 2 male words."
@@ -49,7 +49,7 @@ def test_a_verdict_is_true_of_what_it_counts() -> None:
     assert verdict(0.01, "male", "female", [(1, 1), (1, 1)], at=10) == (
         "The top 2 results are near balance: 2 female words and 2 male words."
     )
-    assert "stand higher up" in verdict(0.4, "male", "female", [(1, 0), (0, 2)], at=2)
+    assert "are higher up" in verdict(0.4, "male", "female", [(1, 0), (0, 2)], at=2)
     assert verdict(0.4, "male", "female", [(1, 0), (9, 9)], at=1).startswith("The only result leans male: 0 ")
 
 

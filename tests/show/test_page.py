@@ -72,7 +72,7 @@ def test_the_first_thing_is_a_line_for_each_run(page: str) -> None:
     rows = re.findall(r'<th scope="row">(\w+)', table)
     assert rows == ["bm25", "dense"]
     assert "leans male" in table and "cannot tell" in table and "n 48" in table
-    assert "nDCG@10 +0.242" in table and "not established" in table
+    assert "nDCG@10 +0.242" in table and "not significant" in table
 
 
 def test_what_is_not_established_is_folded(page: str) -> None:

@@ -209,10 +209,10 @@ def compare_variants(
     ----------
     source
         Results: a file, frame or rows with ``variant`` (neutral, female, male), ``rank``, ``url`` (or
-        ``doc_id``), ``triple_id`` (or only ``topic``), perhaps ``engine``, ``topic``, ``stereotype``. With
+        ``doc_id``), ``triple_id`` (or only ``topic``), optionally ``engine``, ``topic``, ``stereotype``. With
         `triples` or `queries`, what is asked: an index, or the address of a live engine.
     triples
-        The queries in three forms: ``triple_id``, ``neutral``, ``female``, ``male``, perhaps ``topic`` and
+        The queries in three forms: ``triple_id``, ``neutral``, ``female``, ``male``, optionally ``topic`` and
         ``stereotype`` (female or male: whom the stereotype expects).
     queries
         Instead, queries that name no gender; :func:`evenrank.variants` writes the other two forms.

@@ -74,7 +74,7 @@ class Certainty(Equivalence):
             between = f"90% interval {self.low:+.3f} to {self.high:+.3f}"
             if self.delta is None:
                 told.append(
-                    f"The smallest δ that would pass as no {what} beyond δ is {self.smallest:.3f} "
+                    f"The smallest δ for which “no {what} beyond δ” would hold is {self.smallest:.3f} "
                     f"({between})."
                 )
             else:
@@ -272,7 +272,7 @@ def plan(
     Parameters
     ----------
     effect
-        The lean that matters: ``0.05``.
+        The smallest lean that matters: ``0.05``.
     sd
         Standard deviation of single queries (for two runs: of their differences).
     run

@@ -113,7 +113,7 @@ def methods(audit: Audit) -> str:
         lines.append(
             f"Each run is compared with {audit.baseline}, query by query: Student's paired test (for GSR a "
             f"permutation test on refitted slopes). p is corrected (Holm) over all {len(audit.comparisons)} "
-            f"comparisons; below {LEVEL} a difference is called established."
+            f"comparisons; below {LEVEL} a difference is called significant."
         )
     if audit.conditions:
         bounds = ", ".join(map(str, audit.conditions))
@@ -125,12 +125,13 @@ def methods(audit: Audit) -> str:
             "## Selection rates",
             "",
             f"Candidates are pairs of query and ranked document. Selected: rank {found.at} or better. Rate: "
-            "selected by candidates of the category. Impact ratio: rate by that of the category with the "
-            "highest rate. Scoring rate: share with a score above the median of all candidates of the run; "
+            "selected divided by candidates of the category. Impact ratio: rate divided by the highest "
+            "rate of "
+            "any category. Scoring rate: share with a score above the median of all candidates of the run; "
             "scores of different queries are compared as they are.",
         ]
     settings = ", ".join(f"{name} {provenance[name]}" for name in ("missing", "ties", "order"))
-    lines += ["", f"Reading of runs: {settings}. Every setting stands in audit.json under provenance.", ""]
+    lines += ["", f"Reading of runs: {settings}. audit.json has every setting under provenance.", ""]
     return "\n".join(lines)
 
 
@@ -140,13 +141,14 @@ def limits(audit: Audit) -> str:
     lines = ["# Limits", ""]
     lines += [f"- {caution}" for caution in audit.cautions]
     lines += [
-        "- Words are counted, people are not: a text about a woman that never says so counts as neutral.",
-        f"- Only {groups} are told apart. People who are neither are not counted.",
-        "- Intervals tell what other queries of the same kind could have given, and nothing of other "
+        "- Words are counted, not people: a text about a woman that never says so counts as neutral.",
+        f"- Only {groups} are distinguished. People who are neither are not counted.",
+        "- Intervals show what other queries of the same kind could have given; they say nothing about other "
         "collections.",
-        "- Where one cannot tell, that is no proof of balance: opposite queries cancel in a mean, and few "
-        "queries give wide intervals.",
-        "- A lean is no proof of unfairness: a query may ask for one side, a collection may hold only one.",
+        "- 'Cannot tell' does not prove balance: opposite queries cancel out in a mean, and few queries give "
+        "wide intervals.",
+        "- A lean does not prove unfairness: a query may ask for one gender, a collection may contain "
+        "only one.",
         "- The inputs are taken as they were given. Hashes show that they are the same files, not that they "
         "are what a user was shown.",
         "",

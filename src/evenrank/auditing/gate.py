@@ -48,13 +48,13 @@ def check_conditions(conditions: Iterable[Condition], *, baseline: str | None) -
         way = good(measure)
         if way == "zero" and not getattr(measure, "YARDSTICK", ""):
             raise InputError(
-                f"condition '{condition}': {measure} is best near 0, so that neither a rise nor a fall is "
-                f"worse; bound its size, as in abs({measure})>baseline+0.02"
+                f"condition '{condition}': {measure} is best near 0, so neither a rise nor a fall is worse "
+                f"in itself; bound its absolute value, as in abs({measure})>baseline+0.02"
             )
         if (way == "high" and rising) or (way == "low" and not rising):
             better, op, sign = ("higher", "<", "-") if way == "high" else ("lower", ">", "+")
             raise InputError(
-                f"condition '{condition}' would stop what is better: {better} is better for {measure}; "
+                f"condition '{condition}' would stop an improvement: {better} is better for {measure}; "
                 f"write {measure}{op}baseline{sign}{abs(condition.bound):g}"
             )
 
@@ -95,13 +95,13 @@ def failures(checks: Iterable[Check]) -> tuple[str, ...]:
 
 def _valued(condition: Condition, m: Measurement, judging: Judging | None) -> Check:
     if m.value is None:
-        text = f"{condition.subject} of {m.run} is undefined, so it cannot be checked"
+        text = f"{condition.subject} of {m.run} is undefined, so the bound cannot be checked"
         return Check(condition, m.run, None, False, text)
     found, said = m.value, f"{condition.subject} of {m.run} is {_number(m.value, m)}"
     if judging == "interval":
         end = _bound(condition, m)
         if end is None:
-            text = f"{m.queries} queries of {m.run} give no interval, so it cannot be checked"
+            text = f"{m.queries} queries of {m.run} give no interval, so the bound cannot be checked"
             return Check(condition, m.run, m.value, False, text)
         found, said = end, f"{said}, its one-sided 95% bound {_number(end, m)}"
     failed = condition.holds(found)
@@ -133,7 +133,8 @@ def _changed(
     if change.difference is None or (end is None and judging != "point"):
         why = "no interval" if change.difference is not None else "no change"
         text = (
-            f"{change.n} queries that {mine.run} shares with {theirs.run} give {why}, so it cannot be checked"
+            f"{change.n} queries that {mine.run} shares with {theirs.run} give {why}, so the bound cannot "
+            f"be checked"
         )
         return Check(condition, mine.run, mine.value, False, text)
     said = f"{condition.subject} of {mine.run} changes by {change.difference:+.4f} from {theirs.run}"

@@ -86,8 +86,8 @@ def audit(
         The run that the others are compared with, query by query: paired tests, effect sizes, p corrected
         (Holm) over all runs and measures. The first unless given.
     compare
-        ``"pairs"``: also every run against every other, p corrected over all of these; raised letters in the
-        table mark what differs, instead of daggers.
+        ``"pairs"``: also compare every run with every other, with p corrected over all of these; raised
+        letters in the table mark differences, instead of daggers.
     background
         Run whose documents NFaiRR compares with; the baseline unless given.
     fail_if

@@ -148,8 +148,8 @@ def trace(
     Parameters
     ----------
     stages
-        Runs by name, in their order: the candidates of the first stage, then what became of them (re-ranked,
-        mitigated, the passages that a language model was given).
+        Runs by name, in order: the candidates of the first stage, then what later stages made of them
+        (re-ranked, mitigated, the passages that a language model was given).
     measures
         Measures that are sums over documents: RaB, ARaB, FaiRR, NFaiRR, ExposureGap, LIWC.
     collection

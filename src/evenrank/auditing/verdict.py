@@ -181,7 +181,9 @@ def powers(audit: Audit) -> str | None:
     if not told:
         return None
     level = f"α = {found[0].alpha:.2g}, {numbers.counted(len(audit.runs), 'run')}"
-    return f"Smallest {found[0].measure} found with 80% power: {numbers.few(told, 6)} ({level})."
+    return (
+        f"Smallest {found[0].measure} that would be found with 80% power: {numbers.few(told, 6)} ({level})."
+    )
 
 
 def findings(audit: Audit) -> tuple[Finding, ...]:
@@ -216,13 +218,13 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
         size = size_of(audit, m.run)
         sure = _interval(m if size is None else size, audit, bounds=size is not None)
         text = (
-            f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average{sure}, "
-            f"{beyond:.0%} of them by more than 0.1; opposite ones cancel."
+            f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average{sure}, and "
+            f"{beyond:.0%} of them by more than 0.1; opposite queries cancel out."
         )
         found.append(Finding("spread", m.run, text))
     if m.ties is not None and m.ties >= TIED:
         text = (
-            f"In {m.ties:.0%} of the queries tied scores leave the order to the documents' ids; "
+            f"In {m.ties:.0%} of the queries, scores are tied and document ids decide the order; "
             "ties='expected' gives the mean over all orders."
         )
         found.append(Finding("ties", m.run, text))
@@ -320,8 +322,8 @@ def correction(audit: Audit) -> str | None:
     if not torn:
         return None
     return (
-        f"Intervals stand for one comparison each; p is corrected (Holm) over all {len(audit.comparisons)}. "
-        "So an interval can exclude 0 where a difference is not established."
+        f"Each interval is for one comparison; p is corrected (Holm) over all {len(audit.comparisons)}. "
+        "So an interval can exclude 0 although the difference is not significant."
     )
 
 
@@ -413,7 +415,7 @@ def _stereotypes(audit: Audit) -> list[Finding]:
             continue
         text = f"{m.run}: {m.measure} {m.value:+.3f}{_interval(m, audit)}"
         clear = m.low is not None and m.low > 0
-        text += ", results follow the gendered language of their queries" if clear else ""
+        text += "; results follow the gendered language of their queries" if clear else ""
         perfect = m.baselines.get("perfect")
         if perfect is not None and perfect.value is not None:
             judged = numbers.counted(perfect.queries, "query", "queries")

@@ -190,7 +190,7 @@ def audit_command(
         per_query=per_query,
     )
     if confusion is not None and given.genders is None:
-        raise InputError("--confusion says how the labels of --genders err; give that too")
+        raise InputError("--confusion says how often the labels of --genders are wrong; give --genders too")
     if tradeoff and given.qrels is None:
         raise InputError("--tradeoff weighs bias against usefulness; give --qrels too")
     if tradeoff and output is None and charts is None:

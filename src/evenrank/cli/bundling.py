@@ -118,7 +118,7 @@ class Sealing:
             for one in fields(self):
                 if getattr(self, one.name) not in (None, []) and one.name not in ("bundle", "pdf"):
                     raise InputError(
-                        f"--{one.name.replace('_', '-')} is said in a bundle; name one with --bundle FILE.zip"
+                        f"--{one.name.replace('_', '-')} belongs in a bundle; name one with --bundle FILE.zip"
                     )
             return
         if self.bundle.is_dir():
@@ -213,7 +213,7 @@ class Asked:
             if path.is_file():
                 found[value] = Input.of(role, path, {one.name: one for one in found.values()})
             elif path.exists():
-                problem = "is no regular file, so it cannot be read a second time; write it to one"
+                problem = "is not a regular file, so it cannot be read a second time; save it to a file first"
                 raise InputError(problem, path=path)
         return found
 

@@ -186,7 +186,7 @@ def _more(model: str, also: list[str], neutral: list[str], unlabelled: list[str]
     nobody = sorted({text for text in plain if names_nobody(text)})
     if neutral:
         named = len(plain) - len(nobody)
-        note(f"{len(nobody):,} texts learned as neutral; {named:,} name somebody or stand there twice")
+        note(f"{len(nobody):,} texts learned as neutral; {named:,} name somebody or are repeated")
     return More(labelled, tuple(nobody), tuple(sorted(set(texts(unlabelled)))))
 
 

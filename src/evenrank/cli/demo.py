@@ -68,21 +68,21 @@ def _lines(story: Story, folder: Path) -> Iterator[str]:
     reached = {each: number(each.chosen.bias.value, ".2f") for each in (story.within, story.learned)}
     moved = 1 - (story.mirrored.summary[0].ties or 0.0)
     told = [
-        f"{verdict.headline(story.audit)} Above 0 the top of a list names men more strongly, below 0 women. "
-        "Only queries that name no gender count.",
+        f"{verdict.headline(story.audit)} Above 0, the top of a list speaks more of men, below 0 more of "
+        "women. Only queries that name no gender count.",
         f"The mean hides opposite queries: single lists of bm25 lean by {size['bm25']}.",
         f"{CONSTRAINED} keeps every list within {LIMIT}: abs(ARaB@10) falls from {size['bm25']} to "
         f"{size[CONSTRAINED]}, nDCG@10 from {useful['bm25']} to {useful[CONSTRAINED]}.",
         f"{AWARE} expands queries from passages that are not one-sided. It gets abs(ARaB@10) down to "
         f"{reached[story.learned]} before nDCG@10 falls significantly; re-ranking within a limit on the mean "
         f"gets it down to {reached[story.within]} (all queries).",
-        f"With women and men exchanged, {moved:.0%} of the passages change their rank in bm25+rm3.",
+        f"With women and men swapped, {moved:.0%} of the passages change their rank in bm25+rm3.",
     ]
     for place, text in enumerate(told, 1):
         yield textwrap.fill(f"{place}. {text}", 80, subsequent_indent="   ", break_on_hyphens=False)
     yield ""
-    yield "The imbalance of these passages was written in: the numbers illustrate, they"
-    yield "prove nothing elsewhere."
+    yield "The imbalance of these passages was put there on purpose: the numbers illustrate,"
+    yield "but prove nothing elsewhere."
     yield f"Collection, index, runs and audit.json are in {folder}. The report, to read:"
     yield f"  {story.report}"
 

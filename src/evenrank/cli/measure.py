@@ -94,13 +94,13 @@ def measure_command(
 
     _check_form(form, explain=explain, per_query=per_query)
     if by_query and (explain or per_query):
-        raise InputError("--by-query stands alone; leave out --explain and --per-query")
+        raise InputError("--by-query cannot be combined with --explain or --per-query")
     files, wanted = split_runs(measures)
     runs = given.runs(files)
     conditions = [parse_condition(text) for text in fail_if or []]
     options.check_engine(engine, master)
     if confusion is not None and given.genders is None:
-        raise InputError("--confusion says how the labels of --genders err; give that too")
+        raise InputError("--confusion says how often the labels of --genders are wrong; give --genders too")
     if engine is options.Engine.spark and (confusion is not None or true_groups is not None):
         raise InputError("--confusion and --true-groups work on this machine; leave --engine out")
     if engine is options.Engine.spark and explain:

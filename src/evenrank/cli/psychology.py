@@ -181,7 +181,7 @@ def _rendered(
     remarks += [
         f"{counted(count, 'query', 'queries')} left out: {reason}" for reason, count in found.left_out.items()
     ]
-    remarks.append("difference: percentage points, male − female; † only before the correction over all")
+    remarks.append("difference: percentage points, male − female; † significant only before correction")
     if isinstance(found, JudgmentsAudit):
         if found.affiliation is False:
             remarks.append("caution: gender words do not follow the queries' labels; check the labels")

@@ -29,8 +29,8 @@ _INPUTS: dict[str, Any] = {
         str | None,
         typer.Option(
             metavar="FOLDER|irds:ID",
-            help="A folder with docs, queries and qrels (or what the recipe names), or irds:ID; the demo "
-            "collection without it.",
+            help="A folder with docs, queries and qrels (or what the recipe names), or irds:ID; "
+            "without it, the demo collection.",
         ),
     ],
     "split": Annotated[str | None, typer.Option(help="Which queries and qrels, if there are several.")],

@@ -18,7 +18,7 @@ from evenrank.data.columns import TITLE, Block, batch_of, join_fields, listing, 
 from evenrank.errors import InputError
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
-TORN = "an escape stands for half a character (a lone surrogate)"
+TORN = "an escape encodes half a character (a lone surrogate)"
 
 
 def is_json(path: str | os.PathLike[str], first: bytes) -> bool:
@@ -35,7 +35,7 @@ def value_of(text: str, path: str | os.PathLike[str]) -> Any:
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"{show(twice)} stands twice in one object", path=path)
+            raise InputError(f"{show(twice)} occurs twice in one object", path=path)
         return found
 
     try:

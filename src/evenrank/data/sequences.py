@@ -65,7 +65,7 @@ def read_sequences(x: Any) -> pl.DataFrame:
     for name in names.values():
         table.refuse(rows[name].fill_null("") == "", f"{name} is empty")
     twice = ~rows.select(pl.struct(pl.all()).is_first_distinct()).to_series()
-    table.refuse(twice, lambda row: f"document {rows['doc_id'][row]!r} stands twice in one ranking")
+    table.refuse(twice, lambda row: f"document {rows['doc_id'][row]!r} occurs twice in one ranking")
     rows = rows.with_columns(by or [pl.Series("by", range(len(rows)))])
     first = rows.with_row_index("at").with_columns(
         pl.col("at").min().over("query_id").alias("query"),

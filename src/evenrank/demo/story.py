@@ -76,7 +76,7 @@ def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
         strengths=[0.2, 0.4, 0.6, 0.8, 1],
     )
     runs[AWARE] = learned.chosen.run.filter(pl.col("rank") <= DEPTH)
-    say("turn women into men and men into women, and rank again")
+    say("swap women and men in the texts, and rank again")
     mirrored = er.counterfactual(docs, queries, rankers=["bm25+rm3"])
     say(f"audit {len(runs)} runs")
     found = er.audit(

@@ -30,8 +30,8 @@ class Absolute(BiasMeasure):
     SHORT_DESC = "Mean over queries of the measure's absolute value."
     GOOD = "low"
     MEANING = (
-        "How far the lists of single queries lean, whichever way: the mean of absolute values, in which "
-        "opposite queries do not cancel."
+        "How far the results of single queries lean, to either side: the mean of absolute values, in which "
+        "opposite queries do not cancel out."
     )
     AT_PARAM = ""
 

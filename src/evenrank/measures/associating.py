@@ -101,7 +101,7 @@ class Association(Drawn):
 def association(
     female: Any, male: Any = None, *, genders: Any = None, bins: int = BINS, confidence: float = 0.95
 ) -> Association:
-    """How differently female and male queries stand to their own relevant documents.
+    """How close female and male queries are to their own relevant documents, and how that differs.
 
     Parameters
     ----------

@@ -269,7 +269,7 @@ def check_from_above(condition: Condition) -> None:
     if condition.op.startswith(">"):
         raise InputError(f"{condition}: limit it from above with <=")
     if not condition.holds(0.0):
-        raise InputError(f"{condition}: a size is never below 0; the least bound is <=0")
+        raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
 
 
 def register(measure: BiasMeasure) -> None:
@@ -386,7 +386,7 @@ _DIRECTION: dict[Good, str] = {
 
 # What the best known measures of ir_measures say.
 _EFFECTIVENESS = {
-    "nDCG": "How well the most relevant documents stand at the top {k}.",
+    "nDCG": "How well the top {k} are filled with the most relevant documents.",
     "RR": "One over the rank of the first relevant document.",
     "AP": "How early relevant documents come, over the whole list.",
 }
@@ -402,7 +402,7 @@ def meaning(measure: Measure, groups: tuple[str, ...] = ()) -> str:
         of, against = measure.pair(groups)
     said = said.format(of=of, against=against, k=measure.params.get("cutoff", "k"))
     if measure.params.get("magnitude") == "boolean":
-        said += " Here a document either holds such words or not."
+        said += " Here a document either contains such words or does not."
     return said
 
 

@@ -90,7 +90,7 @@ class DictionaryBias(LinearMeasure):
     PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
     GOOD: ClassVar[Good | None] = "low"
-    MEANING = "How far the top {k} documents lean to female or male words, either way, in percent of words."
+    MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."
     ORDERED = False
     VIEW = Dictionary
     NEEDS = frozenset({"docs"})

@@ -305,7 +305,7 @@ def _paired(table: pl.DataFrame, pairs: list[tuple[str, str]], confidence: float
         for query, expected in zip(pair, ("male", "female"), strict=True):
             if gender.get(query) != expected:
                 raise InputError(
-                    f"the pair {pair[0]}, {pair[1]}: {query} is no judged query labelled {expected}; "
+                    f"the pair {pair[0]}, {pair[1]}: {query} is not a judged query labelled {expected}; "
                     "pairs hold a male query, then a female one"
                 )
     return stats.paired(

@@ -65,7 +65,7 @@ def document_measure(bias: Any) -> LinearMeasure:
             "in FaiRR@10"
         ) from None
     if not isinstance(measure, LinearMeasure):
-        raise InputError(f"{measure} is no sum over documents: it gives a single document no bias")
+        raise InputError(f"{measure} is not a sum over documents, so a single document has no bias")
     return measure
 
 

@@ -131,7 +131,7 @@ class _ExposureGap(RankBias):
     __name__ = NAME = "ExposureGap"
     PRETTY_NAME = "Gap of exposure"
     SHORT_DESC = "Share of attention for one group's documents, minus the other's."
-    MEANING = "Of the attention that the top {k} get, the share of one group's documents minus the other's."
+    MEANING = "The share of attention in the top {k} that one group's documents get, minus the other group's."
     READING = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
     LEANS = False  # groups may be labels, which are not those of the words that a verdict speaks about
@@ -292,7 +292,7 @@ class _AWRF(GroupMeasure):
     SHORT_DESC = "1 minus the divergence of attention shares from the target."
     GOOD = "high"
     BEST = 1.0
-    MEANING = "How near the groups' shares of attention are to the target."
+    MEANING = "How close the groups' shares of attention are to the target."
     UNDEFINED = "no labelled document in the top"
 
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
@@ -326,7 +326,7 @@ class _nDCGxAWRF(GroupMeasure):
     SHORT_DESC = "nDCG times AWRF, the score of TREC Fair Ranking 2022, Task 1."
     GOOD = "high"
     BEST = 1.0
-    MEANING = "How relevant and at once how near to the target the top {k} are: nDCG times AWRF."
+    MEANING = "How relevant the top {k} are, and how close to the target: nDCG times AWRF."
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "not judged, or no labelled document in the top"
 

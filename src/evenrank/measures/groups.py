@@ -38,7 +38,7 @@ CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshol
 TARGET = Param(
     dtype=(str, dict),
     default=None,
-    desc="wished-for shares: list, collection, equal, relevant or {group: share}; the table of targets, else "
+    desc="target shares: list, collection, equal, relevant or {group: share}; the table of targets, else "
     "list",
 )
 ATTRIBUTE = Param(

@@ -321,8 +321,8 @@ class Inputs:
             asked = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
             hits = self.matcher.count(asked.to_list()).counts.sum(axis=1) > 0
             counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
-        why = "leaning toward a gender that a query asks for is no bias"
-        return (f"No gender labels: all queries are measured, though {why}.{counted}",)
+        why = "leaning toward a gender that the query asks for is not a bias"
+        return (f"No gender labels: all queries are measured, although {why}.{counted}",)
 
 
 class KeptDocs(Docs):

@@ -57,13 +57,13 @@ def represent(
         query, doc_id, rank and group (or gender, or label). Or a run (TREC file, dict), with `labels` or a
         `tally`.
     targets
-        True shares: a path, a frame or rows with query and one column for each feature value (one of two
-        suffices: the other's target is 1 minus it), perhaps a column population; a dict
+        True shares: a path, a frame or rows with query and one column for each feature value (with two,
+        one is enough: the other's target is 1 minus it), optionally a column population; a dict
         ``{query: {feature: share}}``; or ``"full"``: the shares in the whole result list.
     at
         The cut-off n.
     short
-        A list of fewer than n results is divided by its `length`; `paper` divides by n all the same.
+        A list of fewer than n results is divided by its `length`; `paper` divides by n even then.
     labels, tally
         For results without labels: labels of documents, or a tally that they are inferred from.
     columns

@@ -68,14 +68,14 @@ class _FaiRR(LinearMeasure):
     PRETTY_NAME = "Fairness of retrieval results"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
     GOOD = "high"
-    MEANING = "How much neutral content the top {k} documents give; the first results weigh most."
+    MEANING = "How much neutral content the top {k} documents offer; the first results count most."
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
         "threshold": Param(
             dtype=int, default=1, minimum=0, desc="documents with at most this many group words are neutral"
         ),
         "target": Param(
-            dtype=(dict, tuple, list), default=None, desc="wished-for share of each group; equal by default"
+            dtype=(dict, tuple, list), default=None, desc="target share of each group; equal by default"
         ),
     }
 
@@ -147,7 +147,9 @@ class _NFaiRR(_FaiRR):
     PRETTY_NAME = "Normalised fairness of retrieval results"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
     BEST = 1.0
-    MEANING = "How neutral the top {k} documents are, against the fairest order of those in the background."
+    MEANING = (
+        "How neutral the top {k} documents are, compared with the fairest order of the background documents."
+    )
     NEEDS = frozenset({"tally", "background"})
     UNDEFINED = "no neutral document in the background"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)

@@ -117,6 +117,6 @@ def legend(pairs: Sequence[Pair], runs: Iterable[str]) -> str:
     named = ", ".join(f"{letter} {run}" for run, letter in letters(runs).items())
     tested = sum(pair.comparison.p is not None for pair in pairs)
     return (
-        f"{named}. A raised letter: differs from that run, paired test, p < {LEVEL:g} after Holm's "
+        f"{named}. A raised letter marks a difference from that run: paired test, p < {LEVEL:g} after Holm's "
         f"correction over {tested:,} comparisons."
     )

@@ -146,7 +146,7 @@ class _RaB(RankBias):
     __name__ = NAME = "RaB"
     PRETTY_NAME = "Rank bias"
     SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
-    MEANING = "How much more {of} than {against} words the top {k} documents hold."
+    MEANING = "How much more present {of} words are than {against} words in the top {k} documents."
     ORDERED = False
     weights = staticmethod(rab_weights)
 
@@ -165,8 +165,8 @@ class _ARaB(RankBias):
     PRETTY_NAME = "Average rank bias"
     SHORT_DESC = "RaB averaged over the cut-offs 1..t."
     MEANING = (
-        "How much more {of} than {against} words the documents down to a rank hold, averaged over the ranks "
-        "1 to {k}: the first results weigh most."
+        "How much more present {of} words are than {against} words in the first documents, averaged over the "
+        "cut-offs 1 to {k}, so that the first results count most."
     )
     weights = staticmethod(arab_weights)
 

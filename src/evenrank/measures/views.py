@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
 
 T = TypeVar("T")
-NOT_LINEAR = "not linear in the documents: tied ones stand in trec_eval's order"
+NOT_LINEAR = "not linear in the documents: tied documents stay in trec_eval's order"
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,12 +53,12 @@ def counterfactual(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Counterfactual:
-    """Rank every document beside its mirror image and measure what gender alone does.
+    """Rank every document next to its mirror image, and measure the effect of gender alone.
 
     Parameters
     ----------
     docs, queries
-        The collection, which is indexed anew together with its mirror image, and the queries.
+        The collection, which is indexed again together with its mirror image, and the queries.
     rankers
         Names as in :func:`evenrank.search`, with settings in brackets: ``"bm25"``,
         ``"w2v_add(debias=hard)"``; a mapping gives them other names in the tables.
@@ -70,8 +70,8 @@ def counterfactual(
     depth
         How far the lists go.
     at
-        A pair counts if one of the two is among the first so many; None: wherever they are. A version that
-        is not in the list gets the rank behind its end, and no score.
+        A pair counts if one of the two is within this rank; None: any rank. A version that is not in the list
+        gets the rank after its end, and no score.
     names, lexicon
         As in :func:`evenrank.swap`.
     gendered_queries

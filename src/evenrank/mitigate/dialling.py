@@ -31,19 +31,19 @@ def dial(
     progress: Progress | None = None,
     encoder: Any = None,
 ) -> Dial:
-    """Find what tells the genders of documents apart in the vectors of an encoder.
+    """Find what distinguishes the genders of documents in the vectors of an encoder.
 
-    Documents that lean to a gender are encoded beside their mirror images: the same texts, about the other
-    gender. So the two classes differ in gender and in nothing else that the swap does not touch.
+    Documents that lean to a gender are encoded together with their mirror images: the same texts, about the
+    other gender. So the two classes differ in gender and in nothing else that the swap does not touch.
 
     Parameters
     ----------
     docs
-        A collection to learn from; best another one than that to be searched, of the same kind of text.
+        A collection to learn from; preferably not the one to be searched, but of the same kind of text.
     model
         The encoder, as for the ranker ``dense``.
     most
-        Documents to learn from, drawn with `seed` where there are more.
+        Maximum number of documents to learn from, drawn with `seed` if there are more.
     names, lexicon
         As in :func:`evenrank.swap`.
     encoder

@@ -96,7 +96,7 @@ def gendered_terms(
     *,
     stemmer: str | Stem | None = None,
 ) -> GenderedTerms:
-    """How many terms of expanded queries belong to a group, and what they weigh.
+    """How many terms of expanded queries belong to a group, and their total weight.
 
     Fewer and lighter is less biased: a query that asks for *she* gets documents with *she*.
 
@@ -108,7 +108,7 @@ def gendered_terms(
     lexicon
         The words of each group.
     stemmer
-        How the terms came to be. None: they are compared with the words as both are spelled, which is what
+        How the terms were made. None: they are compared with the words as both are spelled, which is what
         the published tables count. A name that PyStemmer knows (``porter``) or a function: the words are
         stemmed in the same way first, so that *boi*, the Porter stem of *boy*, counts as well.
 
@@ -207,7 +207,7 @@ def _read(path: str | PathLike[str]) -> pl.DataFrame:
             remedy = "a line is query_id, term and weight between tabs"
             raise InputError(remedy, path=path, line=number) from error
         if weight != weight or abs(weight) == float("inf"):
-            raise InputError(f"weight {cells[2]} is no finite number", path=path, line=number)
+            raise InputError(f"weight {cells[2]} is not a finite number", path=path, line=number)
         rows.append((query, term, weight))
     if not rows:
         raise InputError("there are no expanded queries in this file", path=path)

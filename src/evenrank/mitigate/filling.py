@@ -99,12 +99,12 @@ def fill(
     range: Range = "pooled",
     seed: int = 0,
 ) -> Filled:
-    """Add generated queries until those of both genders stand equally close to their documents.
+    """Add generated queries until those of both genders are equally close to their documents.
 
     Parameters
     ----------
     scores, genders
-        How close real queries stand to their documents, and their genders; see :func:`evenrank.balance`.
+        How close real queries are to their documents, and their genders; see :func:`evenrank.balance`.
     generated
         Queries of :func:`evenrank.generate`, or the path of their file.
     generated_scores
@@ -112,7 +112,7 @@ def fill(
     generated_genders
         Their genders; predicted by the shipped classifier if not given.
     method
-        ``matching`` (the default) pairs real queries one to one as far as that goes, and gives each of the
+        ``matching`` (the default) pairs real queries one to one as far as possible, and gives each of the
         others a generated query whose score differs by no more than the caliper. ``bins``, as published,
         draws generated queries for the shorter side of each bin until it is level.
     caliper, bins, range, seed

@@ -109,8 +109,8 @@ def even_judgments(
         ``ratio · size`` queries are added, that is half as many pairs; `size` is that of the training set. If
         there is none, all pairs are taken.
     reuse
-        Let a document of a male query be matched with several of female queries, as in the thesis. Otherwise
-        each is taken once: the nearest pair first, ties by the ids of the documents.
+        Allow the document of a male query to be matched with several of female queries, as in the thesis.
+        Otherwise each is taken once: the nearest pair first, ties by the ids of the documents.
     source
         The dictionary, with the 22 categories of the thesis; the open one if not given.
     exact_below

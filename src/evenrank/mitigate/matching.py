@@ -238,13 +238,13 @@ def balance(
     range: Range = "pooled",
     seed: int = 0,
 ) -> Balanced:
-    """Leave out queries until those of both genders stand equally close to their relevant documents.
+    """Leave out queries until those of both genders are equally close to their relevant documents.
 
     Parameters
     ----------
     scores, male
-        How close queries stand to their documents (γ, the BM25 score): a table or file with ``query_id``,
-        ``score`` and perhaps ``doc_id``, one row for each query and relevant document; see
+        How close queries are to their documents (γ, the BM25 score): a table or file with ``query_id``,
+        ``score`` and optionally ``doc_id``, one row for each query and relevant document; see
         :func:`evenrank.mitigate.matching.association_scores`. Two of them are the female and the
         male queries; a single one needs ``genders``.
     genders

@@ -77,11 +77,11 @@ def mitigation(
 
         check_choice("method", method, (*METHODS, *methods()))
         if training is None or run is None or inputs.queries is None:
-            raise InputError(f"{method} trains a ranker: give training, and the run and queries to rank anew")
+            raise InputError(f"{method} trains a ranker: give training, and the run and queries to re-rank")
         return Retrained(method, training, tables.run(run), inputs.queries, given)
     if method == "feedback":
         if index is None or inputs.queries is None:
-            raise InputError("feedback searches anew: give an index and queries")
+            raise InputError("feedback searches again: give an index and queries")
         tally = inputs.tally if inputs.countable else None
         return Feedback(index, inputs.queries, ranker, measure, given, tally)
     if run is None:
@@ -109,7 +109,7 @@ def _numbers(strengths: Sequence[float]) -> list[float]:
     if not given:
         raise InputError("name at least one strength")
     if not all(map(math.isfinite, given)):
-        raise InputError("a strength is no finite number")
+        raise InputError("a strength is not a finite number")
     return given
 
 
@@ -268,7 +268,7 @@ def interpolate(
     Parameters
     ----------
     run, tally
-        The run to re-rank, and the coloured collection.
+        The run to re-rank, and the word counts of the collection.
     strength
         λ, from 0 to 1.
     magnitude, of, against
@@ -311,7 +311,7 @@ def penalise(
     Parameters
     ----------
     run, tally
-        The run to re-rank, and the coloured collection.
+        The run to re-rank, and the word counts of the collection.
     strength
         w, from 0 on.
     bias

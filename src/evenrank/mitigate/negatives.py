@@ -176,7 +176,7 @@ def negatives(
     sizes = found.group_by("query_id").len()["len"]
     left_out = {
         "queries without candidates": asked - len(sizes),
-        f"queries with fewer than {n} candidates, of which all are taken": int((sizes < n).sum()),
+        f"queries with fewer than {n} candidates (all are used)": int((sizes < n).sum()),
     }
     positives = good.join(found, on="query_id", how="semi", maintain_order="left")
     return Negatives(found, positives, n, {why: count for why, count in left_out.items() if count})

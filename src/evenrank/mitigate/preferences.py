@@ -185,7 +185,7 @@ def preference(
     progress: Progress | None = None,
     **settings: Any,
 ) -> MirrorTest:
-    """What a ranker prefers by itself, apart from what the texts bring: the mirror test.
+    """What a ranker prefers by itself, apart from what comes from the texts: the mirror test.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def preference(
     measure
         A measure whose sign names a group, of words in the top documents.
     candidates
-        Rank for each query only these documents (a table of query_id and doc_id, such as qrels); those that a
+        Rank only these documents for each query (a table of query_id and doc_id, such as qrels); those that a
         ranker does not find come last, with the score 0.
     gendered_queries
         Queries that name a gender are left out, or mirrored with the texts; counted in `left_out`.

@@ -46,7 +46,7 @@ def rebalance(
 ) -> Rebalanced:
     """Re-rank so that every prefix of the top shows groups in the shares they should have.
 
-    The published methods beside which :func:`constrain` is to be judged. They look at one prefix after the
+    These are the published methods to compare :func:`constrain` with. They look at one prefix after the
     other and prove nothing about usefulness. What comes back is a run, with a report that says which queries
     cannot have the shares, because a group runs out of documents.
 

@@ -146,14 +146,14 @@ def sweep(
     Parameters
     ----------
     run, tally, qrels
-        What is mitigated, the coloured collection, and judgments to tell the usefulness.
+        The run to mitigate, the word counts of the collection, and judgments to measure usefulness.
     docs, lexicon, tokenizer
         Documents instead of the tally, and what to count in them, as for :func:`evenrank.measure`.
     background, labels, targets, dictionary, missing, order
         What else the bias looks at and how runs are read, as for :func:`evenrank.measure`.
     method
         ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``penalty``: w, see
-        :func:`penalise`. ``feedback``: λ of bias-aware RM3, which searches anew and needs `index` and
+        :func:`penalise`. ``feedback``: λ of bias-aware RM3, which searches again and needs `index` and
         `queries` instead of a run. ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair``:
         how far shares go from those of the list to the target of `bias`, see :func:`rebalance`.
         ``negatives``, a loss, ``adversary``, ``augment`` or ``consistency``: a ranker is trained at each
@@ -263,7 +263,7 @@ def sweeps(
     plain = None
     if training is not None:
         if run is None or queries is None:
-            raise InputError("give the run and the queries that the trained ranker ranks anew")
+            raise InputError("give the run and the queries that the trained ranker re-ranks")
         plain = tables.run(training.ranked(tables.run(run), queries))
     curves = []
     for method in methods:
@@ -293,7 +293,7 @@ def _bias(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
     """The bias measure, and what of its values counts: their size, where values near 0 are good."""
     condition = parse_condition(f"{text}<=0")
     if not is_bias(condition.measure):
-        raise InputError(f"{text} is no measure of bias; as in abs(ARaB@10) or NFaiRR@10")
+        raise InputError(f"{text} is not a measure of bias; write for example abs(ARaB@10) or NFaiRR@10")
     measure: Any = condition.measure
     if measure.YARDSTICK:
         raise InputError(f"{measure} has to be compared with {measure.YARDSTICK}; no value of it is better")

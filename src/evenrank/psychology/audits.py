@@ -125,10 +125,10 @@ def audit_judgments(
     qrels, docs, dictionary, tokenizer
         The judgments, the collection, and the words to count (the open dictionary unless given).
     scores
-        A ready table of percents instead, such as LIWC's output: by query (then no qrels are needed) or
-        by document; see :func:`evenrank.psychology.comparing.read_scores`.
+        An existing table of percentages instead, such as LIWC's output: by query (then no qrels are needed)
+        or by document; see :func:`evenrank.psychology.comparing.read_scores`.
     exclude
-        Queries to leave out, for one those that trained the classifier behind `genders`: ids, or
+        Queries to leave out, such as those that trained the classifier behind `genders`: ids, or
         anything :func:`evenrank.data.tables.genders` reads.
     grade
         From which relevance on a document counts as judged relevant.
@@ -173,7 +173,7 @@ def audit_judgments(
             raise InputError(f"no labelled query has a document judged {grade} or higher")
         if table is None:
             if docs is None:
-                raise InputError("what do the documents say? give docs, or a ready table of scores")
+                raise InputError("what do the documents say? give docs, or a table of scores")
             words = as_dictionary(dictionary)
             table = scores_of(docs, labelled["doc_id"].to_list(), words, tokenizer)
             facts |= {"dictionary": {"name": words.name, "hash": words.hash}, "tokenizer": tokenizer}
@@ -330,7 +330,7 @@ def audit_rankings(
     genders, docs, dictionary, tokenizer, exclude, balance, characteristics, confidence, seed
         As for :func:`audit_judgments`.
     scores
-        A ready table of percents by document, instead of docs and dictionary.
+        An existing table of percentages by document, instead of docs and dictionary.
     at
         How far down the lists to read.
     baseline
@@ -354,7 +354,7 @@ def audit_rankings(
         if "doc_id" not in table.columns:
             raise InputError("rankings need scores by document: a column doc_id")
     elif docs is None:
-        raise InputError("what do the documents say? give docs, or a ready table of scores")
+        raise InputError("what do the documents say? give docs, or a table of scores")
     else:
         words = as_dictionary(dictionary)
         table = scores_of(docs, pl.concat(top["doc_id"] for top in tops.values()).to_list(), words, tokenizer)

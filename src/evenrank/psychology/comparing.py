@@ -136,7 +136,7 @@ def read_scores(x: Any) -> pl.DataFrame:
 def _gender(name: str) -> str:
     gender = normal_gender(name)
     if gender == "other":
-        raise InputError(f"{name!r} is no gender; name the tables female, male and neutral")
+        raise InputError(f"{name!r} is not a gender; name the tables female, male and neutral")
     return gender
 
 

@@ -36,7 +36,8 @@ from evenrank.text.tally import Tally
 SHIPPED = "shipped"
 """The confusion table of the shipped classifier, out of fold: docs/evidence/query-gender.json."""
 ASSUMED = (
-    "Labels are taken to err as often as in the confusion table; within a true group, whatever the value."
+    "This assumes that labels are wrong as often as in the confusion table and, within a true group, "
+    "regardless of the value."
 )
 RESAMPLES = 1000
 """Where the audit itself draws none: an adjusted mean without an interval would look surer than it is."""
@@ -146,15 +147,15 @@ def adjusted(
     found
         A measurement over all queries (``er.measure(…, only="all")["RR@10"]``), or ``{query: value}``.
     genders
-        The guessed labels. `unknown` is a guess like others.
+        The guessed labels. `unknown` is a guess like any other.
     confusion
-        How they err: ``shipped`` for labels of `evenrank classify`; a table with the columns true,
-        predicted and count; one with query_id, true and predicted, one row a query; or
-        ``{true: {predicted: count}}``.
+        How often they are wrong: ``shipped`` for labels of `evenrank classify`; a table with the columns
+        true, predicted and count; one with query_id, true and predicted, one row per query; or ``{true:
+        {predicted: count}}``.
     documents
         Instead of the two above: what a lexicon misses. For each group how many labelled documents with it
         (``yes``) and without it (``no``) hold a word of it, as `word_confusion` counts. Only for measures
-        with magnitude='boolean': nobody counted how far off a count is.
+        with magnitude='boolean': for counts it is not known how far off they are.
     pair
         The groups whose difference is wanted, first − second.
 

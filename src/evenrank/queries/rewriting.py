@@ -156,7 +156,7 @@ def variants(queries: Any, *, like: Any = None) -> pl.DataFrame:
     queries
         Anything :func:`evenrank.data.tables.queries` takes.
     like
-        Triples that people wrote (triple_id, neutral, female, male), to write more like them.
+        Triples that people wrote (triple_id, neutral, female, male), as a model for the variants.
 
     Returns
     -------

@@ -224,7 +224,7 @@ def search(
     ranker
         One of :func:`evenrank.rankers.names`; a live engine ranks by itself.
     depth
-        Documents per query at most.
+        Maximum number of documents per query.
     progress
         Called with (queries done, queries in all).
     settings

@@ -90,7 +90,7 @@ def retrieve(
     model
         :class:`BM25`, :class:`Dirichlet` or :class:`TfIdf`.
     depth
-        Documents per query at most. Only documents that have a term of the query are found.
+        Maximum number of documents per query. Only documents that have a term of the query are found.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
         weights = weights * idf / sizes[_rows(bags)]
         return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE)
-    raise InputError(f"{show(model)} is no model; give BM25(), Dirichlet() or TfIdf()")
+    raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
 
 
 def _check_bounds(index: Index, terms: np.ndarray) -> None:

@@ -128,8 +128,8 @@ def meaning(judging: Judging, series: int) -> str:
     """What an alarm means, in one sentence."""
     shared = "" if series == 1 else f", shared over {series} series"
     return (
-        "An alarm says that the mean of the looks has changed: while nothing changes, about "
-        f"{level(judging.alpha)} of such monitors at most ever raise one, however often they look "
+        "An alarm says that the mean of the looks has changed: while nothing changes, at most about "
+        f"{level(judging.alpha)} of such monitors ever raise one, however often they look "
         f"(α = {judging.alpha:g}{shared}; looks may depend on each other, if that fades within a few looks)."
     )
 

@@ -91,9 +91,9 @@ class Evaluated:
         for row in self.representation():
             if row["bias"]:
                 said += (
-                    f" {row['group'].capitalize()} results are {'more' if row['bias'] > 0 else 'fewer'} than "
-                    f"they should be: {row['shown']:.0%} of the top {row['of']}, where {row['wanted']:.0%} "
-                    f"comes nearest to the target of {row['target']:.0%}."
+                    f" There are {'more' if row['bias'] > 0 else 'fewer'} {row['group']} results than there "
+                    f"should be: {row['shown']:.0%} of the top {row['of']}, where {row['wanted']:.0%} "
+                    f"comes closest to the target of {row['target']:.0%}."
                 )
         return said
 
@@ -280,7 +280,9 @@ def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) ->
     for attribute in [*axes, *([CROSS.join(axes)] if len(axes) == 2 else [])]:
         many = math.prod(len(axes[name].groups) for name in attribute.split(CROSS))
         if many > MOST:
-            raise InputError(f"{attribute} has {many:,} groups; at most {MOST} are told apart in one list")
+            raise InputError(
+                f"{attribute} has {many:,} groups; at most {MOST} can be distinguished in one list"
+            )
         asked = [measure for measure in more if measure.params.get("attribute") == attribute]
         yield from dict.fromkeys([AWRF(attribute=attribute) @ at, NDKL(attribute=attribute) @ at, *asked])
 
@@ -297,7 +299,7 @@ def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeas
     """Measures of bias that one list is enough for; others are refused."""
     for measure in map(parse, measures):
         if not is_bias(measure) or not _is_of_one_list(measure):
-            raise InputError(f"{measure} cannot be told from one list of results")
+            raise InputError(f"{measure} cannot be computed from one list of results")
         yield measure
 
 
@@ -401,13 +403,13 @@ def verdict(
     text = f"{top} {verb}{says}: {_times(against, other)} and {_times(of, one)}"
     to = side(value, of, against)
     if to is not None and (one > other) != (to == of):  # a reader would count, and wonder
-        text += f"; the {to} ones stand higher up, or in more results"
-    text += f". {without} of {shown} hold neither." if shown > 1 and without else "."
+        text += f"; the {to} words are higher up, or in more results"
+    text += f". {without} of {shown} contain neither." if shown > 1 and without else "."
     if query_gender in (of, against) and to is not None:
         text += (
-            f" The query names {query_gender} words itself, so some lean that way is to be expected."
+            f" The query itself contains {query_gender} words, so some lean that way is expected."
             if to == query_gender
-            else f" The query names {query_gender} words itself: the other way."
+            else f" The query itself contains {query_gender} words: the opposite way."
         )
     return text
 

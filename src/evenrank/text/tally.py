@@ -153,7 +153,7 @@ def tally(
         Called with (bytes read, bytes in all) as the work goes on.
     cached
         Keep the tally of a large file (from 64 MB) in the cache folder, so that the same input is not
-        read twice and a killed run goes on where it stopped.
+        read twice and an interrupted run resumes where it stopped.
 
     Returns
     -------

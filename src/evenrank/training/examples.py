@@ -182,7 +182,7 @@ def examples(
     if good.is_empty():
         raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
     if whole.is_empty():
-        raise InputError("the run holds no candidates for the queries; do their ids agree?")
+        raise InputError("the run has no candidates for the queries; do their ids agree?")
     listed = whole.filter(pl.col("rank") <= depth).select("query_id", "doc_id", "score")
     known = set(tables.docs(docs).texts(good["doc_id"].unique().to_list()))
     absent = good.filter(~pl.col("doc_id").is_in(list(known)))

@@ -135,9 +135,9 @@ def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
         for shift in found.summary
     ]
     remarks = [
-        "shift: by how much the male version stands higher; scores in standard deviations",
-        "moved: ranks between the two versions, either way",
-        "male, female, same: which version stands higher; p: Wilcoxon over queries, corrected (Holm)",
+        "shift: how much higher the male version ranks; scores in standard deviations",
+        "moved: how many ranks the two versions are apart",
+        "male, female, same: which version ranks higher; p: Wilcoxon over queries, corrected (Holm)",
     ]
     left_out = [f"{count:,} {what}" for what, count in found.left_out.items() if count]
     if left_out:

@@ -128,7 +128,7 @@ def _limited(fair: Constrained) -> str:
     lines.append(f"utility given up: {facts['mean_loss']:.2%} (mean over {queries:,} queries)")
     if facts["mode"] == "mean":
         if facts["outcome"] == "infeasible":
-            lines.append("no ranking has means within the limits; these come nearest")
+            lines.append("no ranking has means within the limits; these come closest")
         else:
             lines.append(f"at most {facts['largest_gap']:.2g} of the utility could still be saved")
         return "\n".join(lines)
@@ -137,7 +137,7 @@ def _limited(fair: Constrained) -> str:
         "kept": "within the limits as they were",
         "optimal": "re-ranked, proved best",
         "gap": f"re-ranked, at most {facts['largest_gap']:.2g} of their utility from the best",
-        "infeasible": "cannot keep to the limits: given their least biased ranking",
+        "infeasible": "cannot stay within the limits: given their least biased ranking",
         "unresolved": "not within the limits when the budget was spent: try --exact, or a wider limit",
     }
     lines += [f"{counts[status]:,} {text}" for status, text in saying.items() if counts[status]]

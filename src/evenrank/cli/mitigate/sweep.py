@@ -25,9 +25,10 @@ def sweep_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="What grows stronger: constrain, interpolate, penalty, feedback, detgreedy, detcons, "
+            help="The mitigation to strengthen: constrain, interpolate, penalty, feedback, detgreedy, "
+            "detcons, "
             "detrelaxed, detconstsort, fair; with --train: negatives, adversary, augment, consistency, or a "
-            "loss. Repeat it for one front of several.",
+            "loss. Repeat it to compare several on one front.",
             show_default="constrain",
         ),
     ] = None,
@@ -106,7 +107,7 @@ def sweep_command(
         from evenrank.mitigate.trained import Training
 
         if docs is None or train_queries is None or queries is None or run is None:
-            raise InputError("--train needs --docs, --train-queries, and --run and --queries to rank anew")
+            raise InputError("--train needs --docs, --train-queries, and --run and --queries to re-rank")
         training = Training(
             train,
             docs,

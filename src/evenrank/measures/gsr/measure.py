@@ -136,8 +136,8 @@ class StereotypeReinforcement(BiasMeasure):
     PRETTY_NAME = "Gender stereotype reinforcement"
     SHORT_DESC = "Slope of the lists' genderedness on the queries'."
     MEANING = (
-        "Whether results speak the gendered language that their queries suggest: the slope of one on the "
-        "other. A perfect engine is not at 0: compare with it."
+        "Whether results use the gendered language that their queries suggest: the slope of one on the "
+        "other. A perfect engine is not at 0, so compare with its value."
     )
     READING = "above 0 follows the stereotype"
     YARDSTICK = "a perfect engine"

@@ -170,7 +170,7 @@ def _notes(name: str, study: Study, fitted: Fitted, inputs: Inputs) -> tuple[str
     if study.lacking:
         notes.append(f"{study.lacking:,} relevant documents are not in the collection")
     if inputs.ties == "expected":
-        notes.append("tied documents stand in the order of their ids: GSR has no mean over orders")
+        notes.append("tied documents stay in the order of their ids: GSR has no mean over orders")
     return tuple(notes)
 
 

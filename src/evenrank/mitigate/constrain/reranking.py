@@ -63,7 +63,7 @@ def constrain(
     utility: Literal["dcg", "order"] = "dcg",
     **given: Unpack[Beside],
 ) -> Constrained:
-    """The most useful ranking of each query's candidates that keeps to limits on its bias.
+    """The most useful ranking of each query's candidates within limits on its bias.
 
     Usefulness is the discounted gain Σ_i gain(d_i) / log2(i + 1) over the ranks down to the deepest cut-off
     of the limits; a gain is the score, from 0 for the lowest candidate to 1 for the highest. What comes back
@@ -72,7 +72,7 @@ def constrain(
     Parameters
     ----------
     run, tally
-        The run to re-rank, and the coloured collection. Limits on groups need only `labels`.
+        The run to re-rank, and the word counts of the collection. Limits on groups need only `labels`.
     limit
         Conditions as in ``["abs(ARaB@10)<=0.1", "NFaiRR@10>=0.95"]``, all to be kept at once. RaB, ARaB,
         FaiRR, NFaiRR with any parameters, and any measure of your own that is a sum over documents

@@ -32,7 +32,8 @@ def filter_generated(
 ) -> Generated:
     """Leave out generated queries that are too short or long, repeat others, or miss their document.
 
-    The filters are applied in the order of the parameters. A query is counted where it falls first.
+    The filters are applied in the order of the parameters. A query is counted under the first filter that it
+    fails.
 
     Parameters
     ----------
@@ -41,13 +42,13 @@ def filter_generated(
     index
         An index of the collection, for `top`, `answerable` and `reranker`.
     words
-        Words that a query has at least and at most.
+        Minimum and maximum number of words in a query.
     repeats
-        Keep queries that say the same as an earlier one.
+        Keep queries that repeat an earlier one.
     known
-        Real queries, for one those of a test: a generated query that says the same as one of them goes.
+        Real queries, such as those of a test set: a generated query that repeats one of them is dropped.
     top
-        Round trip: BM25 has to find the query's document among the first so many.
+        Round trip: BM25 must find the query's document among its first `top` results.
     answerable
         The share of the query's terms (stop words and endings aside) that its document must have.
     reranker, min_score

@@ -204,7 +204,7 @@ def _workplace(path: Path, *, overwrite: bool) -> Iterator[Path]:
     if (path / storage.MANIFEST).exists() and not overwrite:
         raise InputError("there is an index already; replace it with --force (overwrite=True)", path=path)
     if path.exists() and not _is_ours(path):
-        raise InputError("this is there already and is no index; name another folder", path=path)
+        raise InputError("this folder exists already and is not an index; name another", path=path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / _LOCK).open("wb")

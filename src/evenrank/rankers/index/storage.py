@@ -119,7 +119,9 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError("there is no such index; make one with: evenrank index DOCS -o IDX", path=path)
     file = folder / MANIFEST
     if not folder.is_dir() or not file.exists():
-        message = "this is no index, or its building was cut short; make it with: evenrank index DOCS -o IDX"
+        message = (
+            "this is not an index, or its building was interrupted; make it with: evenrank index DOCS -o IDX"
+        )
         raise InputError(message, path=path)
     try:
         with reading(file):

@@ -153,7 +153,7 @@ class HTTP:
         what = "nothing" if found is MISSING else shape(found)
         raise InputError(
             f"{self.place}: expected a list of results at {path or 'results'}, found {what}; the answer is "
-            f"{shape(answer)}; results= says where the list stands"
+            f"{shape(answer)}; results= says where the list is"
         )
 
     def _hit(self, item: Any) -> Hit:

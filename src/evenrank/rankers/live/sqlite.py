@@ -168,7 +168,7 @@ def _columns(connection: sqlite3.Connection, settings: SQLiteSettings) -> _Colum
         if table is None:
             raise InputError(f"table= says which table to search; {there}")
         others = {name for name, _ in rows}
-        problem = f"table {table} is no full-text table" if table in others else f"no table {table}"
+        problem = f"table {table} is not a full-text table" if table in others else f"no table {table}"
         raise InputError(f"{problem}; {there}")
     definition = _arguments(full_text[table])
     names: list[str] = [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")]

@@ -76,7 +76,7 @@ class LanguageModelReranker:
         place = smollm2() if checkpoint is None else checkpoint
         self._tokenizer, self._model = open_language_model(place, named=checkpoint)
         if self._model.config.is_encoder_decoder:
-            raise InputError("this is no causal model; choose one that goes on with a text", path=checkpoint)
+            raise InputError("this is not a causal model; choose one that continues a text", path=checkpoint)
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         self._yes, self._no = (self._tokens(word) for word in ("yes", "no"))

@@ -38,7 +38,7 @@ def rerank(
     progress: Progress | None = None,
     **settings: Any,
 ) -> pl.DataFrame:
-    """The documents of a run, ordered anew by a model, or by a method that balances groups.
+    """Re-rank the documents of a run with a model, or with a method that balances groups.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def rerank(
     pairs = candidates(table, docs, asked, depth=depth)
     scores = np.asarray(made.score(pairs, progress=progress), np.float64)
     if not np.isfinite(scores).all():
-        raise InputError("the model gave a score that is no number; was its training stable?")
+        raise InputError("the model gave a score that is not a number; was its training stable?")
     found = pairs.run(scores)
     rest = table.filter(pl.col("rank") > depth)
     if not keep_rest or rest.is_empty():

@@ -103,7 +103,7 @@ def change_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     return Section.of(
         "change",
         "Change by query",
-        "What happens to each query when a run takes the baseline’s place. A mean near 0 can hide large "
+        "What happens to each query when a run replaces the baseline. A mean near 0 can hide large "
         f"changes in both directions. Charts of one measure share their scale.{_few(audit)}",
         change_figures(audit),
     )
@@ -218,7 +218,7 @@ def shift_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     return Section.of(
         "rankshift",
         "Counterfactual rank shift",
-        "Each document against its mirror image, the same text with the words of the other gender: a ranker "
+        "Each document next to its mirror image, the same text with the words of the other gender: a ranker "
         "that does not care about gender gives both the same rank.",
         rankshift_figures(more.get("rank_shift")),
     )

@@ -157,7 +157,7 @@ def association_figures(given: Any) -> list[Figure]:
     if given is None:
         return []
     frame = given if isinstance(given, pl.DataFrame) else given.frame()
-    caption = "Where the two differ, one gender's queries stand closer to their own relevant documents."
+    caption = "Where the two differ, the queries of one gender are closer to their own relevant documents."
     if not isinstance(given, pl.DataFrame):
         caption += (
             f" Means: female {given.means['female']:.2f}, male {given.means['male']:.2f}; "
@@ -271,7 +271,7 @@ def stereotype_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
         "Stereotypes",
         "Do results for a query that sounds female sound female too? GSR is the slope of that line. The "
         "dashed line is that of a perfect engine, which returns all and only the relevant documents: what "
-        "lies above it is the ranker’s own. All charts share one scale." + first_of(audit, RUNS),
+        "lies above it is the ranker’s own doing. All charts share one scale." + first_of(audit, RUNS),
         stereotype_figures(audit),
     )
 
@@ -319,8 +319,9 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             Figure(
                 f"stereotype-{slug(m.run)}-{len(found)}",
                 f"{short(m.measure)} of {m.run}: {m.value:+.3f}, {counted(m.queries, 'query', 'queries')}",
-                f"Each point is a query: purple sounds female, orange male; the higher it stands, the more "
-                f"male its results. The steeper the line, the more results follow.{perfect}{few}",
+                f"Each point is a query: purple sounds female, orange male; the higher it is, the more "
+                f"male its results. The steeper the line, the more results follow their queries."
+                f"{perfect}{few}",
                 f"Genderedness of results against queries for {m.run}; the slope is {m.value:+.3f}.{perfect}",
                 stereotype_scatter(shown, ends, domain),
                 shown,
@@ -339,7 +340,9 @@ def variant_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     found = more.get("variants") or audit.variants
     if found is None:
         return None
-    lead = "What an engine returns for a query without gender, beside what it returns for women and for men. "
+    lead = (
+        "What an engine returns for a query without gender, compared with its results for women and for men. "
+    )
     said = "; ".join(
         f"{row.engine} {row.verdict} ({row.measure}, {row.triples:,} triples)" for row in _main(found)
     )

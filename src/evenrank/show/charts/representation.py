@@ -132,8 +132,8 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
                 Figure(
                     f"grid-{name}",
                     f"{group}: target and shown{of}",
-                    "On the dashed line a query is free of bias; above it the group is shown too often. "
-                    f"{asked([queries])}; points that fall on one another are moved apart.",
+                    "On the dashed line a query has no bias; above it the group is shown too often. "
+                    f"{asked([queries])}; overlapping points are moved apart.",
                     f"Target share of {group} against the share shown{of}. {says}",
                     target_grid(grid, feature=group, at=shown.at),
                     grid.select("query", "target", "model", "x", "y"),

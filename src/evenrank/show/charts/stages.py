@@ -133,7 +133,7 @@ def stages_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     found = more.get("stages") or audit.stages
     if found is None:
         return None
-    lead = "What each stage adds. Without an order, documents count with their mean."
+    lead = "What each stage adds. Documents without an order count with their mean over all orders."
     return Section.of("stages", "Where bias enters", lead, stage_figures(found))
 
 
@@ -144,5 +144,5 @@ def preference_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     said = "; ".join(
         f"{row.ranker}: {row.verdict} ({counted(row.queries, 'query', 'queries')})" for row in found.rows
     )
-    lead = f"The collection, ranked as it is and with women and men exchanged. {said}."
+    lead = f"The collection, ranked as it is and with women and men swapped. {said}."
     return Section.of("preference", "The ranker or the texts", lead, preference_figures(found))

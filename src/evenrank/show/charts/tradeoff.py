@@ -146,7 +146,7 @@ def section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     return Section.of(
         "tradeoff",
         "Trade-off",
-        "What less bias costs. Settings on the line are worth choosing from; all others are beaten by one "
+        "What less bias costs. Settings on the line are worth choosing from; any other is beaten by one "
         "that is as useful and less biased, or as fair and more useful.",
         tradeoff_figures(more.get("tradeoff")),
     )
@@ -171,9 +171,11 @@ def tradeoff_figures(given: Any) -> list[Figure]:
         table = as_frame(given, "tradeoff", ("bias", "utility"))
     found = pareto(table, lower_is_fairer=axes.get("lower_is_fairer", True))
     front = int(found["front"].sum())
-    caption = f"{front} of {found.height} settings are on the Pareto front: no other is as good in both."
+    caption = (
+        f"{front} of {found.height} settings are on the Pareto front: no other is at least as good in both."
+    )
     if apart(found.with_columns(size=pl.col("bias").abs()))["labelled"].sum() < front:
-        caption += " Where labels would cover one another, only some are written."
+        caption += " Where labels would overlap, only some are shown."
     said = f"Bias against utility. {caption}"
     return [
         Figure("tradeoff", "Bias and utility", caption, said, tradeoff_scatter(table, **axes), found, True)

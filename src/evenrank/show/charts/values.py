@@ -104,7 +104,7 @@ def value_figures(audit: Audit) -> list[Figure]:
     )
     found: list[Figure] = []
     for family, title, reading, crossing in (
-        ("lean", "Lean toward a group", "", " A line that crosses 0 leaves the side open."),
+        ("lean", "Lean toward a group", "", " If a line crosses 0, the lean may be to either side."),
         ("share", "Effectiveness and fairness, from 0 to 1", "Further right is better. ", ""),
     ):
         frame = rows.filter(pl.col("family") == family).drop("family")
@@ -186,8 +186,8 @@ def cutoff_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     return Section.of(
         "cutoff",
         "Bias by cut-off",
-        "Readers see the first results most. A curve that starts far from 0 and comes back leans where it "
-        "counts.",
+        "Readers see the first results most. A curve that starts far from 0 and then returns leans where it "
+        "matters most.",
         cutoff_figures(audit),
     )
 
@@ -211,7 +211,7 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
             for (run,), rows in drawn.group_by(["run"], maintain_order=True)
         )
         banded = drawn["run"].n_unique() <= BANDED and drawn["low"].null_count() < drawn.height
-        bands = "Bands are intervals." if banded else "Intervals stand in the numbers behind the chart."
+        bands = "Bands are intervals." if banded else "Intervals are in the numbers behind the chart."
         if drawn["low"].null_count() == drawn.height:
             bands = "No intervals were computed."
         found.append(
@@ -274,7 +274,7 @@ def word_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
         "words",
         "What makes up the bias",
         f"{short(audit.headline) if audit.headline else 'It'} is a sum over words, documents and queries. "
-        "These are its largest terms, exact and not estimated. All charts share one scale."
+        "These are its largest terms; they are exact, not estimated. All charts share one scale."
         + first_of(audit, RUNS),
         word_figures(audit),
     )
