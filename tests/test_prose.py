@@ -25,6 +25,9 @@ READ = [
         (r"[Ww]ho is neither", "people who are neither"),
         (r"\bour fault\b", "an internal error"),
         (r"\bmean size\b", "abs(m), or the mean of absolute values"),
+        (r"is sometimes the answer", "sometimes the document is the answer"),
+        (r"\b[Ww]hoever (has|needs|looks)\b", "if you have, need, look"),
+        (r"\blearnt\b", "learned"),
     ],
 )
 def test_a_phrase_that_puzzled_readers_does_not_come_back(phrase: str, instead: str) -> None:

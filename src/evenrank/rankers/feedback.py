@@ -43,7 +43,7 @@ class FeedbackSettings:
     Attributes
     ----------
     fb_docs, fb_terms
-        Documents learnt from (k) and terms taken from them (n).
+        Documents learned from (k) and terms taken from them (n).
     alpha
         Weight of the original query; 1 is no expansion at all.
     bias_lambda
