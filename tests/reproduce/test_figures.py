@@ -41,6 +41,15 @@ def test_every_kind_is_drawn_with_its_axes_and_n(kind: str, tmp_path: Path) -> N
     assert len(picture) < 60_000
 
 
+def test_places_of_a_line_are_written_in_full_and_no_dot_stands_on_a_name(tmp_path: Path) -> None:
+    rows = [{"x": x, "value": x} for x in (0.0, 0.25, 0.75, 1.0)]
+    dots = [{"x": name, "value": value} for name, value in (("a", 0.75), ("b", 0.85))]
+    _page(Chart("lines", rows, "s", "v", "c"), Chart("dots", dots, "", "v", "c")).write(tmp_path)
+    first, second = ((tmp_path / f"x-{i}.svg").read_text() for i in (1, 2))
+    assert ">0.25<" in first and ">0.75<" in first
+    assert ">0.74<" in second
+
+
 def test_genders_have_their_colours_and_others_those_of_runs(tmp_path: Path) -> None:
     page = _page(Chart("bars", NAMED, "", "v", "c"), Chart("lines", PLACED, "p", "v", "c"))
     page.write(tmp_path)

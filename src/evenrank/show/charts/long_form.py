@@ -248,7 +248,9 @@ class _Look:
         colour = self._colour(series, legend=LINES) if len(series) > 1 else colour
         places = rows["x"].unique().sort().to_list()
         few = len(places) <= 8 and all(round(place, 2) == place for place in places)
-        axis = alt.Axis(grid=False, labelOverlap=True, **({"values": places} if few else {"tickCount": 6}))
+        # In full: formats round to the distance of ticks.
+        ticks = {"values": places, "labelExpr": "datum.value"} if few else {"tickCount": 6}
+        axis = alt.Axis(grid=False, labelOverlap=True, **ticks)
         x = alt.X("x:Q", title=self.place, axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
         y = alt.Y("value:Q", **self.value)
         dash = {"strokeDash": _of(run_dash(series))} if len(series) > 1 else {}
