@@ -7,12 +7,14 @@ import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, classify, load_classifier, seen_in_training
+from evenrank.queries.samples import More, Samples
 from evenrank.queries.transformer_classifier import TransformerClassifier
 from evenrank.queries.words import WordKnowledge
 from evenrank.vectors import Vectors
@@ -215,3 +217,23 @@ def test_knowledge_finds_the_words_of_a_text() -> None:
     again = WordKnowledge.from_arrays(known.arrays())
     assert np.array_equal(again.at(text, range(len(text))), known.at(text, range(len(text))))
     assert WordKnowledge.gathered(names=False) is None
+
+
+@needs_model
+def test_told_of_a_log_it_expects_more_neutral_queries(tmp_path: Path) -> None:
+    shown = Samples(_TEXTS[1:], _LABELS[1:])
+    settings: dict[str, Any] = {"epochs": 2, "batch_size": 8, "held_out": 0.25, "lexicon_words": False}
+    more = More(labelled=shown)
+    plain = TransformerClassifier(**settings, plain_samples=0, static_share=0, more=more).fit(_TEXTS, _LABELS)
+    told = TransformerClassifier(**settings, plain_samples=0, neutral_share=0.95, more=more).fit(
+        _TEXTS, _LABELS
+    )
+    asked = ["who is mary smith", "cost of a door", "king george", "boil water"]
+    assert plain.shifts == [[0, 0, 0]] and told.prior[2] == pytest.approx(0.95)
+    assert told.predict_proba(asked)[:, 2].mean() > plain.predict_proba(asked)[:, 2].mean()
+    told.save(tmp_path / "m")
+    assert np.allclose(
+        TransformerClassifier.load(tmp_path / "m").predict_proba(asked), told.predict_proba(asked)
+    )
+    with pytest.raises(InputError, match="neutral_share is 1"):
+        TransformerClassifier(neutral_share=1)

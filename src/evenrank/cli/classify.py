@@ -114,7 +114,7 @@ def classify_train_command(
         float | None,
         typer.Option(
             metavar="P",
-            help="Expected share of neutral queries, such as 0.85 for a query log; for static.",
+            help="Expected share of neutral queries, such as 0.85 for a query log.",
             show_default="that of DATA",
         ),
     ] = None,
@@ -256,11 +256,13 @@ def _for_log(make: _Make, neutral_share: float | None) -> _Make:
     """The same classifiers, told how many of the queries to come are neutral."""
     if neutral_share is None:
         return make
+    if make.name == "transformer":
+        return _Make(make.name, **{**make.settings, "neutral_share": neutral_share})
     from evenrank.queries.static_classifier import StaticSettings
 
     settings = make.settings.get("settings")
     if not isinstance(settings, StaticSettings):
-        raise InputError("--neutral-share goes with --model static")
+        raise InputError("--neutral-share goes with --model static or transformer")
     changed = replace(settings, neutral_share=neutral_share)
     return _Make(make.name, **{**make.settings, "settings": changed})
 

@@ -282,6 +282,32 @@ def calibration(scores: Probabilities, truth: npt.NDArray[np.int64]) -> tuple[fl
     return float(np.exp(log_temperature)), neutral * float(found.x[1])
 
 
+def towards(
+    shares: npt.NDArray[np.float64], neutral_share: float | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """What to add to log probabilities where `neutral_share` of the queries are neutral; the shares then.
+
+    Bayes' rule with other shares of the classes (Saerens, Latinne and Decaestecker 2002). Queries about women
+    and about men stay as frequent beside each other as they are.
+    """
+    if neutral_share is None:
+        return np.zeros(len(LABELS)), shares
+    neutral = np.arange(len(LABELS)) == LABELS.index("neutral")
+    asked = np.where(neutral, neutral_share, shares * (1 - neutral_share) / (1 - shares[neutral]))
+    return np.asarray(np.log(asked) - np.log(shares)), asked
+
+
+def calibrated(
+    scores: Probabilities, truth: npt.NDArray[np.int64], neutral_share: float | None
+) -> tuple[float, npt.NDArray[np.float64]]:
+    """A temperature, and what to add to scores before, for queries of which `neutral_share` are neutral."""
+    if neutral_share is None:
+        return temperature(scores, truth), np.zeros(len(LABELS))
+    heat, shift = calibration(scores, truth)
+    shares = (np.bincount(truth, minlength=len(LABELS)) + 1) / (len(truth) + len(LABELS))
+    return heat, shift + heat * towards(shares, neutral_share)[0]
+
+
 _LIMITS = (
     "A query is labelled by its words, not by facts: an unknown name, or a name of another language, is "
     "often missed.",

@@ -21,7 +21,7 @@ from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries import feature_kernel, feature_passes
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
-from evenrank.queries.evaluation import calibration, label_codes, softmax, stratified_folds
+from evenrank.queries.evaluation import calibration, label_codes, softmax, stratified_folds, towards
 from evenrank.queries.features import SCALES, WordTable, build_table, packed_bytes, switches
 from evenrank.queries.samples import More, Samples, in_order, names_nobody
 from evenrank.queries.teaching import (
@@ -138,7 +138,10 @@ class StaticClassifier:
             scores, truth = self._scores(checked.texts), label_codes(checked.labels)
             self._temperature, shift = calibration(scores, truth)
             shares = np.bincount(truth, minlength=len(LABELS)) / len(truth)
-            shift = shift + self._temperature * self._towards_log(shares)
+            more, shares = towards(shares, self.settings.neutral_share)
+            shift = shift + self._temperature * more
+            if self.settings.neutral_share is not None:
+                self._prior = shares
         self._learn(known, given, also, start)
         self._bias = self._bias + shift
         if progress:
@@ -152,19 +155,6 @@ class StaticClassifier:
             "vectors": [dict(source.provenance) for source in known.sources],
         }
         return self
-
-    def _towards_log(self, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """What to add to log probabilities, where the classes have the shares asked for instead of these.
-
-        Bayes' rule with other shares of the classes (Saerens, Latinne and Decaestecker 2002). Queries about
-        women and about men stay as frequent beside each other as they are.
-        """
-        asked = self.settings.neutral_share
-        if asked is None:
-            return np.zeros(len(LABELS))
-        gendered = shares * (1 - asked) / (1 - shares[_NEUTRAL])
-        self._prior = np.where(np.arange(len(LABELS)) == _NEUTRAL, asked, gendered)
-        return np.asarray(np.log(self._prior) - np.log(shares))
 
     def _learn(self, known: _Knowledge, given: Samples, also: Samples, start: Start | None) -> Start:
         """Fit the weights; begins at ``start``, the same regression on a part of the samples."""

@@ -16,10 +16,11 @@ from evenrank.data.files import one_line
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
-from evenrank.queries.evaluation import label_codes, reasons, softmax, stratified_folds, temperature
+from evenrank.queries.evaluation import calibrated, label_codes, reasons, softmax, stratified_folds, towards
 from evenrank.queries.samples import More, Samples, in_order, lexicon_samples, long_samples, swapped
 from evenrank.queries.samples import plain_samples as made_samples
 from evenrank.queries.static_classifier import ABSTAINS_BELOW, StaticClassifier
+from evenrank.queries.teaching import StaticSettings
 from evenrank.queries.words import Source, WordKnowledge, opened
 from evenrank.vectors import Vectors, find_model
 
@@ -34,7 +35,7 @@ from evenrank.vectors.encoders import Model
 
 MEMBER_SEEDS = 1000
 """What is added to the seed from one member of an ensemble to the next."""
-_OPTIONS = ("names", "lexicon_words", "plain_samples", "swaps", "static_share", "members")
+_OPTIONS = ("names", "lexicon_words", "plain_samples", "swaps", "static_share", "members", "neutral_share")
 _ENCODER = "encoder.json"
 _WEIGHTS = "weights.safetensors"
 _WORDS = "words.npz"
@@ -73,6 +74,9 @@ class TransformerClassifier:
         with those of the encoder. It costs almost no time, and errs elsewhere.
     members
         Networks that are trained, each with another seed, and averaged.
+    neutral_share
+        Of the queries that will be labelled, the share that is neutral: some 0.85 of a log, half of the
+        annotated ones. None leaves the shares as they were learned.
     settings
         Fields of :class:`~evenrank.queries.transformer_network.Recipe`: ``epochs``, ``rate``, …
 
@@ -97,6 +101,7 @@ class TransformerClassifier:
         swaps: bool = False,
         static_share: float = 0.5,
         members: int = 1,
+        neutral_share: float | None = None,
         **settings: Any,
     ) -> None:
         require_torch()
@@ -117,7 +122,9 @@ class TransformerClassifier:
             "swaps": swaps,
             "static_share": static_share,
             "members": members,
+            "neutral_share": neutral_share,
         }
+        StaticSettings(neutral_share=neutral_share)  # refuses what is no share
         if plain_samples < 0:
             raise InputError(f"plain_samples is {plain_samples}; it must be at least 0")
         self._more = more or More()
@@ -125,6 +132,7 @@ class TransformerClassifier:
         self.abstains_below = ABSTAINS_BELOW
         self.prior = np.full(len(LABELS), 1 / len(LABELS))
         self.temperatures: list[float] = []
+        self.shifts: list[list[float]] = []
         self.losses: list[list[float]] = []
         self._checkpoint = checkpoint
         self._vectors: tuple[Source, ...]
@@ -164,7 +172,10 @@ class TransformerClassifier:
         queries = encode(cleaned, self._tokenizer, self._knowledge)
         members = self.options["members"]
         bar = Bar(progress, members * self.recipe.epochs * -(-len(queries) // self.recipe.batch_size))
-        self._networks, self.temperatures, self.losses = [], [], []
+        self._networks, self.temperatures, self.shifts, self.losses = [], [], [], []
+        also = in_order(*self._more.labelled)
+        also_codes = label_codes(also.labels)
+        share = self.options["neutral_share"]
         with torch.random.fork_rng(devices=[]):
             for member in range(members):
                 own_seed = seed + MEMBER_SEEDS * member
@@ -172,8 +183,16 @@ class TransformerClassifier:
                 network = Network(open_encoder(model), self._knowledge.width if self._knowledge else 0)
                 apart = _held_out(codes, self.recipe.held_out, own_seed)
                 kept, checked = np.flatnonzero(~apart).tolist(), np.flatnonzero(apart).tolist()
-                more, more_labels = self._more_queries([cleaned[i] for i in kept], [labels[i] for i in kept])
-                held_out = [queries[i] for i in checked], codes[checked]
+                # Told of another log, it is checked on queries of other collections too.
+                also_apart = _held_out(also_codes, self.recipe.held_out if share else 0, own_seed)
+                learned, left = (also.some(np.flatnonzero(of).tolist()) for of in (~also_apart, also_apart))
+                more, more_labels = self._more_queries(
+                    [cleaned[i] for i in kept], [labels[i] for i in kept], learned
+                )
+                held_out = (
+                    [queries[i] for i in checked] + encode(left.texts, self._tokenizer, self._knowledge),
+                    np.concatenate([codes[checked], label_codes(left.labels)]),
+                )
                 self.losses.append(
                     train(
                         network,
@@ -190,14 +209,19 @@ class TransformerClassifier:
                     )
                 )
                 self._networks.append(network)
-                self.temperatures.append(
-                    temperature(self._scores(network, held_out[0]), held_out[1]) if len(checked) else 1.0
-                )
+                heat, shift = 1.0, np.zeros(len(LABELS))
+                if len(checked):
+                    said = self._scores(network, held_out[0])
+                    heat, shift = calibrated(said, held_out[1], share)
+                self.temperatures.append(heat)
+                self.shifts.append(shift.tolist())
         bar.done()
         if self.options["static_share"]:
-            self._static = StaticClassifier(vectors=vectors, more=self._more).fit(cleaned, labels, seed=seed)
+            known = StaticSettings(neutral_share=share)
+            self._static = StaticClassifier(known, vectors=vectors, more=self._more)
+            self._static.fit(cleaned, labels, seed=seed)
         counts = np.bincount(codes, minlength=len(LABELS))
-        self.prior = (counts + 1) / (counts.sum() + len(LABELS))
+        _, self.prior = towards((counts + 1) / (counts.sum() + len(LABELS)), share)
         others = [*self._more.labelled.texts, *self._more.neutral]
         self.trained_on = np.unique(query_hashes([*cleaned, *others]))
         return self
@@ -212,8 +236,11 @@ class TransformerClassifier:
         found = np.tile(self.prior, (len(cleaned), 1))
         if full:
             queries = encode([cleaned[i] for i in full], self._tokenizer, self._knowledge)
-            members = zip(self._networks, self.temperatures, strict=True)
-            found[full] = np.mean([softmax(self._scores(n, queries) / heat) for n, heat in members], 0)
+            members = zip(self._networks, self.temperatures, self.shifts, strict=True)
+            found[full] = np.mean(
+                [softmax((self._scores(n, queries) + np.array(shift)) / heat) for n, heat, shift in members],
+                0,
+            )
             if self._static is not None:
                 other = self._static.predict_proba([cleaned[i] for i in full])
                 found[full] = averaged(found[full], other, self.options["static_share"])
@@ -232,6 +259,7 @@ class TransformerClassifier:
             "word vectors": self._vector_facts,
             "recipe": asdict(self.recipe),
             "temperatures": self.temperatures,
+            "shifts": self.shifts,
             "losses": self.losses,
             "prior": dict(zip(LABELS, self.prior.tolist(), strict=True)),
             "training queries": len(self.trained_on),
@@ -280,6 +308,7 @@ class TransformerClassifier:
             )
             made._encoder_facts, made._vector_facts = facts["encoder"], facts["word vectors"]
             made.temperatures, made.losses = list(facts["temperatures"]), list(facts["losses"])
+            made.shifts = [list(shift) for shift in facts["shifts"]]
             made.prior = np.array([facts["prior"][label] for label in LABELS])
             made.trained_on = stored.arrays(_TRAINING)["trained_on"]
             if _WORDS in stored.files:
@@ -321,9 +350,11 @@ class TransformerClassifier:
 
         return scores(network, queries, self._padding).astype(np.float64)
 
-    def _more_queries(self, texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _more_queries(
+        self, texts: Sequence[str], labels: Sequence[str], also: Samples
+    ) -> tuple[list[str], list[str]]:
         """Texts and labels beyond the annotated ones."""
-        parts = [in_order(*self._more.labelled)]
+        parts = [also]
         parts += [swapped(texts, labels)] if self.options["swaps"] else []
         parts += [lexicon_samples(texts, labels)] if self.options["lexicon_words"] else []
         if count := self.options["plain_samples"]:
