@@ -104,7 +104,7 @@ def test_a_line_far_into_a_large_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.tsv"
     lines = [f"{i}\t{'f' * 60}" for i in range(60_000)]
     path.write_text("\n".join(["doc_id\tlabel", *lines, "x", *lines]))
-    with pytest.raises(InputError, match=f"^{path}:60002: 1 columns instead of 2"):
+    with pytest.raises(InputError, match=f"^{path}:60002: 1 column instead of 2"):
         door.table(path)
 
 

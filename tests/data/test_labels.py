@@ -43,7 +43,7 @@ def test_labels_in_memory_too() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1\tf\n2\n", r":2: 1 columns instead of 2"),
+        ("1\tf\n2\n", r":2: 1 column instead of 2"),
         ("1\ta\tf\tx\n", r":1: 4 columns; expected"),
         ("1\tf\n\n2\tm\n", r":2: blank line"),
         ("1\tf\n2\t\n", r":2: the query_id or the label is empty"),

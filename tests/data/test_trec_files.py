@@ -95,7 +95,7 @@ def test_lines_are_counted_across_blocks(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r":110001: bytes that are not UTF-8"):
         tables.run(write(tmp_path, "\n".join(lines).encode("latin-1")))
     lines[110_000] = "short"
-    with pytest.raises(InputError, match=r":110001: 1 columns instead of 6"):
+    with pytest.raises(InputError, match=r":110001: 1 column instead of 6"):
         tables.run(write(tmp_path, "\n".join(lines)))
     lines[110_000] = ""
     with pytest.raises(InputError, match=r":110001: blank line"):

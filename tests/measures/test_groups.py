@@ -377,7 +377,7 @@ def test_label_files_are_read_strictly(tmp_path: Path) -> None:
         return str(error.value)
 
     assert "labels.tsv:3: repeats line 2" in refused("doc_id\tgroup\nd1\tfemale\nd1\tmale\n")
-    assert "labels.tsv:3: 1 columns instead of 2" in refused("doc_id\tgroup\nd1\tfemale\nd2\n")
+    assert "labels.tsv:3: 1 column instead of 2" in refused("doc_id\tgroup\nd1\tfemale\nd2\n")
     assert "labels.tsv:2: doc_id is empty" in refused("doc_id\tgroup\n\tfemale\n")
     assert "no column group" in refused("doc_id\tcolour\nd1\tred\n")
     assert "no document has a label" in refused("doc_id\tgroup\nd1\tunknown\n")

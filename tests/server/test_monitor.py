@@ -203,6 +203,10 @@ def test_genders_choose_the_queries(engine: str, tmp_path: Path, capsys: pytest.
     )
     assert seen.source.endswith(", neutral queries")
     assert once("--engine", engine, "--genders", genders, "--db", str(tmp_path / "bias.db")) == 0
+    said = f"ARaB@10 {expected.value:+.4f} ({expected.queries} queries)"
+    assert said in capsys.readouterr().err
+    assert main(["monitor", "--db", str(tmp_path / "bias.db"), "--history"]) == 0
+    assert f" ({expected.queries} queries)" in capsys.readouterr().out
     assert main(["monitor", "--db", str(tmp_path / "bias.db"), "--history", "--format", "json"]) == 0
     assert (
         json.loads(capsys.readouterr().out)["observations"][0]["measures"][0]["queries"] == expected.queries

@@ -17,6 +17,7 @@ from evenrank.measures.base import compare, good
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Grid
+from evenrank.show.numbers import counted
 
 Judging = Literal["point", "interval"]
 
@@ -101,7 +102,8 @@ def _valued(condition: Condition, m: Measurement, judging: Judging | None) -> Ch
     if judging == "interval":
         end = _bound(condition, m)
         if end is None:
-            text = f"{m.queries} queries of {m.run} give no interval, so the bound cannot be checked"
+            n = counted(m.queries, "query", "queries")
+            text = f"{condition.subject} of {m.run} cannot be checked: no interval from {n}"
             return Check(condition, m.run, m.value, False, text)
         found, said = end, f"{said}, its one-sided 95% bound {_number(end, m)}"
     failed = condition.holds(found)
@@ -132,10 +134,8 @@ def _changed(
     end = end if change.n > 1 else None
     if change.difference is None or (end is None and judging != "point"):
         why = "no interval" if change.difference is not None else "no change"
-        text = (
-            f"{change.n} queries that {mine.run} shares with {theirs.run} give {why}, so the bound cannot "
-            f"be checked"
-        )
+        n = counted(change.n, "query", "queries")
+        text = f"{condition.subject} of {mine.run} cannot be checked: {why} from {n} shared with {theirs.run}"
         return Check(condition, mine.run, mine.value, False, text)
     said = f"{condition.subject} of {mine.run} changes by {change.difference:+.4f} from {theirs.run}"
     found = change.difference

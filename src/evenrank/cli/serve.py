@@ -22,7 +22,7 @@ from evenrank.errors import InputError
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
     from evenrank.server.changes import Judged, Judging
-    from evenrank.server.monitor import Observation, Store, Watch
+    from evenrank.server.monitor import Observation, Store, Value, Watch
 
 
 _EXAMPLES = 12
@@ -273,7 +273,7 @@ def _keep(watch: Watch, seen: Observation, store: Store, page: Path | None, judg
 
 
 def _line(seen: Observation) -> str:
-    values = ", ".join(f"{v.measure} {_cell(v.value)}" for v in seen.values) or "no values"
+    values = ", ".join(f"{v.measure} {_counted_cell(v, seen)}" for v in seen.values) or "no values"
     return f"{seen.time}: {values} ({seen.answered:,} of {seen.queries:,} queries answered)"
 
 
@@ -305,10 +305,17 @@ def _look_back(
     headings = ["time", "source", "queries", "answered", *names]
     rows = []
     for one in seen:
-        values = {value.measure: value.value for value in one.values}
+        plain = form is Format.csv
+        values = {v.measure: _cell(v.value) if plain else _counted_cell(v, one) for v in one.values}
         source = one.source if one.problem is None else f"{one.source}: {one.problem}"
         rows.append(
-            [one.time, source, str(one.queries), str(one.answered), *(_cell(values.get(n)) for n in names)]
+            [
+                one.time,
+                source,
+                str(one.queries),
+                str(one.answered),
+                *(values.get(n, _cell(None)) for n in names),
+            ]
         )
     if form is Format.csv:
         import polars as pl
@@ -322,6 +329,14 @@ def _look_back(
         for each in judged:
             note(each.sentence())
         note(meaning(judging, len(judged)))
+
+
+def _counted_cell(value: Value, seen: Observation) -> str:
+    """A value, with the queries it is the mean of where these are not all that were answered."""
+    from evenrank.show.numbers import counted
+
+    of = "" if value.queries == seen.answered else f" ({counted(value.queries, 'query', 'queries')})"
+    return _cell(value.value) + of
 
 
 def _cell(value: float | None) -> str:

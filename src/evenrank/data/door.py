@@ -21,6 +21,7 @@ from evenrank.data.columns import header, listing, show
 from evenrank.data.frames import Names, as_frame, every_column, is_frame, rename
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
+from evenrank.show.numbers import counted
 
 __all__ = ["Names", "Table", "as_frame", "is_frame", "is_path", "read", "rename", "table"]
 
@@ -164,7 +165,7 @@ def read(
             if number + at >= begin:
                 row = cells(line, separator, path, number + at)
                 if len(row) != len(names):
-                    problem = f"{len(row)} columns instead of {len(names)}"
+                    problem = f"{counted(len(row), 'column')} instead of {len(names)}"
                     raise InputError(problem, path=path, line=number + at)
                 rows.append(row)
         number += len(block)
@@ -305,7 +306,7 @@ def sheet(path: Path, known: Iterable[str]) -> tuple[list[str], list[tuple[int, 
         for row in reader:
             if any(map(str.strip, row)):
                 if len(row) != len(names):
-                    problem = f"found {len(row)} columns where the header has {len(names)}"
+                    problem = f"found {counted(len(row), 'column')} where the header has {len(names)}"
                     raise InputError(problem, path=path, line=line)
                 found.append((line, row))
             line = reader.line_num + 2

@@ -24,6 +24,7 @@ from evenrank.data.columns import (
     strings,
 )
 from evenrank.errors import InputError
+from evenrank.show.numbers import counted
 
 GOOD, BLANK, NO_TAB, NO_ID, MORE_TABS, COLUMNS = range(6)
 """What may be wrong with a line."""
@@ -95,7 +96,7 @@ def parse(raw: files.RawBlock, layout: Layout, path: str | os.PathLike[str]) -> 
         NO_TAB: f"no tab; expected {layout.expected}",
         NO_ID: "the id is empty",
         MORE_TABS: f"more than one tab; expected {layout.expected}, or a header with column names",
-        COLUMNS: f"{found} columns instead of {layout.columns}; expected {layout.expected}",
+        COLUMNS: f"{counted(found, 'column')} instead of {layout.columns}; expected {layout.expected}",
     }[code]
     raise InputError(problem, path=path, line=files.line_at(path, raw.start) + good)
 

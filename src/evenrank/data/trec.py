@@ -15,6 +15,7 @@ import pyarrow as pa
 from evenrank.data import files, lines, parquet
 from evenrank.data.columns import DOC_ID, QUERY_ID, RANK, RELEVANCE, SCORE, header, pick, show
 from evenrank.errors import InputError
+from evenrank.show.numbers import counted
 
 Path = str | os.PathLike[str]
 
@@ -159,7 +160,7 @@ def _split(
         if raw.tobytes().split(b"\n", good)[good].strip(b" \t\r\n"):
             raise InputError("blank line", path=path, line=line + good)
         return arrays, line + good
-    problem = f"{found} columns instead of {columns}; expected {kind.expected}"
+    problem = f"{counted(found, 'column')} instead of {columns}; expected {kind.expected}"
     raise InputError(problem, path=path, line=line + good)
 
 
