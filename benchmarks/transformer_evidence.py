@@ -249,6 +249,8 @@ def _cpu_seconds(model: TransformerClassifier, calls: list[list[str]]) -> float:
 
 def page(found: dict[str, Any]) -> str:
     """What the page says in numbers."""
+    if "both" not in found:
+        return "Not measured yet: `python -m benchmarks.evidence query-gender-transformer` does it."
     rows = []
     for kind, name in _NAMES.items():
         of = found[kind]
