@@ -190,11 +190,11 @@ def trained(data: Path) -> tuple[TransformerClassifier, float]:
 def transformer(data: Path) -> dict[str, Any]:
     """Everything docs/query-gender-transformer.md quotes; what is not kept is made first."""
     _one_thread()
-    labels = annotated(data)[1]
-    truth = label_codes(labels)
+    model, cost = trained(data)
+    of_model = {"never learned": checks(model, data), **_other_model(model, data)}
+    truth = label_codes(annotated(data)[1])
     folds = {seed: _joined(data, seed, "outside", "", len(truth)) for seed in SEEDS}
     seconds = [fold(data, seed, number)["CPU seconds, encoder"] for seed in SEEDS for number in range(FOLDS)]
-    model, cost = trained(data)
     found = {
         "queries": len(truth),
         "seeds": list(SEEDS),
@@ -204,8 +204,7 @@ def transformer(data: Path) -> dict[str, Any]:
         "settings": {**asdict(Recipe()), **model.options},
         "median CPU seconds to train an encoder on four folds": round(statistics.median(seconds)),
         "CPU seconds to train on everything": round(cost),
-        "never learned": checks(model, data),
-        **_other_model(model, data),
+        **of_model,
     }
     fill("query-gender-transformer.md", page(found))
     return found
