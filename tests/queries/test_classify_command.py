@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from evenrank.cli import main
 from evenrank.cli.app import app
 from evenrank.data.tables import genders
+from evenrank.queries.evaluation import towards
 from evenrank.queries.teaching import Encoder
 
 _TRAINING = "".join(
@@ -219,3 +220,15 @@ def test_a_transformer_is_trained_with_vectors_and_explains_itself(tmp_path: Pat
     )
     found = _read(Path(f"{trained}.tsv"))
     assert found["label"].to_list() == ["male", "female"] and "reasons" in found.columns
+
+
+def test_a_share_of_neutral_queries_is_for_models_that_know_shares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.tsv").write_text(_TRAINING)
+    given = ["classify-train", str(tmp_path / "d.tsv"), "--neutral-share", "0.8", "-o", str(tmp_path / "m")]
+    assert main([*given, "--model", "lexicon"]) == 2
+    assert "--neutral-share goes with --model static or transformer" in capsys.readouterr().err
+    shift, shares = towards(np.array([0.3, 0.2, 0.5]), 0.8)
+    assert shares == pytest.approx([0.12, 0.08, 0.8]) and shift[0] == pytest.approx(shift[1])
+    assert towards(shares, None)[0].tolist() == [0, 0, 0]
