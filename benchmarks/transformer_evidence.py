@@ -40,6 +40,7 @@ from evenrank.queries.static_classifier import ABSTAINS_BELOW, StaticClassifier
 from evenrank.queries.teaching import StaticSettings
 from evenrank.queries.transformer_classifier import TransformerClassifier, averaged
 from evenrank.queries.transformer_network import Recipe
+from evenrank.show.numbers import counted
 from evenrank.stats import mean_interval
 
 Doubles = npt.NDArray[np.float64]
@@ -285,7 +286,7 @@ def page(found: dict[str, Any]) -> str:
     speed, theirs = found["throughput"], found["agreement with predicted.tsv"]
     classes = ", ".join(f"{label} {share:.0%}" for label, share in theirs["of each class"].items())
     return f"""{table(headings, rows)}
-{_PUBLISHED.format(seeds=len(found["seeds"]))}
+{_PUBLISHED.format(seeds=counted(len(found["seeds"]), "seed"))}
 
 The {held["both"]["queries"]:,} training queries of wiki that were labelled by hand, each by models that had \
 not learned it:
@@ -311,7 +312,8 @@ On one core it labels {speed["batched queries/s"]:,} queries a second in one cal
 
 
 _PUBLISHED = """The published numbers come from 3,709 queries, of which ours are a part; the folds differ. \
-Measured with {seeds} seed: another one gives other numbers, by some tenths of a point."""
+Theirs were trained for these queries, of which half are neutral; ours is told to expect two thirds. Measured \
+with {seeds}: training is random, so another seed gives somewhat different numbers."""
 _NEVER = """The lists and queries are those of [the static classifier's \
 page](query-gender.md#what-it-was-never-shown). The model was trained once on everything (seed 0). `unknown` \
 counts as wrong."""
