@@ -312,8 +312,8 @@ On one core it labels {speed["batched queries/s"]:,} queries a second in one cal
 
 
 _PUBLISHED = """The published numbers come from 3,709 queries, of which ours are a part; the folds differ. \
-Theirs were trained for these queries, of which half are neutral; ours is told to expect two thirds. Measured \
-with {seeds}: training is random, so another seed gives somewhat different numbers."""
+Theirs were trained for these queries, of which half are neutral; ours is told to expect two thirds. \
+Measured with {seeds}: training is random, so another seed gives somewhat different numbers."""
 _NEVER = """The lists and queries are those of [the static classifier's \
 page](query-gender.md#what-it-was-never-shown). The model was trained once on everything (seed 0). `unknown` \
 counts as wrong."""
