@@ -22,6 +22,10 @@ from benchmarks.reliability.material import head, write
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.associating import pair_scores
+from evenrank.mitigate.comparing_sets import Plan
+from evenrank.queries.generation.generating import read_generated
+from evenrank.queries.label_errors import label_errors
+from evenrank.reproduce.settings import Settings
 from evenrank.text.lexicon import dictionary
 
 MUTATIONS = 2_000
@@ -105,6 +109,16 @@ def _request(path: Path) -> Any:
         raise InputError("refused") from error
 
 
+_PLAN = b"""docs = "d.tsv"
+queries = "q.tsv"
+qrels = "r.txt"
+test_queries = "t.tsv"
+test_qrels = "u.txt"
+seeds = [0, 1]
+[settings.drmm]
+epochs = 1
+"""
+
 READERS: dict[str, Reader] = {
     "run": Reader(*_small("a.run", head("bm25.run")), tables.run),
     "qrels": Reader(*_small("qrels.txt", head("qrels.txt")), tables.qrels),
@@ -132,6 +146,16 @@ READERS: dict[str, Reader] = {
         *_small("b.json", b'{"query": "x", "results": [{"id": "d1", "text": "she"}], "at": 10}'), _request
     ),
     "pair-scores": Reader(*_small("s.tsv", b"query_id\tdoc_id\tscore\nq\ta\t1.5\nq\tb\t0.5\n"), pair_scores),
+    "run-json": Reader(*_small("a.json", b'{"q": {"a": 2.5, "b": 1.0}, "r": {"a": 0.5}}'), tables.run),
+    "generated": Reader(
+        *_small("m.tsv", b"query_id\tdoc_id\ttext\ng1\ta\twho was she\ng2\tb\twhat is it\n"), read_generated
+    ),
+    "confusion": Reader(
+        *_small("c.tsv", b"true\tpredicted\tcount\nfemale\tfemale\t9\nmale\tmale\t8\nmale\tfemale\t1\n"),
+        label_errors,
+    ),
+    "plan": Reader(*_small("p.toml", _PLAN), Plan.read),
+    "settings": Reader(*_small("s.toml", b'data = "x"\nseed = 3\nqueries = 20\n'), Settings.read),
     "tally": Reader(material.tally, "t.parquet", er.Tally.of),
     "vectors-text": Reader(material.vectors_text, "v.txt", material.vectors),
     "vectors-binary": Reader(material.vectors_binary, "v.bin", material.vectors),
