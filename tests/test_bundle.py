@@ -177,6 +177,14 @@ def test_names_that_lead_outside_are_refused(tmp_path: Path, name: str) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"evil.zip"}
 
 
+def test_a_name_with_a_line_break_is_told_in_one_line(tmp_path: Path) -> None:
+    manifest = {"format": "evenrank-bundle", "version": 1, "inputs": [], "files": {}}
+    (tmp_path / "b.zip").write_bytes(archive({"manifest.json": as_json(manifest), "a\nb\x1b[2J": b""}))
+    with pytest.raises(BundleError) as refused:
+        read_bundle(tmp_path / "b.zip")
+    assert r"'a\nb\x1b[2J' is in the archive but not in the manifest" in str(refused.value)
+
+
 def test_nothing_is_unpacked_so_nothing_can_explode(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:

@@ -161,6 +161,7 @@ READERS: dict[str, Reader] = {
     "vectors-binary": Reader(material.vectors_binary, "v.bin", material.vectors),
     "vectors-store": Reader(material.vectors_store, "v.arrow", material.vectors),
     "index": Reader(material.index, "index", lambda path: er.Index.open(path).docs.texts(["d157"])),
+    "bundle": Reader(material.bundle, "b.zip", material.unbundled),
     "classifier-model": Reader(material.model, "model", material.classified),
     "monitor": Reader(material.monitor, "m.db", material.history),
 }

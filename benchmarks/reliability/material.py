@@ -13,6 +13,7 @@ import polars as pl
 
 import evenrank as er
 from evenrank import demo
+from evenrank.auditing.bundle import read_bundle, write_bundle
 
 HERE = demo.folder()
 ROWS = 30
@@ -50,6 +51,18 @@ def topics(path: Path) -> Path:
 def tally(path: Path) -> Path:
     er.tally(HERE / "docs.tsv").write(path)
     return path
+
+
+def bundle(path: Path) -> Path:
+    """An audit's bundle with three small files; nothing of it needs to be true."""
+    files = {"audit.json": b'{"runs": []}\n', "report.html": head("queries.tsv"), "per-query.json": b"{}\n"}
+    write_bundle(path, files, {})
+    return path
+
+
+def unbundled(path: Path) -> Any:
+    found = read_bundle(path)
+    return found.sha256, sorted(found.files.items()), found.inputs
 
 
 def words() -> tuple[list[str], np.ndarray]:

@@ -21,7 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import evenrank
-from evenrank.data.files import BLOCK, WHOLE, reading, writing
+from evenrank.data.columns import listing
+from evenrank.data.files import BLOCK, WHOLE, one_line, reading, writing
 from evenrank.errors import InputError
 
 FORMAT, VERSION = "evenrank-bundle", 1
@@ -165,11 +166,13 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     listed = manifest["files"]
     for name in sorted(files.keys() | listed.keys()):
         if name not in files:
-            raise BundleError(f"{name} is in the manifest but not in the archive", path=path)
+            raise BundleError(f"{listing([name])} is in the manifest but not in the archive", path=path)
         if name not in listed:
-            raise BundleError(f"{name} is in the archive but not in the manifest", path=path)
+            raise BundleError(f"{listing([name])} is in the archive but not in the manifest", path=path)
         if hashlib.sha256(files[name]).hexdigest() != listed[name]:
-            raise BundleError(f"{name} was changed: its SHA-256 is not that of the manifest", path=path)
+            raise BundleError(
+                f"{listing([name])} was changed: its SHA-256 is not that of the manifest", path=path
+            )
     # What a reader of zip files passes over (comments, times, bytes between entries) counts too.
     if archive({MANIFEST: as_json(manifest), **files}) != content:
         raise BundleError("the archive was changed: it is not as evenrank writes it", path=path)
@@ -190,17 +193,17 @@ def _members(content: bytes, path: str | os.PathLike[str]) -> Iterator[tuple[str
                 if not parts or name.startswith("/") or "\\" in name or {"..", "."} & {*name.split("/")}:
                     raise BundleError(f"a name that leads outside: {name!r}", path=path)
                 if name in seen:
-                    raise BundleError(f"{name} is in the archive twice", path=path)
+                    raise BundleError(f"{listing([name])} is in the archive twice", path=path)
                 if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
-                    raise BundleError(f"{name} is packed, which evenrank never does", path=path)
+                    raise BundleError(f"{listing([name])} is packed, which evenrank never does", path=path)
                 if entry.file_size > len(content):
-                    raise BundleError(f"{name} is longer than the archive", path=path)
+                    raise BundleError(f"{listing([name])} is longer than the archive", path=path)
                 seen.add(name)
                 yield name, source.read(entry)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as error:
         if isinstance(error, BundleError):
             raise
-        raise BundleError(f"not a whole zip archive: {error}", path=path) from error
+        raise BundleError(f"not a whole zip archive: {one_line(error)}", path=path) from error
 
 
 def _manifest(content: bytes | None, path: str | os.PathLike[str]) -> dict[str, Any]:
