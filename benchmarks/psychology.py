@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from benchmarks.corpus import passages
-from benchmarks.timing import REPEATS, Row, seconds
+from benchmarks.timing import REPEATS, Row, both
 from evenrank.text.lexicon import Lexicon, dictionary
 from evenrank.text.matcher import Matcher
 
@@ -31,9 +32,11 @@ def rows() -> Iterator[Row]:
 
 def _row(what: str, many: Matcher, two: Matcher, texts: pa.Array) -> Row:
     many.count(texts[:1000]), two.count(texts[:1000])
-    times = [(seconds(lambda: many.count(texts)), seconds(lambda: two.count(texts))) for _ in range(REPEATS)]
-    slow, quick = (statistics.median(column) for column in zip(*times, strict=True))
+    times = [(*both(lambda: many.count(texts)), *both(lambda: two.count(texts))) for _ in range(3 * REPEATS)]
+    slow, busy, quick, less = (statistics.median(column) for column in zip(*times, strict=True))
     details = {
+        "ratio of processor time": round(busy / less, 2),
+        "load": round(os.getloadavg()[0], 1),
         "seconds": round(slow, 4),
         "seconds_of_two": round(quick, 4),
         "entries": sum(len(words) for words in many.lexicon.groups.values()),
