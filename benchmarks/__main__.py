@@ -58,12 +58,10 @@ def main(names: list[str]) -> int:
 def keep(found: list[Row], command: str) -> None:
     """Put rows into results.json, in the place of those of the same name, and write the page anew.
 
-    Each says of which `src/` it is; rows that do not are left out. All benchmarks together replace what they
-    had measured before.
+    Each says of which `src/` it is. All benchmarks together replace what they had measured before.
     """
     source = current_source()
     before = json.loads(_RESULTS.read_text())["rows"] if _RESULTS.exists() else []
-    before = [row for row in before if "src" in row]
     if command == _WHOLE:
         before = [row for row in before if "benchmarks.search" in row.get("command", "")]
     rows = {(row["what"], row["peer"]): row for row in before}
