@@ -151,7 +151,7 @@ def chosen_rankers(
         if bracket and not inside.endswith(")"):
             raise InputError(f"ranker {text!r}: write it as NAME(KEY=VALUE,…)")
         if catalogue.is_engine(name) or not catalogue.needs_index(name):
-            raise InputError(f"{name} cannot rank mirror images; choose a ranker that searches an index")
+            raise InputError(f"{name} searches no index; choose a ranker that does")
         given = [each for each in inside.removesuffix(")").split(",") if each.strip()]
         known = set(catalogue.settings(name))
         used |= known & settings.keys()
