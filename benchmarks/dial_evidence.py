@@ -15,13 +15,15 @@ import polars as pl
 
 import evenrank as er
 from benchmarks import small_wiki
-from benchmarks.pages import fill, interval, number, table
+from benchmarks.pages import DOCS, fill, interval, number, table
 from benchmarks.small_wiki import loaded
 from evenrank import stats
 from evenrank.data import tables
 from evenrank.mitigate.counterfactuals import neutral_queries
 from evenrank.rankers.dense import Encoder
 from evenrank.rankers.neural.encodings import Encodings
+from evenrank.show.charts.long_form import long_form, long_frame
+from evenrank.show.report import write_chart
 from evenrank.vectors.dials import Dial
 
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
@@ -49,23 +51,42 @@ def dial(data: Path) -> dict[str, Any]:
             **_tested(data, name, cutoff, learned, encodings),
         }
     fill("mitigation/dial.md", page(found))
+    write_chart(chart(found), DOCS / "images" / "dial.png")
     return found
+
+
+def chart(found: dict[str, Any]) -> Any:
+    """Bias, preference and usefulness against s, a row of panels for each collection."""
+    rows = [
+        {
+            "x": strength,
+            "panel": f"{name}: {called}",
+            **{
+                key: content["rows"][f"dial, s = {strength:g}"][measure][key]
+                for key in ("value", "low", "high")
+            },
+        }
+        for name in _TESTS
+        for content in [found[name]]
+        for lean in [f"ARaB@{content['cutoff']}"]
+        for measure, called in ((lean, lean), (_PREFERENCE, _PREFERENCE), ("nDCG@10", "nDCG@10"))
+        for strength in _STRENGTHS
+    ]
+    return long_form(long_frame(rows), kind="lines", x="strength s", y="value", own_scale=True)
 
 
 def _tested(data: Path, name: str, cutoff: int, learned: Dial, encodings: Encodings) -> dict[str, Any]:
     docs, everyone, judged = loaded(data, name)
     queries = neutral_queries(everyone, names=True, lexicon="rekabsaz2020")
     asked = encodings.queries(queries["text"].to_list()).astype(np.float64)
-    sides, among = {}, None
-    if name == small_wiki.NAME:
-        among = small_wiki.candidates(data).join(queries.select("query_id"), on="query_id")
-        docs = tables.docs(docs.frame().join(among.select("doc_id").unique(), on="doc_id", how="semi"))
+    sides = {}
     for side, texts in (("raw", docs), ("mirrored", er.swap(docs))):
         frame = texts.frame()
         vectors = encodings.documents(frame["text"].to_list()).astype(np.float64)
         sides[side] = (frame["doc_id"].to_list(), vectors, er.tally(tables.docs(frame)))
     qrels = judged.filter(pl.col("query_id").is_in(queries["query_id"].implode()))
-    testing = _Testing(queries["query_id"].to_list(), qrels, cutoff, among)
+    testing = _Testing(queries["query_id"].to_list(), qrels, cutoff)
+    testing.background = testing.run(asked, *sides["raw"][:2])
     plain = testing.both(asked, sides)
     rows = {}
     for strength in _STRENGTHS:
@@ -99,24 +120,18 @@ def _tested(data: Path, name: str, cutoff: int, learned: Dial, encodings: Encodi
 
 
 class _Testing:
-    """`among`: the documents that are ranked for each query, as a run; all of them if not given."""
+    """`background`: what NFaiRR compares with, the same for all rows."""
 
-    def __init__(
-        self, queries: list[str], qrels: pl.DataFrame, cutoff: int, among: pl.DataFrame | None
-    ) -> None:
+    background: pl.DataFrame
+
+    def __init__(self, queries: list[str], qrels: pl.DataFrame, cutoff: int) -> None:
         self.queries, self.qrels, self.cutoff = queries, qrels, cutoff
-        self.among = None if among is None else among.group_by("query_id").agg("doc_id")
 
     def run(self, asked: np.ndarray, ids: list[str], vectors: np.ndarray) -> pl.DataFrame:
         """The nearest documents to each query; of equals, what comes first in the collection."""
-        place = {doc: row for row, doc in enumerate(ids)}
-        own = {} if self.among is None else dict(self.among.iter_rows())
         parts = []
         for query, scored in zip(self.queries, _scores(asked, vectors), strict=True):
-            if self.among is None:
-                near = np.sort(np.argpartition(-scored, _DEPTH - 1)[:_DEPTH])
-            else:
-                near = np.sort([place[doc] for doc in own.get(query, [])]).astype(np.int64)
+            near = np.sort(np.argpartition(-scored, _DEPTH - 1)[:_DEPTH])
             best = near[np.argsort(-scored[near], kind="stable")]
             found = {"query_id": [query] * len(best), "doc_id": [ids[row] for row in best]}
             parts.append(pl.DataFrame(found | {"score": scored[best]}, schema=_RUN))
@@ -132,9 +147,14 @@ class _Testing:
 
     def once(self, run: Any, counted: Any, *, useful: bool = True) -> dict[str, Any]:
         lean = f"ARaB@{self.cutoff}"
-        asked = [lean, *(_USEFUL if useful else ())]
-        measured = er.measure(run, asked, tally=counted, qrels=self.qrels, confidence=None)
+        asked = [lean, *((_neutral(self.cutoff), *_USEFUL) if useful else ())]
+        given = {"background": self.background} if useful else {}
+        measured = er.measure(run, asked, tally=counted, qrels=self.qrels, confidence=None, **given)
         return {name: measured[name].per_query() for name in asked}
+
+
+def _neutral(cutoff: int) -> str:
+    return f"NFaiRR@{cutoff}"
 
 
 def _scores(asked: np.ndarray, vectors: np.ndarray) -> Iterator[np.ndarray]:
@@ -200,6 +220,7 @@ def page(found: dict[str, Any]) -> str:
             f"abs({lean})",
             "preference",
             "interval",
+            _neutral(content["cutoff"]),
             *_USEFUL,
             "change of nDCG@10",
         ]
@@ -215,7 +236,7 @@ def page(found: dict[str, Any]) -> str:
                     _marked(row[_ABSOLUTE], ".3f"),
                     number(None) if own is None else _marked(own),
                     "" if own is None else interval(own["low"], own["high"]),
-                    *(_marked(row[name], ".3f") for name in _USEFUL),
+                    *(_marked(row[name], ".3f") for name in (_neutral(content["cutoff"]), *_USEFUL)),
                     f"{number(change['value'])} {interval(change['low'], change['high'])}",
                 ]
             )
@@ -228,10 +249,9 @@ def page(found: dict[str, Any]) -> str:
         )
     return text + (
         "† differs from s = 0: Student's paired test, p < .05 after Holm's correction over all changes of "
-        f"the collection. On {small_wiki.NAME} (41,634 passages; of 1,000 test queries fixed by a "
-        f"seed, those "
-        f"that name no gender) MiniLM has 8-bit weights and re-ranks the first {small_wiki.DEPTH} of "
-        "BM25. Numbers: [evidence](../evidence/dial.json).\n"
+        "the collection. NFaiRR compares with the documents found at s = 0. "
+        f"On {small_wiki.NAME} (41,634 passages; of 1,000 test queries fixed by a seed those that name no "
+        "gender) MiniLM has 8-bit weights. Numbers: [evidence](../evidence/dial.json).\n"
     )
 
 
