@@ -147,7 +147,7 @@ def page(found: dict[str, Any], wiki: dict[str, Any] | None = None) -> str:
         left = ", ".join(f"{count} {why}" for why, count in content["left_out"].items())
         text += f"**{name}** ({left}), the mirror test with {measure}:\n\n{table(heads, rows)}\n"
     return text + (
-        "`dense` is all-MiniLM-L6-v2, `w2v_add` sums GloVe vectors. "
+        "`dense` is all-MiniLM-L6-v2; `w2v_add` sums GloVe vectors, `w2v_si` gives rare words more weight. "
         "`hybrid` re-ranks the first 100 of BM25, and adds 0.1 times its score. "
         f"On {small_wiki.NAME} (41,634 passages, 1,000 test queries fixed by a seed) MiniLM has 8-bit "
         f"weights. {_near(wiki)}Trained rankers: "
