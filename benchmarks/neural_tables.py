@@ -67,10 +67,6 @@ def _collection(units: list[Unit], before: dict[str, Any]) -> dict[str, Any]:
         if "bm25" in rows:
             mine, theirs = values[system]["RR@10"], values["bm25"]["RR@10"]
             row["RR@10 by answer"] = by_answer(units[0].collection, mine, theirs)
-    claims = dict(before["claims"])
-    for what, claim in _claims(values).items():
-        if claim and claim["cells"] >= (claims.get(what) or {"cells": 0})["cells"]:
-            claims[what] = claim
     found = {}
     for system, parts in systems.items():
         older = before["systems"].get(system)
@@ -80,6 +76,10 @@ def _collection(units: list[Unit], before: dict[str, Any]) -> dict[str, Any]:
             missing = [name for name in missing if name not in there | {f"{units[0].collection}/{system}"}]
         elif parts:
             found[system] = rows[system]
+    claims = dict(before["claims"])
+    for what, claim in _claims({name: values[name] for name in rows if found[name] is rows[name]}).items():
+        if claim and claim["cells"] >= (claims.get(what) or {"cells": 0})["cells"]:
+            claims[what] = claim
     return {"systems": found, "not run": missing, "claims": claims}
 
 
