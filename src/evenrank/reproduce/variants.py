@@ -7,11 +7,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-import polars as pl
-
 from evenrank.auditing.black_box import VariantAudit, compare_variants
 from evenrank.data import files
 from evenrank.mitigate.counterfactuals import chosen_rankers
+from evenrank.queries.rewriting import triples as read_triples
 from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, bounded
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
@@ -66,7 +65,7 @@ def _ranked(
     name, own = ranker
     asked: dict[str, Any] = {"queries": data.queries}
     if triples:
-        given = pl.read_csv(triples, separator="\t", infer_schema=False)
+        given = read_triples(triples)
         if settings.queries:
             given = given.sample(min(settings.queries, len(given)), seed=settings.seed)
         asked = {"triples": given}
