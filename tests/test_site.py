@@ -73,5 +73,6 @@ def test_a_search_from_the_disk_finds_pages(site: Path, browser: Any) -> None:
         page.click(".md-search__input")
         page.keyboard.type("bundle", delay=20)
         page.wait_for_selector(".md-search-result__link")
-        assert "auditors.html" in page.locator(".md-search-result__link").first.get_attribute("href")
+        found = page.locator(".md-search-result__link").evaluate_all("links => links.map(link => link.href)")
+        assert any("auditors.html" in link for link in found)
         assert trouble == []

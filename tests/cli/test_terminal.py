@@ -84,7 +84,7 @@ def test_the_values_by_query_come_alone_with_their_texts(capsys: pytest.CaptureF
     assert len(others) == 59
     table = pl.read_csv(said(capsys, *given_, "--format", "csv").encode())
     assert table.columns == ["query_id", "query", "ARaB@10 bm25", "ARaB@10 dense"] and table.height == 60
-    assert "stands alone" in said(capsys, *given_, "--explain", code=2)
+    assert "cannot be combined" in said(capsys, *given_, "--explain", code=2)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_liwc_looks_at_the_texts_and_labels_at_the_groups_given() -> None:
         ({"bias_lambda": 1.5}, "bias_lambda is 1.5"),
         ({"n": 0}, "n is 0"),
         ({"seed": -1}, "seed is -1"),
-        ({"bias": "nDCG@10"}, "no sum over documents"),
+        ({"bias": "nDCG@10"}, "not a sum over documents"),
         ({"bias": "tff"}, "choose one of tf"),
     ],
 )

@@ -153,7 +153,7 @@ def test_the_frame_has_a_row_for_each_setting(data):
     [
         ({"method": "feedback"}, "give an index"),
         ({"method": "prayer"}, "method cannot be"),
-        ({"bias": "nDCG@10"}, "no measure of bias"),
+        ({"bias": "nDCG@10"}, "not a measure of bias"),
         ({"strengths": []}, "at least one strength"),
         ({"bias": "FaiRR@10"}, "name the strengths"),
         ({"bias": "abs(Skew@10)"}, "cannot be bounded here"),

@@ -113,7 +113,7 @@ def test_builds_killed_at_any_moment_leave_a_whole_index_or_none(source: Path, t
             found = Index.open(path)
         except er.InputError as error:
             assert not finished
-            assert "no index" in str(error) or "no such index" in str(error)
+            assert "not an index" in str(error) or "no such index" in str(error)
         else:
             found.verify()
             assert found.fingerprint == whole
