@@ -177,6 +177,8 @@ def test_a_trained_model_is_a_ranker_by_its_folder(model: Path, tmp_path: Path) 
         .equals(plain.select("query_id", "doc_id").sort("query_id", "doc_id"))
     )
     assert not found.select("doc_id").equals(plain.select("doc_id"))
+    short = er.search(index, queries, ranker=str(model / "pacrr"), depth=5, candidates=10)
+    assert short.equals(found.filter(pl.col("rank") <= 5)), "a short list is the head of a longer one"
     with pytest.raises(InputError, match="trained on"):
         er.search(index, model / "train.tsv", ranker=str(model / "pacrr"))
     arguments = ["search", "--index", str(tmp_path / "idx"), "--queries", str(model / "test.tsv")]

@@ -174,7 +174,7 @@ class Reranking:
     ) -> pl.DataFrame:
         """The candidates of the first stage, the best of them in the order of the model."""
         check_depth(depth)
-        found = self.first.rank(queries, depth=depth if self.keep_rest else self.depth)
+        found = self.first.rank(queries, depth=max(depth, self.depth) if self.keep_rest else self.depth)
         if found.is_empty():
             return found
         made = rerank(
