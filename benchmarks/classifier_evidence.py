@@ -144,6 +144,22 @@ def crossvalidated(name: str, make: Callable[[], Classifier], queries: Labelled)
     return summary(truth, [probabilities], [doubt], right, 5, SEEDS)
 
 
+def accuracies(rows: Sequence[Sequence[str]], published: dict[str, Sequence[float]]) -> str:
+    """A table of classifiers: these rows, and the published ones below them."""
+    headings = [
+        "classifier",
+        "accuracy",
+        "labelled",
+        *(f"F1 {label}" for label in LABELS),
+        "calibration error",
+    ]
+    below = [
+        [f"{name}, published", f"{accuracy:.3f}", "", *(f"{score:.3f}" for score in scores), ""]
+        for name, (accuracy, *scores) in published.items()
+    ]
+    return table(headings, [*rows, *below])
+
+
 def page(found: dict[str, Any]) -> str:
     """What the page says in numbers."""
     rows = []
@@ -153,15 +169,6 @@ def page(found: dict[str, Any]) -> str:
         value = f"**{right['value']:.3f}** {interval(right['low'], right['high'], '.3f')}"
         scores = [f"{of['f1'][label]:.3f}" for label in LABELS]
         rows.append([f"**{name}**", value, f"{of['coverage']:.1%}", *scores, f"{of['ece']:.3f}"])
-    for name, (accuracy, *scores) in found["published"].items():
-        rows.append([f"{name}, published", f"{accuracy:.3f}", "", *(f"{score:.3f}" for score in scores), ""])
-    headings = [
-        "classifier",
-        "accuracy",
-        "labelled",
-        *(f"F1 {label}" for label in LABELS),
-        "calibration error",
-    ]
     never = dict(found["never learned"])
     wiki = never.pop("wiki's test queries")
     lists = [[name, f"{of['texts']:,}", f"{of['right']:.1%}"] for name, of in never.items()]
@@ -181,7 +188,7 @@ def page(found: dict[str, Any]) -> str:
     by_label = " and ".join(
         f"{wiki['precision by label'][label]:.1%} of those {label}" for label in LABELS[:2]
     )
-    return f"""{table(headings, rows)}
+    return f"""{accuracies(rows, found["published"])}
 **What this number leaves out.** {_POOLED.format(gendered=gendered, queries=jobs["queries"])}
 
 ## What it was never shown

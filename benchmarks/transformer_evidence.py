@@ -23,7 +23,7 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from benchmarks.classifier_evidence import NEUTRAL_SHARE, PUBLISHED, checks, training_vectors
+from benchmarks.classifier_evidence import NEUTRAL_SHARE, PUBLISHED, accuracies, checks, training_vectors
 from benchmarks.classifier_training import hand_labels, more
 from benchmarks.corpus import shared
 from benchmarks.pages import fill, interval, table
@@ -257,15 +257,7 @@ def page(found: dict[str, Any]) -> str:
         value = f"**{of['accuracy']:.3f}** {interval(of['low'], of['high'], '.3f')}"
         scores = [f"{of['f1'][label]:.3f}" for label in LABELS]
         rows.append([name, value, f"{of['coverage']:.1%}", *scores, f"{of['ece']:.3f}"])
-    for name, (accuracy, *scores) in list(found["published"].items())[:3]:
-        rows.append([f"{name}, published", f"{accuracy:.3f}", "", *(f"{score:.3f}" for score in scores), ""])
-    headings = [
-        "classifier",
-        "accuracy",
-        "labelled",
-        *(f"F1 {label}" for label in LABELS),
-        "calibration error",
-    ]
+    best = dict(list(found["published"].items())[:3])
     held = found["wiki's training queries, held out"]
     wiki_train = [
         [
@@ -285,7 +277,7 @@ def page(found: dict[str, Any]) -> str:
     )
     speed, theirs = found["throughput"], found["agreement with predicted.tsv"]
     classes = ", ".join(f"{label} {share:.0%}" for label, share in theirs["of each class"].items())
-    return f"""{table(headings, rows)}
+    return f"""{accuracies(rows, best)}
 {_PUBLISHED.format(seeds=counted(len(found["seeds"]), "seed"))}
 
 The {held["both"]["queries"]:,} training queries of wiki that were labelled by hand, each by models that had \

@@ -125,10 +125,9 @@ def methods(audit: Audit) -> str:
             "## Selection rates",
             "",
             f"Candidates are pairs of query and ranked document. Selected: rank {found.at} or better. Rate: "
-            "selected divided by candidates of the category. Impact ratio: rate divided by the highest "
-            "rate of "
-            "any category. Scoring rate: share with a score above the median of all candidates of the run; "
-            "scores of different queries are compared as they are.",
+            "selected divided by candidates of the category. Impact ratio: rate divided by the highest rate "
+            "of any category. Scoring rate: share with a score above the median of all candidates of the "
+            "run; scores of different queries are compared as they are.",
         ]
     settings = ", ".join(f"{name} {provenance[name]}" for name in ("missing", "ties", "order"))
     lines += ["", f"Reading of runs: {settings}. audit.json has every setting under provenance.", ""]
@@ -141,14 +140,15 @@ def limits(audit: Audit) -> str:
     lines = ["# Limits", ""]
     lines += [f"- {caution}" for caution in audit.cautions]
     lines += [
-        "- Words are counted, not people: a text about a woman that never says so counts as neutral.",
-        f"- Only {groups} are distinguished. People who are neither are not counted.",
+        "- Words are counted, not people: a text about somebody of a group that never says so counts as "
+        "neutral.",
+        f"- Only {groups} are distinguished. People of no such group are not counted.",
         "- Intervals show what other queries of the same kind could have given; they say nothing about other "
         "collections.",
         "- 'Cannot tell' does not prove balance: opposite queries cancel out in a mean, and few queries give "
         "wide intervals.",
-        "- A lean does not prove unfairness: a query may ask for one gender, a collection may contain "
-        "only one.",
+        "- A lean does not prove unfairness: a query may ask for one group, a collection may contain only "
+        "one.",
         "- The inputs are taken as they were given. Hashes show that they are the same files, not that they "
         "are what a user was shown.",
         "",

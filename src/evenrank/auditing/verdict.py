@@ -237,11 +237,9 @@ def _lean(m: Measurement, audit: Audit) -> list[Finding]:
     delta = audit.deltas.get(m.measure)
     known = certainty_of(audit, m.run, m.measure)
     if not leans(m.measure):  # its sign names no group
-        text = (
-            f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}{_FROM_ZERO[word] if known else ''}."
-        )
-        found = [Finding("lean", m.run, text.replace("δ", f"{delta or 0:g}"))]
-        return found + _sure(known, word)
+        judged = _FROM_ZERO[word].replace("δ", f"{delta or 0:g}") if known else ""
+        text = f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}{judged}."
+        return [Finding("lean", m.run, text), *_sure(known, word)]
     says = {
         "leans": f"leans {toward(to or '')}",
         "leans, but less than δ": f"leans {toward(to or '')}, but less than {delta or 0:g}",

@@ -21,7 +21,7 @@ from evenrank.cli.common import Format, deliver
 from evenrank.cli.streams import visible
 from evenrank.measures.results import Measurement, Measurements, Summary
 from evenrank.show.grid import Grid
-from evenrank.show.numbers import form_of, interval, level, number, plain, signed
+from evenrank.show.numbers import counted, form_of, interval, level, number, plain, signed
 
 GROUP_COLOURS = {"female": "medium_purple1", "male": "dark_orange"}
 
@@ -306,7 +306,9 @@ def _remarks(rows: Iterable[Measurement]) -> list[str]:
     """Left-out queries and notes, each once, with the runs and measures they concern."""
     concerned: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for m in rows:
-        texts = [f"{count:,} queries left out, {reason}" for reason, count in m.left_out.items()]
+        texts = [
+            f"{counted(count, 'query', 'queries')} left out, {reason}" for reason, count in m.left_out.items()
+        ]
         if m.subsets:  # their values are in the table
             texts = [text for text in texts if "labelled" not in text]
         for text in [*texts, *m.notes]:

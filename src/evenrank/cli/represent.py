@@ -240,6 +240,8 @@ def _lists(representation: Representation, feature: str, heading: str) -> Table:
 
 
 def _remarks(representation: Representation) -> list[str]:
+    from evenrank.show.numbers import counted
+
     r = representation
     texts = [f"labels: {r.labels}; targets: {r.targets}"]
     if r.short:
@@ -247,7 +249,8 @@ def _remarks(representation: Representation) -> list[str]:
         texts.append(f"{r.short:,} of {r.lists:,} lists have fewer than {r.at} results, divided by {divisor}")
     if r.unknown:
         texts.append(f"{r.unknown:.1%} of the top {r.at} show no group; they count as results")
-    texts += [f"{count:,} queries left out, {reason}" for reason, count in r.left_out.items()]
+    for reason, count in r.left_out.items():
+        texts.append(f"{counted(count, 'query', 'queries')} left out, {reason}")
     return texts
 
 

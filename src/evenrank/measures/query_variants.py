@@ -116,9 +116,8 @@ class VariantBias(BiasMeasure):
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")
     }
     MEANING = (
-        "How much more of the neutral query's top {k} is in the top {k} of the {of} variant than in "
-        "that of the "
-        "{against} one."
+        "How much more of the neutral query's top {k} is in the top {k} of the {of} variant than in that of "
+        "the {against} one."
     )
     weights: Weights
 

@@ -446,19 +446,3 @@ def collect(table, starts, ends, scratch, bounds, entries, times):
             seen[entry] = 0
             found += np.int64(entry < len(seen) - 1)
         bounds[row + 1] = found
-
-
-@compiled
-def fill_slots(slots, pool, offsets):
-    """Put token i, pool[offsets[i]:offsets[i + 1]], into an empty hash table with entry i."""
-    last = np.int64(len(slots) - 1)
-    for i in range(len(offsets) - 1):
-        size = offsets[i + 1] - offsets[i]
-        key = _ZERO
-        for j in range(min(size, 8)):
-            key |= np.uint64(pool[offsets[i] + j]) << np.uint64(8 * j)
-        slot = np.int64(hash_key(key, size)) & last
-        while slots[slot, SIZE] != 0:
-            slot = (slot + 1) & last
-        slots[slot, KEY], slots[slot, SIZE], slots[slot, OFFSET] = np.int64(key), size, offsets[i]
-        slots[slot, ENTRY] = i

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from evenrank.process import cores
 from evenrank.text import kernel, layout
+from evenrank.text.codepoints import compiled
 from evenrank.text.compiling import every_word_table
 from evenrank.text.layout import addresses, strings
 from evenrank.text.tokens import tokens
@@ -289,8 +290,24 @@ def _table(vocabulary: list[str]) -> layout.Table:
     offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
     pool = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     slots = np.zeros((1 << max(1, (2 * len(encoded)).bit_length()), 6), np.int64)
-    kernel.fill_slots(slots, pool, offsets)
+    _fill(slots, pool, offsets)
     return every_word_table(slots, pool)
+
+
+@compiled
+def _fill(slots: Any, pool: Any, offsets: Any) -> None:
+    """Put token i, pool[offsets[i]:offsets[i + 1]], into an empty hash table with entry i."""
+    last = np.int64(len(slots) - 1)
+    for i in range(len(offsets) - 1):
+        size = offsets[i + 1] - offsets[i]
+        key = np.uint64(0)
+        for j in range(min(size, 8)):
+            key |= np.uint64(pool[offsets[i] + j]) << np.uint64(8 * j)
+        slot = np.int64(kernel.hash_key(key, size)) & last
+        while slots[slot, layout.SIZE] != 0:
+            slot = (slot + 1) & last
+        slots[slot, layout.KEY], slots[slot, layout.SIZE] = np.int64(key), size
+        slots[slot, layout.OFFSET], slots[slot, layout.ENTRY] = offsets[i], i
 
 
 # Names that are also ordinary words or places: in text without case they would swamp the counts.

@@ -26,9 +26,8 @@ def sweep_command(
         typer.Option(
             metavar="NAME",
             help="The mitigation to strengthen: constrain, interpolate, penalty, feedback, detgreedy, "
-            "detcons, "
-            "detrelaxed, detconstsort, fair; with --train: negatives, adversary, augment, consistency, or a "
-            "loss. Repeat it to compare several on one front.",
+            "detcons, detrelaxed, detconstsort, fair; with --train: negatives, adversary, augment, "
+            "consistency, or a loss. Repeat it to compare several on one front.",
             show_default="constrain",
         ),
     ] = None,
