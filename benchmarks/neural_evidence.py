@@ -29,7 +29,7 @@ from evenrank.data import tables
 
 def units() -> Iterator[Unit]:
     """Everything, the most telling first."""
-    yield Unit("extra", "drmm settings")
+    yield from (Unit("extra", name) for name in ("drmm settings", "interaction settings"))
     yield from (Unit("squad", name) for name in ("bm25", "bi-encoder", "hybrid"))
     yield from (Unit("squad", "head", seed) for seed in range(5))
     for seed in range(3):

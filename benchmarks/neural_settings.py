@@ -25,6 +25,16 @@ from benchmarks.neural_units import (
 RATES = (0.001, 0.003, 0.01, 0.03)
 STOPS = ((8, 2), (15, 3))
 """Epochs at most, and how many without a better dev RR@10 end the training."""
+_OF_KERNELS = ((0.001, 0.001), (0.01, 0.001), (0.01, 0.0003), (0.01, 0.0001))
+_OF_PICTURES = ((0.001, 0.001), (0.001, 0.0001), (0.003, 0.0003))
+RATES_OF_WORDS = {
+    "knrm": _OF_KERNELS,
+    "convknrm": _OF_KERNELS,
+    "pacrr": _OF_PICTURES,
+    "matchpyramid": _OF_PICTURES,
+}
+"""Learning rates of a model and of its word vectors that are tried."""
+GLOVE = "glove-100d.bin.gz"
 
 
 def drmm_settings() -> dict[str, Any]:
@@ -37,7 +47,7 @@ def drmm_settings() -> dict[str, Any]:
     for rate in RATES:
         curves = {stage: drmm_curve(rate, stage) for stage in ("with", "alone")}
         for epochs, patience in STOPS:
-            dev = {stage: stopped(curve, epochs, patience) for stage, curve in curves.items()}
+            dev = {stage: stopped(values, epochs, patience) for stage, values in curves.items()}
             mean = float(np.mean(list(dev.values())))
             tried.append(
                 {"rate": rate, "epochs": epochs, "patience": patience, "dev RR@10": dev, "mean": mean}
@@ -47,28 +57,61 @@ def drmm_settings() -> dict[str, Any]:
 
 
 def drmm_curve(rate: float, stage: str) -> list[float]:
-    """Dev RR@10 after each epoch; kept, so that it is trained once."""
+    """Dev RR@10 after each epoch."""
+    longest = max(epochs for epochs, _ in STOPS)
+    return curve(
+        "drmm", f"rate-{rate:g}-{stage}", rate=rate, epochs=longest, patience=longest,
+        vectors=GLOVE, with_first_stage=stage == "with",
+    )  # fmt: skip
+
+
+def interaction_settings() -> dict[str, Any]:
+    """Learning rates of the other models and of their word vectors, by RR@10 of squad's dev queries.
+
+    Each model is trained alone, from GloVe and from random vectors, with seed 0; no test query is looked at.
+    """
+    found: dict[str, Any] = {}
+    for kind, pairs in RATES_OF_WORDS.items():
+        tried: list[dict[str, Any]] = []
+        for rate, words in pairs:
+            dev = {
+                vectors: max(
+                    curve(
+                        kind, f"rate-{rate:g}-words-{words:g}-{vectors}", rate=rate, embedding_rate=words,
+                        vectors=GLOVE if vectors == "glove" else None,
+                    )
+                )
+                for vectors in ("glove", "random")
+            }  # fmt: skip
+            mean = float(np.mean(list(dev.values())))
+            tried.append({"rate": rate, "embedding_rate": words, "dev RR@10": dev, "mean": mean})
+        best = max(tried, key=lambda each: each["mean"])
+        found[kind] = {"tried": tried, "chosen": {key: best[key] for key in ("rate", "embedding_rate")}}
+    return found
+
+
+def curve(kind: str, name: str, *, vectors: str | None, **settings: Any) -> list[float]:
+    """Dev RR@10 of a model on squad after each epoch, with seed 0; kept, so that it is trained once."""
     from evenrank.training.trainer import train_prepared
 
-    folder = home() / "curves" / f"squad--drmm-rate-{rate:g}-{stage}"
+    folder = home() / "curves" / f"squad--{kind}-{name}"
     kept = folder.with_name(f"{folder.name}.json")
     if not kept.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        longest = max(epochs for epochs, _ in STOPS)
         found = train_prepared(
-            "drmm", ready("squad"), folder, seed=0, hybrid=False, rate=rate, epochs=longest,
-            patience=longest, vectors=data() / "vectors" / "glove-100d.bin.gz", document_words=64,
-            with_first_stage=stage == "with", say=say(Unit("squad", f"drmm, rate {rate:g}, {stage}")),
+            kind, ready("squad"), folder, seed=0, hybrid=False, document_words=64,
+            vectors=None if vectors is None else data() / "vectors" / vectors,
+            say=say(Unit("squad", f"{kind}, {name}")), **settings,
         )  # fmt: skip
         kept.write_text(json.dumps([each["dev RR@10"] for each in found.metrics["epochs"]]))
         shutil.rmtree(folder)
     return [float(each) for each in json.loads(kept.read_text())]
 
 
-def stopped(curve: list[float], epochs: int, patience: int) -> float:
+def stopped(values: list[float], epochs: int, patience: int) -> float:
     """The best value of a curve up to where training would have ended."""
     best, waited = -1.0, 0
-    for value in curve[:epochs]:
+    for value in values[:epochs]:
         best, waited = (value, 0) if value > best else (best, waited + 1)
         if waited >= patience:
             break
@@ -139,6 +182,7 @@ def _timed(work: Callable[[], Any], count: int) -> tuple[Any, float]:
 
 EXTRAS: dict[str, Callable[[], dict[str, Any]]] = {
     "drmm settings": drmm_settings,
+    "interaction settings": interaction_settings,
     "encoding speed": encoding_speed,
     "pair speed": pair_speed,
 }

@@ -258,6 +258,8 @@ def page(found: dict[str, Any]) -> str:
     extras = found["extras"]
     if "drmm settings" in extras:
         parts += ["### What was chosen on dev queries", "", *_chosen(extras["drmm settings"])]
+    if "interaction settings" in extras:
+        parts += _chosen_rates(extras["interaction settings"])
     if speeds := _speeds(extras):
         parts += ["### How quick they are", "", *speeds]
     return "\n".join(parts) + "\n"
@@ -429,6 +431,22 @@ def _chosen(found: dict[str, Any]) -> list[str]:
         f"RR@10 on the dev queries of SQuAD for settings of DRMM (GloVe, seed 0). The best mean has rate "
         f"{best['rate']:g}, {best['epochs']} epochs, patience {best['patience']}."
     )
+    return [said, "", *lines, ""]
+
+
+def _chosen_rates(found: dict[str, Any]) -> list[str]:
+    """Learning rates of the other models, and what the dev queries said."""
+    lines = [
+        _row(["ranker", "rate", "rate of word vectors", "glove", "random", "mean", ""]),
+        "|---|--:|--:|--:|--:|--:|---|",
+    ]
+    for kind, of in ((kind, of) for kind, of in found.items() if kind in INTERACTION):
+        for each in of["tried"]:
+            rates = {key: each[key] for key in of["chosen"]}
+            cells = [kind, *(f"{rate:g}" for rate in rates.values())]
+            cells += [f"{each['dev RR@10'][vectors]:.4f}" for vectors in ("glove", "random")]
+            lines.append(_row([*cells, f"{each['mean']:.4f}", "chosen" if rates == of["chosen"] else ""]))
+    said = "The same for the learning rates of the other word-interaction models, each alone, with seed 0:"
     return [said, "", *lines, ""]
 
 

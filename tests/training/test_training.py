@@ -16,6 +16,9 @@ from evenrank import InputError, demo
 from evenrank.data import tables
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+from safetensors.numpy import load_file  # noqa: E402
+
+from evenrank.rankers.neural.interaction import random_vectors  # noqa: E402
 from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
 from evenrank.training import train_ranker  # noqa: E402
 from evenrank.training.card import chosen_weight  # noqa: E402
@@ -52,6 +55,18 @@ def test_two_trainings_with_one_seed_are_equal_to_the_last_bit(model: Path, tmp_
 def test_another_seed_is_another_model(model: Path, tmp_path: Path) -> None:
     train(tmp_path / "other", seed=1)
     assert weights(tmp_path / "other") != weights(model)
+
+
+def test_word_vectors_move_by_their_own_rate(tmp_path: Path) -> None:
+    rows = {}
+    for name, rate in (("still", 1e-12), ("usual", None)):
+        train(tmp_path / name, embedding_rate=rate, epochs=1)
+        rows[name] = load_file(tmp_path / name / "weights.safetensors")
+    still, usual = rows["still"], rows["usual"]
+    started = random_vectors(len(still["embedding.weight"]) - 2, 16, 0)
+    np.testing.assert_allclose(still["embedding.weight"][1:-1], started, atol=1e-7)
+    assert np.abs(usual["embedding.weight"][1:-1] - started).max() > 1e-3
+    assert np.abs(still["line.weight"]).max() > 1e-3
 
 
 @pytest.mark.parametrize("kind", ["knrm", "drmm", "matchpyramid", "convknrm", "pacrr"])
@@ -252,6 +267,7 @@ def test_a_line_without_a_document_is_named(tmp_path: Path) -> None:
         ({"epoch": 3}, "did you mean epochs"),
         ({"epochs": 0}, "epochs is 0"),
         ({"rate": -1.0}, "rate is -1"),
+        ({"embedding_rate": 0.0}, "embedding_rate is 0; it must be above 0"),
         ({"seed": -1}, "seed is -1"),
         ({"loss": "square"}, "loss is 'square'"),
     ],

@@ -105,6 +105,26 @@ class Recipe(Training):
     decay: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class WordRecipe(Recipe):
+    """How a word-interaction model is trained.
+
+    ``embedding_rate`` is the learning rate of the word vectors where they are trained, `rate` if not given.
+    There are very many of them: with few queries they learn these by heart before the rest of the model has
+    learned to match.
+    """
+
+    embedding_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.embedding_rate is not None and not self.embedding_rate > 0:
+            raise InputError(
+                f"embedding_rate is {self.embedding_rate:g}; it must be above 0 (train_embeddings=false "
+                "leaves the word vectors as they are)"
+            )
+
+
 def fit(
     module: nn.Module,
     pairs: Pairs,
@@ -132,7 +152,7 @@ def fit(
         raise InputError("no training query has both a relevant document and another one")
     dev = examples.dev_rows(recipe.dev_depth)
     parameters = {name: each for name, each in module.named_parameters() if each.requires_grad}
-    optimizer = torch.optim.AdamW(parameters.values(), lr=recipe.rate, weight_decay=recipe.decay)
+    optimizer = torch.optim.AdamW(_rates(parameters, recipe), lr=recipe.rate, weight_decay=recipe.decay)
     state = _State.read(checkpoint, facts or {}, module, optimizer, parameters)
     if state.history:
         say(f"going on after epoch {len(state.history)}")
@@ -164,6 +184,16 @@ def fit(
     module.load_state_dict(state.best)
     module.eval()
     return state.history
+
+
+def _rates(parameters: Mapping[str, nn.Parameter], recipe: Recipe) -> list[dict[str, Any]]:
+    """The parameters, word vectors apart from the others."""
+    words = [each for name, each in parameters.items() if "embedding." in name]
+    others = [each for name, each in parameters.items() if "embedding." not in name]
+    slow = recipe.embedding_rate if isinstance(recipe, WordRecipe) else None
+    rate = recipe.rate if slow is None else slow
+    groups: list[dict[str, Any]] = [{"params": others}, {"params": words, "lr": rate}]
+    return [group for group in groups if group["params"]]
 
 
 class _Aim:

@@ -288,12 +288,12 @@ def _weighed(module: Any, read: Any, found: Examples, depth: int | None, scale: 
 
 def _classes(kind: str) -> tuple[type[Any], type[Any]]:
     """The settings of a model, and of its training."""
-    from evenrank.training.fitting import Recipe
+    from evenrank.training.fitting import Recipe, WordRecipe
 
     if kind in INTERACTION:
         from evenrank.rankers.neural.rerankers import interaction_class
 
-        return interaction_class(kind)[1], Recipe
+        return interaction_class(kind)[1], WordRecipe
     if kind == "head":
         from evenrank.rankers.neural.head import HeadSettings
 

@@ -84,9 +84,9 @@ class _SoftCounts(torch.autograd.Function):
 
 
 def _near(similar: Tensor, document: Tensor, mean: float, width: float) -> Tensor:
-    """exp(−(s − µ)²/2σ²) where there is a word."""
+    """exp(−(s − µ)²/2σ²) where there is a word; below e⁻⁸⁰, where processors become slow, e⁻⁸⁰."""
     near = similar - mean
-    return near.square_().mul_(-1 / (2 * width**2)).exp_().mul_(document.unsqueeze(1))
+    return near.square_().mul_(-1 / (2 * width**2)).clamp_(min=-80).exp_().mul_(document.unsqueeze(1))
 
 
 def _pairs(means: Tensor, widths: Tensor) -> list[tuple[float, float]]:
