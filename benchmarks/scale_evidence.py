@@ -117,7 +117,7 @@ def spark() -> dict[str, Any]:
 
 def spark_throughput() -> dict[str, Any]:
     """What a tally of a gigabyte costs in Spark, step by step, with warm workers; nothing is written."""
-    from evenrank.spark.files import read_docs, session
+    from evenrank.spark.files import read_docs, session, tally_paths
 
     found: dict[str, Any] = {"master": "local[2]", "passages": "recombined"}
     with tempfile.TemporaryDirectory() as folder:
@@ -137,6 +137,7 @@ def spark_throughput() -> dict[str, Any]:
                 given.mapInArrow(_untouched, given.schema)
             ),
             "Spark, rows tallied": lambda: _run_through(er.tally(given)),
+            "Spark, files tallied": lambda: _run_through(tally_paths(made, [str(docs)])),
         }
         for name, step in steps.items():
             step()
@@ -144,9 +145,11 @@ def spark_throughput() -> dict[str, Any]:
             found[name] = {key: round(statistics.median(each[key] for each in times), 2) for key in times[0]}
         found["load"] = round(os.getloadavg()[0], 1)
         made.stop()
-    alone, there = found["one machine, 2 threads"], found["Spark, rows tallied"]
-    for what in ("seconds", "CPU seconds"):
-        found[f"times as long, by {what}"] = round(there[what] / alone[what], 2)
+    alone = found["one machine, 2 threads"]
+    for kind in ("rows", "files"):
+        for what in ("seconds", "CPU seconds"):
+            there = found[f"Spark, {kind} tallied"][what]
+            found[f"{kind}: times as long, by {what}"] = round(there / alone[what], 2)
     return found
 
 

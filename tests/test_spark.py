@@ -15,6 +15,7 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
+from evenrank.data.files import writing
 from evenrank.errors import InputError
 
 pytest.importorskip("pyspark", reason="needs pyspark, of the extra 'spark'")
@@ -142,6 +143,50 @@ def test_files_become_the_file_of_one_machine(spark: Any, tmp_path: Path, form: 
     assert tally_files(spark, [str(path)], str(made)) == 3
     assert er.Tally.read(made).frame.equals(er.tally(path).frame)
     assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, "tally.parquet"]
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet", "tsv.gz", "folder"])
+def test_workers_read_parts_of_files_themselves(
+    spark: Any, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.spark import tallying
+    from evenrank.spark.files import tally_files
+
+    monkeypatch.setattr(tallying, "PART", 200)
+    frame = er.load(DATA).docs.frame().head(50)
+    frame = pl.concat([frame, pl.DataFrame({"doc_id": ["last"], "text": ["She said"]})])
+    path = whole = tmp_path / f"docs.{form}"
+    if form == "parquet":
+        frame.write_parquet(path, row_group_size=7)
+    elif form == "jsonl":
+        frame.write_ndjson(path)
+    else:
+        lines = ["doc_id\ttext", *("\t".join(row) for row in frame.iter_rows())]
+        whole = tmp_path / "docs.tsv.gz" if form == "tsv.gz" else tmp_path / "whole.tsv"
+        with writing(whole) as file:
+            file.write("\n".join([*lines, "", ""]).encode())
+        if form == "tsv":
+            path = whole
+        elif form == "folder":
+            path.mkdir()
+            for name, some in (("0", lines[:20]), ("1", [lines[0], *lines[20:]]), ("_SUCCESS", [])):
+                (path / name).write_text("\n".join(some) + "\n")
+    made = tmp_path / "tally.parquet"
+    tally_files(spark, [str(path)], str(made))
+    assert er.Tally.read(made).frame.equals(er.tally(whole).frame)
+
+
+def test_a_bad_line_in_a_later_part_is_named(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.spark import tallying
+    from evenrank.spark.files import tally_files
+
+    monkeypatch.setattr(tallying, "PART", 64)
+    path = tmp_path / "docs.tsv"
+    path.write_text("".join(f"d{i}\tshe went to town\n" for i in range(20)) + "d20 no tab\n")
+    with pytest.raises(InputError, match=r"docs\.tsv:21: no tab"):
+        tally_files(spark, [str(path)], str(tmp_path / "t.parquet"))
 
 
 def test_a_document_that_is_there_twice_is_refused(spark: Any, tmp_path: Path) -> None:

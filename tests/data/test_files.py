@@ -33,6 +33,37 @@ def test_compression_is_told_by_content_and_not_by_name(kind: str, tmp_path: Pat
     assert files.whole(path).tobytes() == LINES
 
 
+@given(
+    lines=st.lists(st.sampled_from([b"", b"\r", b"a", b"\xef\xbb\xbf", b"words", b"x" * 40]), max_size=20),
+    size=st.integers(1, 64),
+    marked=st.booleans(),
+    last=st.booleans(),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_parts_of_a_file_are_read_alone(
+    lines: list[bytes], size: int, marked: bool, last: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"\xef\xbb\xbf" * marked + b"\n".join(lines) + b"\n" * last)
+    parts = files.line_parts(path, size)
+    assert parts[0][0] == 0 and parts[-1][1] == path.stat().st_size
+    found, place = b"", 0
+    for part in parts:
+        for raw in files.raw_blocks(path, block=16, part=part):
+            assert raw.start == place
+            place += raw.size
+            found += raw.tobytes()
+    assert found == b"".join(raw.tobytes() for raw in files.raw_blocks(path))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_a_packed_file_is_one_part(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "docs.tsv"
+    path.write_bytes(PACKED[kind](LINES))
+    (part,) = files.line_parts(path, 100)
+    assert b"".join(raw.tobytes() for raw in files.raw_blocks(path, part=part)) == LINES
+
+
 @pytest.mark.parametrize("kind", PACKED)
 def test_block_sizes_add_up_to_the_file(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "docs.tsv"

@@ -43,8 +43,9 @@ class Docs:
     def __init__(
         self,
         name: str,
-        blocks: Callable[[], Iterator[Block]],
+        blocks: Callable[..., Iterator[Block]],
         *,
+        parts: Callable[[int], list[files.Part]] | None = None,
         path: str | os.PathLike[str] | None = None,
         size: int | None = None,
         first_line: int | None = None,
@@ -55,6 +56,7 @@ class Docs:
         self.path = None if path is None else Path(path)
         self.size = size
         self._blocks = blocks
+        self._parts = parts
         self._first_line = first_line
         self._columns = tuple(columns)
         self.frozen = frozen
@@ -62,12 +64,18 @@ class Docs:
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
 
-    def blocks(self) -> Iterator[Block]:
-        """Pieces of the collection, in order, to be parsed by whoever calls ``block.read()``.
+    def parts(self, size: int) -> list[files.Part]:
+        """Parts of about ``size`` bytes, each of which :meth:`blocks` reads alone: for files only."""
+        if self._parts is None:
+            raise ValueError(f"{self.name} is no file")
+        return self._parts(size)
+
+    def blocks(self, part: files.Part | None = None) -> Iterator[Block]:
+        """Pieces of the collection, or of a part of it, to be parsed by whoever calls ``block.read()``.
 
         Texts may come in any of Arrow's layouts for strings.
         """
-        return self._blocks()
+        return self._blocks() if part is None else self._blocks(part=part)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
@@ -84,11 +92,14 @@ class Docs:
         found: dict[str, str] = {}
         if not wanted:
             return found
+        marks = np.sort(hashes(pa.array(list(wanted), pa.string())))
         for batch in self.batches():
-            texts = batch.column("text")
-            for row, doc_id in enumerate(batch.column("doc_id").to_pylist()):
-                if doc_id in wanted and doc_id not in found:
-                    found[doc_id] = texts[row].as_py()
+            every = hashes(batch.column("doc_id"))
+            near = marks[np.searchsorted(marks[:-1], every)]
+            some = batch.take(pa.array(np.flatnonzero(near == every)))
+            for doc_id, text in zip(*(column.to_pylist() for column in some.columns), strict=True):
+                if doc_id in wanted:
+                    found.setdefault(doc_id, text)
             if len(found) == len(wanted):
                 break
         return found
@@ -143,7 +154,12 @@ def read_docs(
     ids = (id_field,) if id_field else DOC_ID
     if files.magic(path) == parquet.MAGIC:
         id_column, columns = parquet.columns(path, ids=ids, fields=fields)
-        return make(partial(parquet.blocks, path, id_column, columns), columns=(id_column, *columns))
+        return make(
+            partial(parquet.blocks, path, id_column, columns),
+            parts=partial(parquet.row_parts, path),
+            columns=(id_column, *columns),
+        )
+    make = partial(make, parts=partial(files.line_parts, path))
     first, more = _first_line(path)
     if jsonl.is_json(path, first):
         keys = jsonl.keys(first, ids=ids, fields=fields, path=path)

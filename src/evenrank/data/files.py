@@ -152,19 +152,68 @@ def _without_blank_end(data: Bytes, end: int) -> int:
     return 0
 
 
-def raw_blocks(path: str | os.PathLike[str], *, block: int = BLOCK) -> Iterator[RawBlock]:
+Part = tuple[int, int]
+"""A piece of a file that is read by itself: its first byte, and the one behind its last."""
+
+
+def line_parts(path: str | os.PathLike[str], size: int) -> list[Part]:
+    """A plain file in parts of about ``size`` bytes, cut at line ends; a packed one in a single part.
+
+    Blank lines at the end of the file are in the last part, whatever its size.
+    """
+    with reading(path), open(path, "rb") as file:  # noqa: PTH123
+        end = os.fstat(file.fileno()).st_size
+        if unpacking(file, path) is not file:
+            return [(0, end)]
+        cuts = [0]
+        while cuts[-1] + size < end:
+            file.seek(cuts[-1] + size)
+            file.readline()
+            cuts.append(file.tell())
+        while len(cuts) > 1 and not _has_content(file, cuts[-1]):
+            cuts.pop()
+        return list(zip(cuts, [*cuts[1:], end], strict=True))
+
+
+def _has_content(file: IO[bytes], start: int) -> bool:
+    file.seek(start)
+    return any(line.strip(b"\r\n") for line in file)
+
+
+class _Within(io.RawIOBase):
+    """A part of an open file, read as if it were all of it."""
+
+    def __init__(self, file: BufferedReader, part: Part) -> None:
+        self._file, self._left = file, part[1] - part[0]
+        file.seek(part[0])
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = self._file.readinto(memoryview(buffer)[: self._left])
+        self._left -= count
+        return count
+
+
+def raw_blocks(
+    path: str | os.PathLike[str], *, block: int = BLOCK, part: Part | None = None
+) -> Iterator[RawBlock]:
     """The file in pieces of about ``block`` bytes, cut at line ends; a longer line makes a longer piece.
 
     The last line gets a newline if it has none. Blank lines at the end of the file are left out;
-    blank lines elsewhere stay, so that whoever parses the block can name them.
+    blank lines elsewhere stay, so that whoever parses the block can name them. Of a plain file, one of
+    its :func:`line_parts` can be read alone.
     """
     with reading(path), open(path, "rb") as file:  # noqa: PTH123
         stream = unpacking(file, path)
+        start, marked, last = 0, file.peek(3).startswith(_BOM), True
+        if part is not None and stream is file:
+            last = part[1] >= os.fstat(file.fileno()).st_size
+            stream = _Within(file, part)
+            start = part[0] - 3 * marked if part[0] else 0
         mark = np.empty(3, np.uint8)
         carry: Bytes = mark[: _fill(stream, mark)]
-        if carry.tobytes() == _BOM:
+        if carry.tobytes() == _BOM and start == 0:
             carry = carry[:0]
-        start, told, ended = 0, 0, False
+        told, ended = part[0] if part is not None else 0, False
         while not ended:
             if len(carry) > LONGEST // 2:
                 raise InputError("a line is longer than 1 GB", path=path, line=line_at(path, start))
@@ -176,7 +225,8 @@ def raw_blocks(path: str | os.PathLike[str], *, block: int = BLOCK) -> Iterator[
             if ended and end and data[end - 1] != 10:
                 data[end] = 10
                 end += 1
-            size = _without_blank_end(data, _last_newline(data, end))
+            size = _last_newline(data, end)
+            size = _without_blank_end(data, size) if last or not ended else size
             carry = data[size:end]
             if size:
                 position = file.tell() if file.seekable() else start + size

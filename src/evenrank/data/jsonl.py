@@ -79,9 +79,9 @@ def keys(first: bytes, *, ids: Sequence[str], fields: Sequence[str], path: str |
     return Keys(name, tuple(chosen), numbered=type(found[name]) is int)
 
 
-def blocks(path: str | os.PathLike[str], keys: Keys) -> Iterator[Block]:
-    """The collection in blocks that parse themselves; only the raw reading happens here."""
-    for raw in files.raw_blocks(path):
+def blocks(path: str | os.PathLike[str], keys: Keys, part: files.Part | None = None) -> Iterator[Block]:
+    """The collection, or a part of it, in blocks that parse themselves; only raw reading happens here."""
+    for raw in files.raw_blocks(path, part=part):
         yield Block(partial(parse, raw, keys, path), raw.stored)
 
 

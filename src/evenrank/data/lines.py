@@ -67,9 +67,9 @@ def layout(
     )
 
 
-def blocks(path: str | os.PathLike[str], layout: Layout) -> Iterator[Block]:
-    """The collection in blocks that parse themselves; only the raw reading happens here."""
-    for raw in files.raw_blocks(path):
+def blocks(path: str | os.PathLike[str], layout: Layout, part: files.Part | None = None) -> Iterator[Block]:
+    """The collection, or a part of it, in blocks that parse themselves; only raw reading happens here."""
+    for raw in files.raw_blocks(path, part=part):
         yield Block(partial(parse, raw, layout, path), raw.stored)
 
 

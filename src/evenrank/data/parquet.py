@@ -77,11 +77,32 @@ def columns(
     return pick(found, ids, path=path), tuple(pick_fields(found, fields, path=path))
 
 
-def blocks(path: str | os.PathLike[str], id_column: str, fields: tuple[str, ...]) -> Iterator[Block]:
-    """The collection, 8,192 rows a block. Pages are decoded here, texts are made in the block."""
+def row_parts(path: str | os.PathLike[str], size: int) -> list[files.Part]:
+    """Groups of rows that have about ``size`` bytes together: the first, and the one behind the last."""
     with files.reading(path), _open(path) as file:
-        rows, share = 0, files.require_regular(path) / max(1, file.metadata.num_rows)
-        for batch in file.iter_batches(batch_size=ROWS, columns=[id_column, *fields], use_threads=False):
+        sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)]
+    cuts, filled = [0], 0
+    for group, taken in enumerate(sizes):
+        if filled and filled + taken > size:
+            cuts.append(group)
+            filled = 0
+        filled += taken
+    return list(zip(cuts, [*cuts[1:], len(sizes)], strict=True))
+
+
+def blocks(
+    path: str | os.PathLike[str], id_column: str, fields: tuple[str, ...], part: files.Part | None = None
+) -> Iterator[Block]:
+    """The collection, or a part of it, 8,192 rows a block. Pages are decoded here, texts in the block."""
+    with files.reading(path), _open(path) as file:
+        about = file.metadata
+        share = files.require_regular(path) / max(1, about.num_rows)
+        first, behind = part or (0, about.num_row_groups)
+        rows = sum(about.row_group(group).num_rows for group in range(first))
+        groups = list(range(first, behind))
+        for batch in file.iter_batches(
+            batch_size=ROWS, row_groups=groups, columns=[id_column, *fields], use_threads=False
+        ):
             size = int((rows + len(batch)) * share) - int(rows * share)
             yield Block(partial(as_documents, batch, id_column, fields, rows, path), size)
             rows += len(batch)

@@ -24,7 +24,7 @@ from evenrank.data.docs import Docs
 from evenrank.data.files import reading
 from evenrank.errors import InputError
 from evenrank.spark.measuring import in_one_line
-from evenrank.spark.tallying import FACTS, FIELDS, facts, tally_frame
+from evenrank.spark.tallying import FACTS, FIELDS, facts, tally_frame, tally_parts
 from evenrank.text.matcher import Matcher, Source, unique
 from evenrank.text.tally import read_provenance, tally_columns, write_tally
 
@@ -74,11 +74,7 @@ def read_docs(
         whole = lines.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("row"))
         return whole.select("row.*")
     layout = text_lines.layout(line, ids=ids, fields=fields, path=paths[0])
-    cells = f.split("value", "\t", -1)
-    torn = f.raise_error(
-        f.concat(f.lit(f"InputError: a line has not {layout.columns} columns: "), f.substring("value", 1, 80))
-    )
-    whole = f.when(f.size(cells) == layout.columns, cells).otherwise(torn)
+    whole = _whole(f.split("value", "\t", -1), [layout.columns], f"expected {layout.expected}")
     if layout.header:
         lines = lines.where(f.col("value") != first[0])
     names = line.decode().lower().split("\t") if layout.header else ["doc_id", "text"]
@@ -97,12 +93,7 @@ def read_run(spark: Any, path: str) -> Any:
             return spark.read.parquet(path)
         lines = spark.read.text(path)
     cells = f.split(f.trim("value"), "[ \t]+", -1)
-    torn = f.raise_error(
-        f.concat(
-            f.lit("InputError: expected query_id Q0 doc_id rank score tag: "), f.substring("value", 1, 80)
-        )
-    )
-    whole = f.when(f.size(cells).isin(5, 6), cells).otherwise(torn)
+    whole = _whole(cells, [5, 6], "expected query_id Q0 doc_id rank score tag")
     return lines.select(whole.alias("cells")).select(
         f.col("cells")[0].alias("query_id"),
         f.col("cells")[2].alias("doc_id"),
@@ -135,8 +126,9 @@ def given_frames(
         made |= {"lexicon": lexicon, "tokenizer": tokenizer}  # compared with the tally's own
     elif docs is not None:
         fields, id_field = made.pop("fields"), made.pop("id_field")
-        made["tally"] = tally_frame(
-            read_docs(spark, [docs], fields=fields, id_field=id_field),
+        made["tally"] = tally_paths(
+            spark,
+            [docs],
             lexicon or "rekabsaz2020",
             tokenizer=tokenizer or "words",
             fields=fields,
@@ -160,6 +152,45 @@ def _reading(paths: Sequence[str]) -> Iterator[None]:
         raise
 
 
+def tally_paths(
+    spark: Any,
+    paths: Sequence[str],
+    lexicon: Source = "rekabsaz2020",
+    *,
+    fields: Sequence[str] = FIELDS,
+    id_field: str | None = None,
+    **how: Any,
+) -> Any:
+    """Files, or folders of them, as a Spark frame of their tally; nothing is run yet.
+
+    What Spark would read from this machine, the workers read themselves; the rest comes through Spark.
+    """
+    if (local := _local_files(spark, paths)) is not None:
+        return tally_parts(spark, local, lexicon, fields=fields, id_field=id_field, **how)
+    docs = read_docs(spark, paths, fields=fields, id_field=id_field)
+    return tally_frame(docs, lexicon, fields=fields, id_field=id_field, **how)
+
+
+def _local_files(spark: Any, paths: Sequence[str]) -> list[str] | None:
+    """The files that are meant, if all of them are on this machine."""
+    usual = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
+    found: list[str] = []
+    for path in paths:
+        bare = path.removeprefix("file://")
+        if "://" in bare or (bare == path and not usual.startswith("file:")):
+            return None
+        if Path(bare).is_dir():
+            inside = [each for each in sorted(Path(bare).iterdir()) if each.name[0] not in "._"]
+            if not inside or not all(each.is_file() for each in inside):
+                return None
+            found += [str(each.resolve()) for each in inside]
+        elif Path(bare).is_file():
+            found.append(str(Path(bare).resolve()))
+        else:
+            return None
+    return found
+
+
 def tally_files(
     spark: Any,
     paths: Sequence[str],
@@ -174,8 +205,7 @@ def tally_files(
 
     Returns the number of documents.
     """
-    docs = read_docs(spark, paths, fields=fields, id_field=id_field)
-    made = tally_frame(docs, lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
+    made = tally_paths(spark, paths, lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
     try:
         if "://" in output:
             made.write.mode("errorifexists").parquet(output)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 import evenrank
 from evenrank.data import tables
 from evenrank.data.columns import DOC_ID, pick, pick_fields
+from evenrank.data.files import Part
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher, Source, count_batch
 from evenrank.text.tally import tally_columns
@@ -60,6 +61,15 @@ class TallyBatches:
     @property
     def schema(self) -> pa.Schema:
         return tally_columns(self.matcher.groups)
+
+    def of_parts(self, parts: Sequence[tuple[str, Part]], batches: Iterable[pa.RecordBatch]) -> Any:
+        """Parts of files in, by their numbers in the column ``id``; rows of their tally out."""
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                path, part = parts[number]
+                docs = tables.docs(path, fields=self.fields, id_field=self.id_field)
+                for block in docs.blocks(part):
+                    yield count_batch(block.read(), self.matcher)
 
     def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         docs = tables.docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
@@ -119,7 +129,40 @@ def tally_frame(
     count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
     id_column = pick(docs.columns, (id_field,) if id_field else DOC_ID)
     chosen = docs.select(id_column, *pick_fields(docs.columns, fields))
-    made = chosen.mapInArrow(count, tally_schema(count.matcher.lexicon, tokenizer=tokenizer))
+    return _mapped(chosen, count, count)
+
+
+def tally_parts(
+    spark: Any,
+    paths: Sequence[str],
+    lexicon: Source = "rekabsaz2020",
+    *,
+    tokenizer: str = "words",
+    fields: Sequence[str] = FIELDS,
+    id_field: str | None = None,
+) -> Any:
+    """Files that this machine and all workers see, as a Spark frame of their tally; nothing is run yet.
+
+    The workers read and split the files themselves, each a part at a time, so that documents do not pass
+    through the virtual machine of Java.
+    """
+    count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
+    parts = [
+        (path, part)
+        for path in paths
+        for part in tables.docs(path, fields=fields, id_field=id_field).parts(PART)
+    ]
+    numbers = spark.range(0, len(parts), 1, len(parts))
+    return _mapped(numbers, partial(count.of_parts, parts), count)
+
+
+PART = 1 << 25
+"""Bytes of a file that a worker reads at a time."""
+
+
+def _mapped(frame: Any, work: Any, count: TallyBatches) -> Any:
+    """Rows of a tally, and in their schema how they were made."""
+    made = frame.mapInArrow(work, tally_schema(count.matcher.lexicon, tokenizer=count.tokenizer))
     return made.withMetadata("doc_id", {FACTS: json.dumps(facts(count.matcher), ensure_ascii=False)})
 
 
