@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from evenrank.data.docs import Docs
 from evenrank.data.files import reading
 from evenrank.errors import InputError
 from evenrank.spark.measuring import in_one_line
-from evenrank.spark.tallying import FACTS, FIELDS, facts, tally_frame, tally_parts
+from evenrank.spark.tallying import FACTS, FIELDS, facts, tally_batches, tally_frame, tally_parts, write_parts
 from evenrank.text.matcher import Matcher, Source, unique
 from evenrank.text.tally import read_provenance, tally_columns, write_tally
 
@@ -205,34 +205,49 @@ def tally_files(
 
     Returns the number of documents.
     """
-    made = tally_paths(spark, paths, lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
+    count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
+    local = None if "://" in output else _local_files(spark, paths)
+
+    def made() -> Any:
+        return tally_paths(spark, paths, lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
+
+    def pieces(folder: str) -> list[Path]:
+        if local is not None:
+            return write_parts(spark, local, folder, count)
+        made().write.parquet(f"file://{folder}/tally")
+        return sorted(Path(folder, "tally").glob("part-*.parquet"))
+
     try:
         if "://" in output:
-            made.write.mode("errorifexists").parquet(output)
+            made().write.mode("errorifexists").parquet(output)
             return int(spark.read.parquet(output).count())
-        return _one_file(made, output, Matcher(lexicon, tokenizer), ", ".join(map(os.path.basename, paths)))
+        return _one_file(pieces, output, count.matcher, ", ".join(map(os.path.basename, paths)))
     except InputError:
         raise
     except Exception as error:
         raise in_one_line(error) from error
 
 
-def _one_file(made: Any, output: str, matcher: Matcher, name: str) -> int:
-    """What the workers wrote, in its order, as one file."""
+def _one_file(pieces: Callable[[str], list[Path]], output: str, matcher: Matcher, name: str) -> int:
+    """What the workers write into a folder, in its order, as one file."""
     beside = Path(output).resolve().parent
     with reading(beside), tempfile.TemporaryDirectory(prefix=".evenrank-spark-", dir=beside) as folder:
-        made.write.parquet(f"file://{folder}/tally")
-        pieces = sorted(Path(folder, "tally").glob("part-*.parquet"))
+        written = pieces(folder)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            return (batch for piece in pieces for batch in pq.ParquetFile(piece).iter_batches())
+            for piece in written:
+                if piece.suffix == ".parquet":
+                    yield from pq.ParquetFile(piece).iter_batches()
+                else:
+                    with pa.memory_map(str(piece)) as source:
+                        yield from pa.ipc.open_stream(source)
 
         def blocks() -> Iterator[Block]:
             return (Block(partial(_bare, batch), 0) for batch in batches())
 
         rows = unique(batches(), Docs(name, blocks))
-        written = facts(matcher) | {"input": {"name": name}}
-        return int(write_tally(output, rows, tally_columns(matcher.groups), written)["documents"])
+        known = facts(matcher) | {"input": {"name": name}}
+        return int(write_tally(output, rows, tally_columns(matcher.groups), known)["documents"])
 
 
 def _bare(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow as pa
 import evenrank
 from evenrank.data import tables
 from evenrank.data.columns import DOC_ID, pick, pick_fields
-from evenrank.data.files import Part
+from evenrank.data.files import Part, writing
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher, Source, count_batch
 from evenrank.text.tally import tally_columns
@@ -62,14 +63,29 @@ class TallyBatches:
     def schema(self) -> pa.Schema:
         return tally_columns(self.matcher.groups)
 
-    def of_parts(self, parts: Sequence[tuple[str, Part]], batches: Iterable[pa.RecordBatch]) -> Any:
+    def of_parts(self, parts: Sequence[FilePart], batches: Iterable[pa.RecordBatch]) -> Any:
         """Parts of files in, by their numbers in the column ``id``; rows of their tally out."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                path, part = parts[number]
-                docs = tables.docs(path, fields=self.fields, id_field=self.id_field)
-                for block in docs.blocks(part):
-                    yield count_batch(block.read(), self.matcher)
+                yield from self._of_part(parts[number])
+
+    def written(self, parts: Sequence[FilePart], folder: str, batches: Iterable[pa.RecordBatch]) -> Any:
+        """As `of_parts`, but the rows go into files of a folder, and their number is all that comes out."""
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                rows = 0
+                with (
+                    writing(Path(folder, f"{number:08}.arrow")) as file,
+                    pa.ipc.new_stream(file, self.schema) as out,
+                ):
+                    for piece in self._of_part(parts[number]):
+                        out.write_batch(piece)
+                        rows += len(piece)
+                yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
+
+    def _of_part(self, part: FilePart) -> Iterator[pa.RecordBatch]:
+        docs = tables.docs(part[0], fields=self.fields, id_field=self.id_field)
+        return (count_batch(block.read(), self.matcher) for block in docs.blocks(part[1]))
 
     def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         docs = tables.docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
@@ -147,17 +163,30 @@ def tally_parts(
     through the virtual machine of Java.
     """
     count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
-    parts = [
-        (path, part)
-        for path in paths
-        for part in tables.docs(path, fields=fields, id_field=id_field).parts(PART)
-    ]
-    numbers = spark.range(0, len(parts), 1, len(parts))
+    parts, numbers = _numbered(spark, paths, count)
     return _mapped(numbers, partial(count.of_parts, parts), count)
+
+
+def write_parts(spark: Any, paths: Sequence[str], folder: str, count: TallyBatches) -> list[Path]:
+    """Have the workers tally such files into a folder that they see too; the files there, in order."""
+    parts, numbers = _numbered(spark, paths, count)
+    numbers.mapInArrow(partial(count.written, parts, folder), "rows bigint").collect()
+    return sorted(Path(folder).glob("*.arrow"))
 
 
 PART = 1 << 25
 """Bytes of a file that a worker reads at a time."""
+FilePart = tuple[str, Part]
+
+
+def _numbered(spark: Any, paths: Sequence[str], count: TallyBatches) -> tuple[list[FilePart], Any]:
+    """The parts of files, and their numbers as a Spark frame, one in each partition."""
+    parts = [
+        (path, part)
+        for path in paths
+        for part in tables.docs(path, fields=count.fields, id_field=count.id_field).parts(PART)
+    ]
+    return parts, spark.range(0, len(parts), 1, len(parts))
 
 
 def _mapped(frame: Any, work: Any, count: TallyBatches) -> Any:
