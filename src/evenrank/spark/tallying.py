@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,10 @@ class TallyBatches:
     fields: tuple[str, ...] = FIELDS
     id_field: str | None = None
 
-    @cached_property
+    @property
     def matcher(self) -> Matcher:
         """Made once in each worker."""
-        return Matcher(Lexicon.from_dict(json.loads(self.words)), self.tokenizer)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "matcher"}
+        return _matcher(self.words, self.tokenizer)
 
     def __call__(self, batches: Any) -> Any:
         if isinstance(batches, pa.Table):
@@ -92,6 +89,11 @@ class TallyBatches:
         pieces = [count_batch(block.read(), self.matcher) for block in docs.blocks()]
         table = pa.Table.from_batches(pieces, self.schema) if pieces else self.schema.empty_table()
         return table.combine_chunks().to_batches()[0] if len(table) else _empty(self.schema)
+
+
+@lru_cache(maxsize=4)
+def _matcher(words: str, tokenizer: str) -> Matcher:
+    return Matcher(Lexicon.from_dict(json.loads(words)), tokenizer)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
