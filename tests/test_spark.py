@@ -152,7 +152,7 @@ def test_workers_read_parts_of_files_themselves(
     from evenrank.spark import tallying
     from evenrank.spark.files import tally_files
 
-    monkeypatch.setattr(tallying, "PART", 200)
+    monkeypatch.setattr(tallying, "LEAST", 200)
     frame = er.load(DATA).docs.frame().head(50)
     frame = pl.concat([frame, pl.DataFrame({"doc_id": ["last"], "text": ["She said"]})])
     path = whole = tmp_path / f"docs.{form}"
@@ -182,7 +182,7 @@ def test_a_bad_line_in_a_later_part_is_named(
     from evenrank.spark import tallying
     from evenrank.spark.files import tally_files
 
-    monkeypatch.setattr(tallying, "PART", 64)
+    monkeypatch.setattr(tallying, "LEAST", 64)
     path = tmp_path / "docs.tsv"
     path.write_text("".join(f"d{i}\tshe went to town\n" for i in range(20)) + "d20 no tab\n")
     with pytest.raises(InputError, match=r"docs\.tsv:21: no tab"):

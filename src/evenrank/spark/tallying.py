@@ -176,18 +176,17 @@ def write_parts(spark: Any, paths: Sequence[str], folder: str, count: TallyBatch
     return sorted(Path(folder).glob("*.arrow"))
 
 
-PART = 1 << 25
-"""Bytes of a file that a worker reads at a time."""
+LEAST, MOST = 1 << 22, 1 << 27
+"""Bytes of a file that a worker reads at a time: a task costs a tenth of a second, whatever it has to do."""
 FilePart = tuple[str, Part]
 
 
 def _numbered(spark: Any, paths: Sequence[str], count: TallyBatches) -> tuple[list[FilePart], Any]:
     """The parts of files, and their numbers as a Spark frame, one in each partition."""
-    parts = [
-        (path, part)
-        for path in paths
-        for part in tables.docs(path, fields=count.fields, id_field=count.id_field).parts(PART)
-    ]
+    docs = [tables.docs(path, fields=count.fields, id_field=count.id_field) for path in paths]
+    share = sum(one.size or 0 for one in docs) // (2 * spark.sparkContext.defaultParallelism)
+    size = min(MOST, max(LEAST, share))
+    parts = [(path, part) for path, one in zip(paths, docs, strict=True) for part in one.parts(size)]
     return parts, spark.range(0, len(parts), 1, len(parts))
 
 
