@@ -297,6 +297,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "query-variants": query_variants,
     "where-bias-enters": where_bias_enters,
     "where-bias-enters-wiki": where_bias_enters_wiki,
+    "where-bias-enters-trained": _of("stages_evidence", "stages_trained"),
     "dial": dial,
     "certainty": certainty,
     "monitor": monitor,

@@ -46,10 +46,10 @@ def candidates(data: Path) -> pl.DataFrame:
     return first_stage(*small_wiki(data)[:2])
 
 
-def first_stage(docs: Any, queries: Any) -> pl.DataFrame:
+def first_stage(docs: Any, queries: Any, depth: int = DEPTH) -> pl.DataFrame:
     """The first documents of BM25, to be re-ranked."""
     with tempfile.TemporaryDirectory() as folder:
-        return er.search(er.index(docs, Path(folder) / "index"), queries, depth=DEPTH)
+        return er.search(er.index(docs, Path(folder) / "index"), queries, depth=depth)
 
 
 def agreement(data: Path) -> dict[str, Any]:

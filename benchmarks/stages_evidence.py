@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import evenrank as er
 from benchmarks import small_wiki
+from benchmarks.neural_units import INTERACTION
 from benchmarks.pages import DOCS, fill, interval, number, table
-from benchmarks.small_wiki import loaded
+from benchmarks.small_wiki import first_stage, loaded
 from evenrank.show.numbers import p_value
 
 _Way = Literal["leave out", "mirror"]
@@ -19,7 +20,10 @@ _RANKERS = (*_WORDS, *_VECTORS, "dense", "hybrid")
 """All that need no training."""
 _COLLECTIONS = {"genderbias-qa": 4, "squad": 10}
 """Of the mirror test, with the cut-off of ARaB."""
-_WIKI = DOCS / "evidence" / "where-bias-enters-wiki.json"
+_WIKI, _OF_TRAINED = (DOCS / "evidence" / f"where-bias-enters-{part}.json" for part in ("wiki", "trained"))
+_TRAINED = tuple(f"{kind}, {words}, alone" for kind in INTERACTION for words in ("glove", "random"))
+_SLOW, _FEW = ("head", "fine-tuned bi-encoder", "cross-encoder"), 200
+"""Rankers that read a text slowly, and the number of queries they are asked."""
 
 
 def stages(data: Path) -> dict[str, Any]:
@@ -46,6 +50,35 @@ def stages_wiki(data: Path) -> dict[str, Any]:
     kept = json.loads(_WIKI.with_name("where-bias-enters.json").read_text())["results"]
     fill("where-bias-enters.md", page(kept, found))
     return found
+
+
+def stages_trained(data: Path) -> dict[str, Any]:
+    """The mirror test of rankers that were trained on squad, with seed 0; slow ones with fewer queries."""
+    from benchmarks.neural_units import Unit, collection, drawn, trained
+
+    def reranked(folder: Path, depth: int) -> Any:
+        def rank(docs: Any, queries: Any) -> Any:
+            return er.rerank(folder, first_stage(docs, queries, depth), docs, queries, depth=depth)
+
+        return rank
+
+    found: dict[str, Any] = {}
+    for name in ("squad", small_wiki.NAME):
+        docs, queries, _ = loaded(data, name)
+        if name == "squad":  # questions that no model was trained on
+            queries = collection("squad")[1].queries
+        for systems, depth, asked in (
+            (_TRAINED, 100, queries),
+            (_SLOW, small_wiki.DEPTH, drawn(queries, _FEW)),
+        ):
+            models = {system: trained(Unit("squad", system, 0))[0] for system in systems}
+            rankers = {system: reranked(folder, depth) for system, folder in models.items()}
+            title = f"{name}, trained on SQuAD, first {depth} of BM25"
+            found[title] = er.preference(docs, asked, rankers=rankers, measure="ARaB@10").to_dict()
+    kept = {"preference": found}
+    before = json.loads(_WIKI.with_name("where-bias-enters.json").read_text())["results"]
+    fill("where-bias-enters.md", page(before, trained=kept))
+    return kept
 
 
 def _mirrored(data: Path, name: str, cutoff: int, way: _Way) -> dict[str, Any]:
@@ -93,10 +126,14 @@ def _traced(data: Path, name: str) -> dict[str, Any]:
     return er.trace(runs, tally=counted).to_dict() | {"depth": settings["depth"]}
 
 
-def page(found: dict[str, Any], wiki: dict[str, Any] | None = None) -> str:
-    """The tables of docs/where-bias-enters.md; of wiki, as kept in its own evidence unless given."""
+def page(
+    found: dict[str, Any], wiki: dict[str, Any] | None = None, trained: dict[str, Any] | None = None
+) -> str:
+    """The tables of docs/where-bias-enters.md; the others, as kept in their own evidence unless given."""
     wiki = wiki or json.loads(_WIKI.read_text())["results"]
-    found = {part: content | wiki[part] for part, content in found.items()}
+    if trained is None:
+        trained = json.loads(_OF_TRAINED.read_text())["results"] if _OF_TRAINED.exists() else {}
+    found = {part: content | wiki[part] | trained.get(part, {}) for part, content in found.items()}
     text = ""
     heads = ["measure", "stage", "value", "adds", "interval", "corrected p"]
     for name, content in found["stages"].items():
@@ -150,10 +187,18 @@ def page(found: dict[str, Any], wiki: dict[str, Any] | None = None) -> str:
         "`dense` is all-MiniLM-L6-v2; `w2v_add` sums GloVe vectors, `w2v_si` gives rare words more weight. "
         "`hybrid` re-ranks the first 100 of BM25, and adds 0.1 times its score. "
         f"On {small_wiki.NAME} (41,634 passages, 1,000 test queries fixed by a seed) MiniLM has 8-bit "
-        f"weights. {_near(wiki)}Trained rankers: "
-        "[neural rankers](neural-rankers.md). Numbers: [evidence](evidence/where-bias-enters.json), "
-        "[for wiki](evidence/where-bias-enters-wiki.json).\n"
+        f"weights. {_near(wiki)}"
+        f"{_OF_MODELS if trained else _ELSEWHERE}Numbers: "
+        "[evidence](evidence/where-bias-enters.json), [for wiki](evidence/where-bias-enters-wiki.json).\n"
     )
+
+
+_ELSEWHERE = "Trained rankers: [neural rankers](neural-rankers.md). "
+_OF_MODELS = (
+    "Rankers *trained on SQuAD* are those of [neural rankers](neural-rankers.md), with seed 0; the tables "
+    f"with the first {small_wiki.DEPTH} of BM25 have {_FEW} queries, drawn by a seed, some of which name a gender "
+    "and are left out ([evidence](evidence/where-bias-enters-trained.json)). "
+)
 
 
 def _near(wiki: dict[str, Any]) -> str:
