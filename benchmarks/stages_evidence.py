@@ -196,8 +196,8 @@ def page(
 _ELSEWHERE = "Trained rankers: [neural rankers](neural-rankers.md). "
 _OF_MODELS = (
     "Rankers *trained on SQuAD* are those of [neural rankers](neural-rankers.md), with seed 0; the tables "
-    f"with the first {small_wiki.DEPTH} of BM25 have {_FEW} queries, drawn by a seed, without those that name "
-    "a gender ([evidence](evidence/where-bias-enters-trained.json)). "
+    f"with the first {small_wiki.DEPTH} of BM25 have {_FEW} queries, drawn by a seed, without those that "
+    "name a gender ([evidence](evidence/where-bias-enters-trained.json)). "
 )
 
 
