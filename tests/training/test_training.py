@@ -97,7 +97,7 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(tmp_path: Path) ->
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "m", say=interrupt)
     said: list[str] = []
-    train(tmp_path / "m", rate=0.01, say=said.append)
+    train(tmp_path / "m", rate=0.02, say=said.append)
     assert not any("going on" in each for each in said)
 
 

@@ -201,9 +201,8 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "Less bias by generated judgments whose documents read alike",
         "A. Bigdeli, thesis, Section 3.2: Tables 3.6 to 3.12",
         "T5 writes a query for each MS MARCO passage; pairs of a female and a male query whose passages are "
-        "alike "
-        "in 22 psychological characteristics are added to the training set; a cross-encoder is trained on "
-        "it.",
+        "alike in 22 psychological characteristics are added to the training set; a cross-encoder is "
+        "trained on it.",
         described(settings, found)
         + (f"; {found['generated']:,} generated queries to choose from." if found["generated"] else "."),
         [
@@ -223,11 +222,9 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         _claims(settings, found, last),
         [
             "Queries are taken out of the documents (extractive) unless --set writer names a model: they "
-            "share "
-            "more words with their documents than those of T5.",
+            "share more words with their documents than those of T5.",
             "Where documents yield few female queries fewer pairs are added than the ratio asks for; the "
-            "table "
-            "says how many.",
+            "table says how many.",
             "A small ranker in the place of BERT; differences of Table 3.7 are fractions there, shown in "
             "points.",
             "Tables 3.10 and 3.11 repeat values of the released script, which has 326 words.",

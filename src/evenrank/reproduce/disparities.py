@@ -247,8 +247,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             "Figure 2's unbalanced bars lie far below Table 2 of the same paper: another baseline. Both are "
             "shown.",
             "Genders are predicted unless they are given; test queries that the classifier has learned from "
-            "are "
-            "left out, training queries are not.",
+            "are left out, training queries are not.",
             "Small rankers are trained here, on smaller sets; all sets are cut to one size.",
         ],
         {key: value for key, value in found.items() if key != "here"},

@@ -200,8 +200,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "negatives",
         "Less bias by bias-aware negatives",
         "A. Bigdeli, thesis, Section 4.2: Tables 4.6 to 4.10, Figures 4.8 to 4.11; AdvBert by Rekabsaz, "
-        "Kopeinik "
-        "and Schedl, SIGIR 2021",
+        "Kopeinik and Schedl, SIGIR 2021",
         "Cross-encoders trained on MS MARCO with 20 negatives for each query, of which ⌊20·λ⌋ are the most "
         "one-sided of BM25's first 1,000; 1,765 neutral and 215 fairness-sensitive queries.",
         described(settings, found) + ".",
