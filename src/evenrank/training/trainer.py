@@ -325,8 +325,11 @@ def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 _KERNELS = {"rate": 1e-2, "embedding_rate": 1e-4}  # a line learns slowly, word vectors by heart
+_PICTURES = {"rate": 3e-3, "embedding_rate": 3e-4}
 _USUAL: dict[str, dict[str, Any]] = {
     "drmm": {"rate": 3e-2, "epochs": 15, "patience": 3},
+    "matchpyramid": _PICTURES,
+    "pacrr": _PICTURES,
     "knrm": _KERNELS,
     "convknrm": {**_KERNELS, "epochs": 4},  # each takes eight times as long as one of KNRM
     "head": {"rate": 1e-3, "epochs": 15, "patience": 3, "negatives": 7, "decay": 0.1},
