@@ -117,7 +117,7 @@ def spark() -> dict[str, Any]:
 
 
 def spark_throughput() -> dict[str, Any]:
-    """What a tally of a gigabyte costs in Spark, step by step, with warm workers; nothing is written."""
+    """What a tally of a gigabyte costs in Spark, step by step, with warm workers."""
     from evenrank.spark.files import read_docs, session, tally_files
 
     found: dict[str, Any] = {"master": "local[2]", "passages": "recombined"}

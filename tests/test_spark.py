@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 import pickle
 import shutil
@@ -176,6 +177,41 @@ def test_workers_read_parts_of_files_themselves(
     assert er.Tally.read(made).frame.equals(er.tally(whole).frame)
 
 
+def test_small_files_are_one_piece_of_work_and_empty_ones_none(spark: Any, tmp_path: Path) -> None:
+    from evenrank.spark.tallying import _numbered
+
+    for name, content in (("a", "doc_id\ttext\n1\tshe\n"), ("b", ""), ("c", "doc_id\ttext\n")):
+        (tmp_path / name).write_text(content)
+    (tmp_path / "d").write_text("doc_id\ttext\n2\the\n")
+    count = er.tally_batches()
+    shares, _ = _numbered(spark, [str(tmp_path / name) for name in "abcd"], count)
+    assert [[Path(path).name for path, _ in share] for share in shares] == [["a", "d"]]
+    with pytest.raises(InputError, match=r"no file has a document"):
+        _numbered(spark, [str(tmp_path / name) for name in "bc"], count)
+    (tmp_path / "e").write_text("3\tit\n")
+    with pytest.raises(InputError, match=r"e: of this file and d, only one begins with a header"):
+        _numbered(spark, [str(tmp_path / name) for name in "ade"], count)
+
+
+def test_what_only_spark_can_read_comes_through_spark(spark: Any, tmp_path: Path) -> None:
+    from evenrank.spark.files import _local_files, tally_files
+
+    packed = tmp_path / "docs.tsv.bz2"
+    packed.write_bytes(bz2.compress(b"1\tshe went\n2\the came\n"))
+    assert _local_files(spark, [str(packed)]) is None
+    assert tally_files(spark, [str(packed)], str(tmp_path / "t.parquet")) == 2
+    plain = tmp_path / "docs.tsv"
+    plain.write_text("1\tshe went\n")
+    assert _local_files(spark, [f"file://{plain}"]) == [str(plain)]
+    assert _local_files(spark, [str(plain), "s3a://bucket/docs.tsv"]) is None
+    assert _local_files(spark, [str(tmp_path / "*.tsv")]) is None
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    assert _local_files(spark, [str(tmp_path / "deep")]) is None
+    there = f"file://{tmp_path}/made"
+    assert tally_files(spark, [str(plain)], there) == 1
+    assert list(Path(tmp_path, "made").glob("part-*.parquet"))
+
+
 def test_a_bad_line_in_a_later_part_is_named(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,11 +243,12 @@ def test_the_command_line_gives_the_same_table(
     tally = tmp_path / "tally.parquet"
     assert main(["tally", str(DATA / "docs.tsv"), "-o", str(tally), "--engine", "spark"]) == 0
     shown = []
-    for more in ([], ["--engine", "spark"]):
+    there, counted = ["--engine", "spark"], ["--tally", str(tally)]
+    for more in (counted, [*counted, *there], ["--docs", str(DATA / "docs.tsv"), *there]):
         capsys.readouterr()
-        asked = ["measure", "ARaB@10", "RR@10", str(DATA / "bm25.run"), "--tally", str(tally)]
-        assert main([*asked, "--qrels", str(DATA / "qrels.txt"), "--format", "csv", *more]) == 0
+        asked = ["measure", "ARaB@10", "RR@10", str(DATA / "bm25.run"), *more]
+        assert main([*asked, "--qrels", str(DATA / "qrels.txt"), "--format", "csv"]) == 0
         shown.append(capsys.readouterr().out)
-    assert shown[0] == shown[1]
+    assert shown[0] == shown[1] == shown[2]
     assert main(["tally", "there-is-none.tsv", "-o", str(tally), "--engine", "spark"]) == 2
     assert "no such file" in capsys.readouterr().err

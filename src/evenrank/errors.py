@@ -36,6 +36,10 @@ class InputError(ValueError):
         super().__init__(f"{place} {self.message}".strip())
 
 
+class NoDocumentsError(InputError):
+    """A file holds no document; among others of a folder it can be left out."""
+
+
 def printable(text: str) -> str:
     """A text that any terminal and any file can take: nothing to obey, nothing endless."""
     if len(text) > LONGEST:

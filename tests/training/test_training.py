@@ -268,6 +268,8 @@ def test_a_line_without_a_document_is_named(tmp_path: Path) -> None:
         ({"epochs": 0}, "epochs is 0"),
         ({"rate": -1.0}, "rate is -1"),
         ({"embedding_rate": 0.0}, "embedding_rate is 0; it must be above 0"),
+        ({"embedding_rate": 0.1, "train_embeddings": False}, "embedding_rate is for word vectors that are"),
+        ({"embedding_rate": 0.1, "kind": "drmm"}, "those of this drmm are not"),
         ({"seed": -1}, "seed is -1"),
         ({"loss": "square"}, "loss is 'square'"),
     ],

@@ -228,8 +228,7 @@ def rerank_command(
         typer.Option(
             metavar="MODEL|NAME",
             help="A folder made by `evenrank train`; hybrid, bi-encoder[:CHECKPOINT], "
-            "cross-encoder:CHECKPOINT, "
-            "llm[:CHECKPOINT].",
+            "cross-encoder:CHECKPOINT, llm[:CHECKPOINT].",
         ),
     ],
     run: Annotated[str, typer.Option(metavar="R", help="The run whose documents are re-ranked.")],

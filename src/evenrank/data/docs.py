@@ -20,7 +20,7 @@ from evenrank.data import files, jsonl, lines, parquet
 from evenrank.data.columns import BODY, DOC_ID, ROWS, SCHEMA, TITLE, Block, id_array, pick, pick_fields, show
 from evenrank.data.frames import is_pandas, pandas_column, row_values, text_values
 from evenrank.data.parquet import as_documents
-from evenrank.errors import InputError
+from evenrank.errors import InputError, NoDocumentsError
 
 
 class Docs:
@@ -36,6 +36,8 @@ class Docs:
         The file it is read from, if it is one.
     size
         Bytes of input, for progress bars: the sizes of the blocks add up to it. None if unknown.
+    first_line
+        Of a file of lines, where its first document stands: behind a header, or at the top.
     frozen
         True for a table in memory that cannot change, so that its fingerprint may be taken later.
     """
@@ -57,7 +59,7 @@ class Docs:
         self.size = size
         self._blocks = blocks
         self._parts = parts
-        self._first_line = first_line
+        self.first_line = first_line
         self._columns = tuple(columns)
         self.frozen = frozen
 
@@ -88,7 +90,7 @@ class Docs:
 
         Ids that the collection does not have are left out.
         """
-        wanted = set(ids)
+        wanted = {each for each in ids if isinstance(each, str)}
         found: dict[str, str] = {}
         if not wanted:
             return found
@@ -131,13 +133,13 @@ class Docs:
 
     def place(self, row: int) -> str:
         """Where the row-th document (from 0) stands, in words: ``on line 7``."""
-        return f"in row {row + 1}" if self._first_line is None else f"on line {self._first_line + row}"
+        return f"in row {row + 1}" if self.first_line is None else f"on line {self.first_line + row}"
 
     def error(self, message: str, *, row: int) -> InputError:
         """An error about the row-th document (from 0), with file and line where there are any."""
-        if self._first_line is None:
+        if self.first_line is None:
             return InputError(f"row {row + 1}: {message}", path=self.path or self.name)
-        return InputError(message, path=self.path, line=self._first_line + row)
+        return InputError(message, path=self.path, line=self.first_line + row)
 
 
 def _named(id_field: str | None, fields: Sequence[str]) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ def read_docs(
         return make(partial(jsonl.blocks, path, keys), first_line=1, columns=_named(id_field, fields))
     layout = lines.layout(first, ids=ids, fields=fields, path=path)
     if layout.header and not more:
-        raise InputError("the file has a header and no documents", path=path)
+        raise NoDocumentsError("the file has a header and no documents", path=path)
     if id_field and not layout.header:
         raise InputError(f"no header names the field {id_field}", path=path, line=1)
     columns = _named(id_field, fields) if layout.header else ()
@@ -178,7 +180,7 @@ def _first_line(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
     blocks = files.raw_blocks(path, block=1 << 16)
     raw = next(blocks, None)
     if raw is None:
-        raise InputError("the file is empty", path=path)
+        raise NoDocumentsError("the file is empty", path=path)
     line, _, rest = raw.tobytes().partition(b"\n")
     return line.removesuffix(b"\r"), bool(rest) or next(blocks, None) is not None
 

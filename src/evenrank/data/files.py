@@ -153,7 +153,8 @@ def _without_blank_end(data: Bytes, end: int) -> int:
 
 
 Part = tuple[int, int]
-"""A piece of a file that is read by itself: its first byte, and the one behind its last."""
+"""A piece of a file that is read by itself: its first byte (in Parquet, its first group of rows), and the one
+behind its last."""
 
 
 def line_parts(path: str | os.PathLike[str], size: int) -> list[Part]:

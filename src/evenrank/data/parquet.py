@@ -24,7 +24,7 @@ from evenrank.data.columns import (
     pick_fields,
     text_array,
 )
-from evenrank.errors import InputError
+from evenrank.errors import InputError, NoDocumentsError
 
 MAGIC = b"PAR1"
 
@@ -73,7 +73,7 @@ def columns(
     with files.reading(path), _open(path) as file:
         found = file.schema_arrow.names
         if not file.metadata.num_rows:
-            raise InputError("the file has no rows", path=path)
+            raise NoDocumentsError("the file has no rows", path=path)
     return pick(found, ids, path=path), tuple(pick_fields(found, fields, path=path))
 
 

@@ -24,7 +24,15 @@ from evenrank.data.docs import Docs
 from evenrank.data.files import reading
 from evenrank.errors import InputError
 from evenrank.spark.measuring import in_one_line
-from evenrank.spark.tallying import FACTS, FIELDS, facts, tally_batches, tally_frame, tally_parts, write_parts
+from evenrank.spark.tallying import (
+    FACTS,
+    FIELDS,
+    facts,
+    tally_batches,
+    tally_frame,
+    tally_parts,
+    write_shares,
+)
 from evenrank.text.matcher import Matcher, Source, unique
 from evenrank.text.tally import read_provenance, tally_columns, write_tally
 
@@ -172,7 +180,7 @@ def tally_paths(
 
 
 def _local_files(spark: Any, paths: Sequence[str]) -> list[str] | None:
-    """The files that are meant, if all of them are on this machine."""
+    """The files that are meant, if all of them are on this machine and packed in no way of Spark's own."""
     usual = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
     found: list[str] = []
     for path in paths:
@@ -180,15 +188,20 @@ def _local_files(spark: Any, paths: Sequence[str]) -> list[str] | None:
         if "://" in bare or (bare == path and not usual.startswith("file:")):
             return None
         if Path(bare).is_dir():
-            inside = [each for each in sorted(Path(bare).iterdir()) if each.name[0] not in "._"]
+            with reading(path):
+                inside = [each for each in sorted(Path(bare).iterdir()) if each.name[0] not in "._"]
             if not inside or not all(each.is_file() for each in inside):
                 return None
-            found += [str(each.resolve()) for each in inside]
+            found += [str(each.absolute()) for each in inside]
         elif Path(bare).is_file():
-            found.append(str(Path(bare).resolve()))
+            found.append(str(Path(bare).absolute()))
         else:
             return None
-    return found
+    return None if any(Path(path).suffix.lower() in _PACKED for path in found) else found
+
+
+_PACKED = (".bz2", ".deflate", ".snappy", ".lz4")
+"""What Spark unpacks, and one machine does not."""
 
 
 def tally_files(
@@ -213,7 +226,7 @@ def tally_files(
 
     def pieces(folder: str) -> list[Path]:
         if local is not None:
-            return write_parts(spark, local, folder, count)
+            return write_shares(spark, local, folder, count)
         made().write.parquet(f"file://{folder}/tally")
         return sorted(Path(folder, "tally").glob("part-*.parquet"))
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import pyarrow as pa
 import evenrank
 from evenrank.data import tables
 from evenrank.data.columns import DOC_ID, pick, pick_fields
+from evenrank.data.docs import Docs
 from evenrank.data.files import Part, writing
+from evenrank.errors import InputError, NoDocumentsError
+from evenrank.show.numbers import counted
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher, Source, count_batch
 from evenrank.text.tally import tally_columns
@@ -60,14 +64,14 @@ class TallyBatches:
     def schema(self) -> pa.Schema:
         return tally_columns(self.matcher.groups)
 
-    def of_parts(self, parts: Sequence[FilePart], batches: Iterable[pa.RecordBatch]) -> Any:
-        """Parts of files in, by their numbers in the column ``id``; rows of their tally out."""
+    def of_shares(self, shares: Sequence[Share], batches: Iterable[pa.RecordBatch]) -> Any:
+        """Shares of files in, by their numbers in the column ``id``; rows of their tally out."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                yield from self._of_part(parts[number])
+                yield from self._of_share(shares[number])
 
-    def written(self, parts: Sequence[FilePart], folder: str, batches: Iterable[pa.RecordBatch]) -> Any:
-        """As `of_parts`, but the rows go into files of a folder, and their number is all that comes out."""
+    def written(self, shares: Sequence[Share], folder: str, batches: Iterable[pa.RecordBatch]) -> Any:
+        """As `of_shares`, but the rows go into files of a folder, and their number is all that comes out."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 rows = 0
@@ -75,14 +79,16 @@ class TallyBatches:
                     writing(Path(folder, f"{number:08}.arrow")) as file,
                     pa.ipc.new_stream(file, self.schema) as out,
                 ):
-                    for piece in self._of_part(parts[number]):
+                    for piece in self._of_share(shares[number]):
                         out.write_batch(piece)
                         rows += len(piece)
                 yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
 
-    def _of_part(self, part: FilePart) -> Iterator[pa.RecordBatch]:
-        docs = tables.docs(part[0], fields=self.fields, id_field=self.id_field)
-        return (count_batch(block.read(), self.matcher) for block in docs.blocks(part[1]))
+    def _of_share(self, share: Share) -> Iterator[pa.RecordBatch]:
+        for path, part in share:
+            docs = tables.docs(path, fields=self.fields, id_field=self.id_field)
+            for block in docs.blocks(part):
+                yield count_batch(block.read(), self.matcher)
 
     def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         docs = tables.docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
@@ -165,29 +171,68 @@ def tally_parts(
     through the virtual machine of Java.
     """
     count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
-    parts, numbers = _numbered(spark, paths, count)
-    return _mapped(numbers, partial(count.of_parts, parts), count)
+    shares, numbers = _numbered(spark, paths, count)
+    return _mapped(numbers, partial(count.of_shares, shares), count)
 
 
-def write_parts(spark: Any, paths: Sequence[str], folder: str, count: TallyBatches) -> list[Path]:
+def write_shares(spark: Any, paths: Sequence[str], folder: str, count: TallyBatches) -> list[Path]:
     """Have the workers tally such files into a folder that they see too; the files there, in order."""
-    parts, numbers = _numbered(spark, paths, count)
-    numbers.mapInArrow(partial(count.written, parts, folder), "rows bigint").collect()
-    return sorted(Path(folder).glob("*.arrow"))
+    shares, numbers = _numbered(spark, paths, count)
+    numbers.mapInArrow(partial(count.written, shares, folder), "rows bigint").collect()
+    found = sorted(Path(folder).glob("*.arrow"))
+    if len(found) != len(shares):
+        raise InputError(
+            f"of {counted(len(shares), 'piece')} that the workers wrote, {len(found)} are here; write to a "
+            "folder that they share with this machine, or to an address",
+            path=Path(folder).parent,
+        )
+    return found
 
 
 LEAST, MOST = 1 << 22, 1 << 27
 """Bytes of a file that a worker reads at a time: a task costs a tenth of a second, whatever it has to do."""
-FilePart = tuple[str, Part]
+Share = list[tuple[str, Part]]
+"""Parts of files, or several small files, that a worker reads one after the other."""
 
 
-def _numbered(spark: Any, paths: Sequence[str], count: TallyBatches) -> tuple[list[FilePart], Any]:
-    """The parts of files, and their numbers as a Spark frame, one in each partition."""
-    docs = [tables.docs(path, fields=count.fields, id_field=count.id_field) for path in paths]
-    share = sum(one.size or 0 for one in docs) // (2 * spark.sparkContext.defaultParallelism)
-    size = min(MOST, max(LEAST, share))
-    parts = [(path, part) for path, one in zip(paths, docs, strict=True) for part in one.parts(size)]
-    return parts, spark.range(0, len(parts), 1, len(parts))
+def _numbered(spark: Any, paths: Sequence[str], count: TallyBatches) -> tuple[list[Share], Any]:
+    """The shares of all workers, and their numbers as a Spark frame, one in each partition."""
+    docs = _opened(paths, count)
+    each = sum(one.size or 0 for one in docs.values()) // (2 * spark.sparkContext.defaultParallelism)
+    size = min(MOST, max(LEAST, each))
+    shares: list[Share] = []
+    filled = size
+    for path, one in docs.items():
+        parts = one.parts(size)
+        for part in parts:
+            bytes_ = (one.size or 0) // len(parts)
+            if filled + bytes_ > size:
+                shares.append([])
+                filled = 0
+            shares[-1].append((path, part))
+            filled += bytes_
+    return shares, spark.range(0, len(shares), 1, len(shares))
+
+
+def _opened(paths: Sequence[str], count: TallyBatches) -> dict[str, Docs]:
+    """The files that hold documents; all begin with a header, or none."""
+    found: dict[str, Docs] = {}
+    for path in paths:
+        try:
+            found[path] = tables.docs(path, fields=count.fields, id_field=count.id_field)
+        except NoDocumentsError:
+            if len(paths) == 1:
+                raise
+    if not found:
+        raise InputError("no file has a document", path=Path(paths[0]).parent)
+    lines = [path for path, one in found.items() if one.first_line is not None]
+    for first, path in pairwise(lines):
+        if found[path].first_line != found[first].first_line:
+            raise InputError(
+                f"of this file and {Path(first).name}, only one begins with a header; give both one, or none",
+                path=path,
+            )
+    return found
 
 
 def _mapped(frame: Any, work: Any, count: TallyBatches) -> Any:

@@ -109,7 +109,7 @@ class Recipe(Training):
 class WordRecipe(Recipe):
     """How a word-interaction model is trained.
 
-    ``embedding_rate`` is the learning rate of the word vectors where they are trained, `rate` if not given.
+    ``embedding_rate`` is the learning rate of the word vectors where they are trained; None is as `rate`.
     There are very many of them: with few queries they learn these by heart before the rest of the model has
     learned to match.
     """

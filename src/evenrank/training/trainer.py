@@ -316,6 +316,9 @@ def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
         near = nearest(unknown[0], known)
         hint = f"; did you mean {near}?" if near else ""
         raise InputError(f"{kind} has no setting {unknown[0]!r}; it has: {', '.join(known)}{hint}")
+    frozen = kind == "drmm" or given.get("train_embeddings") is False
+    if given.get("embedding_rate") is not None and frozen:
+        raise InputError(f"embedding_rate is for word vectors that are trained; those of this {kind} are not")
     mine = {key: value for key, value in given.items() if known[key] is of_model}
     rest = {key: value for key, value in given.items() if known[key] is of_training}
     try:
