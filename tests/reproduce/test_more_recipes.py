@@ -82,6 +82,23 @@ def test_variants_of_the_demo_and_of_collected_results(tmp_path: Path) -> None:
     assert panels == {"toward men", "toward the stereotype"}
 
 
+def test_topics_of_many_rankers_are_drawn_for_those_that_lean_most() -> None:
+    from evenrank.reproduce.variants import _topics
+
+    def rows(count: int) -> list[dict[str, Any]]:
+        return [
+            {"engine": f"r{i}", "topic": t, "toward": "male", "value": v, "low": v, "high": v, "triples": 5}
+            for i in range(count)
+            for t, v in ((0, 0.0), (1, -i / 100))
+        ]
+
+    (chart,) = _topics(rows(12))
+    assert {dot["panel"] for dot in chart.rows} == {f"r{i}" for i in range(3, 12)}
+    assert "Of 12 rankers, the 9" in chart.caption
+    (chart,) = _topics(rows(9))
+    assert len({dot["panel"] for dot in chart.rows}) == 9 and "rankers" not in chart.caption
+
+
 def test_variants_take_any_ranker_with_its_settings(tmp_path: Path) -> None:
     (tmp_path / "vectors.txt").write_text("4 2\nnurse 1 0\nwomen 0.5 0.5\nmen 0.4 0.6\njob 0.1 0.9\n")
     given = ["--set", 'rankers=["bm25(k1=0.6)", "w2v_add"]', "--set", f"vectors={tmp_path / 'vectors.txt'}"]

@@ -156,16 +156,29 @@ def _overall(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     return [Chart("dots", dots, "", "VarARaB", caption, "What neutral queries find", balance=0.0)]
 
 
+_PANELS = 9
+
+
 def _topics(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
-    """VarARaB of each topic, a panel for each engine."""
+    """VarARaB of each topic, a panel for each engine, but not for more than a page holds."""
+    male = [row for row in rows if row["toward"] == "male"]
+    furthest: dict[str, float] = {}
+    for row in male:
+        furthest[row["engine"]] = max(furthest.get(row["engine"], 0.0), abs(row["value"]))
+    shown = sorted(furthest, key=lambda engine: -furthest[engine])[:_PANELS]
     dots = [
         {"x": f"topic {row['topic']}", **bounded(row), "panel": row["engine"]}
-        for row in rows
-        if row["toward"] == "male"
+        for row in male
+        if row["engine"] in shown
     ]
     caption = (
         f"Right of 0 neutral queries are answered as those for men, left as those for women. {_asked(rows)}"
     )
+    if len(furthest) > len(shown):
+        caption += (
+            f" Of {len(furthest)} rankers, the {len(shown)} that have a topic furthest from 0; all are in "
+            "the table."
+        )
     return [Chart("dots", dots, "", "VarARaB", caption, balance=0.0)]
 
 
