@@ -206,7 +206,8 @@ def page(
         "`hybrid` re-ranks the first 100 of BM25, and adds 0.1 times its score. "
         f"On {small_wiki.NAME} (41,634 passages, 1,000 test queries fixed by a seed) MiniLM has 8-bit "
         f"weights. {_near(wiki)}"
-        f"{_OF_MODELS if trained else _ELSEWHERE}Numbers: "
+        f"{_OF_MODELS if trained else _ELSEWHERE}"
+        f"{_OF_LANGUAGE if any('language' in each for each in found['preference']) else ''}Numbers: "
         "[evidence](evidence/where-bias-enters.json), [for wiki](evidence/where-bias-enters-wiki.json).\n"
     )
 
@@ -215,9 +216,9 @@ _ELSEWHERE = "Trained rankers: [neural rankers](neural-rankers.md). "
 _OF_MODELS = (
     "Rankers *trained on SQuAD* are those of [neural rankers](neural-rankers.md), with seed 0; the tables "
     f"with the first {small_wiki.DEPTH} of BM25 have {_FEW} queries, drawn by a seed, without those that "
-    f"name a gender. The *language model* is SmolLM2-135M, asked {_FEWEST} queries "
-    "([evidence](evidence/where-bias-enters-trained.json)). "
+    "name a gender ([evidence](evidence/where-bias-enters-trained.json)). "
 )
+_OF_LANGUAGE = f"The *language model* is SmolLM2-135M; it was asked {_FEWEST} queries, with the same exception. "
 
 
 def _near(wiki: dict[str, Any]) -> str:
