@@ -218,7 +218,9 @@ _OF_MODELS = (
     f"with the first {small_wiki.DEPTH} of BM25 have {_FEW} queries, drawn by a seed, without those that "
     "name a gender ([evidence](evidence/where-bias-enters-trained.json)). "
 )
-_OF_LANGUAGE = f"The *language model* is SmolLM2-135M; it was asked {_FEWEST} queries, with the same exception. "
+_OF_LANGUAGE = (
+    f"The *language model* is SmolLM2-135M; it was asked {_FEWEST} queries, with the same exception. "
+)
 
 
 def _near(wiki: dict[str, Any]) -> str:
