@@ -440,8 +440,8 @@ def _chosen_rates(found: dict[str, Any]) -> list[str]:
         _row(["ranker", "rate", "rate of word vectors", "glove", "random", "mean", ""]),
         "|---|--:|--:|--:|--:|--:|---|",
     ]
-    for kind, of in ((kind, of) for kind, of in found.items() if kind in INTERACTION):
-        for each in of["tried"]:
+    for kind, of in found.items():
+        for each in of["tried"] if kind in INTERACTION else ():
             rates = {key: each[key] for key in of["chosen"]}
             cells = [kind, *(f"{rate:g}" for rate in rates.values())]
             cells += [f"{each['dev RR@10'][vectors]:.4f}" for vectors in ("glove", "random")]

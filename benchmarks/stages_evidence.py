@@ -54,13 +54,8 @@ def stages_wiki(data: Path) -> dict[str, Any]:
 
 
 def stages_trained(data: Path) -> dict[str, Any]:
-    """The mirror test of rankers that were trained on squad, with seed 0; slow ones with fewer queries.
-
-    Tables that there are already are not made again: remove the file for that.
-    """
+    """The mirror test of rankers that were trained on squad, with seed 0; slow ones with fewer queries."""
     from benchmarks.neural_units import Unit, collection, drawn, trained
-
-    kept = json.loads(_OF_TRAINED.read_text())["results"]["preference"] if _OF_TRAINED.exists() else {}
 
     def reranked(model: Any, depth: int) -> Any:
         def rank(docs: Any, queries: Any) -> Any:
@@ -78,25 +73,19 @@ def stages_trained(data: Path) -> dict[str, Any]:
             (_SLOW, small_wiki.DEPTH, drawn(queries, _FEW)),
             (_SLOWEST, 10, drawn(queries, _FEWEST)),
         ):
-            title = _title(name, systems, depth)
-            if title in kept:
-                found[title] = kept[title]
-                continue
             models: dict[str, Any] = {
                 system: "llm" if systems == _SLOWEST else trained(Unit("squad", system, 0))[0]
                 for system in systems
             }
             rankers = {system: reranked(model, depth) for system, model in models.items()}
-            found[title] = er.preference(docs, asked, rankers=rankers, measure="ARaB@10").to_dict()
+            how = "a language model" if systems == _SLOWEST else "trained on SQuAD"
+            found[f"{name}, {how}, first {depth} of BM25"] = er.preference(
+                docs, asked, rankers=rankers, measure="ARaB@10"
+            ).to_dict()
     made = {"preference": found}
     before = json.loads(_WIKI.with_name("where-bias-enters.json").read_text())["results"]
     fill("where-bias-enters.md", page(before, trained=made))
     return made
-
-
-def _title(name: str, systems: tuple[str, ...], depth: int) -> str:
-    how = "a language model" if systems == _SLOWEST else "trained on SQuAD"
-    return f"{name}, {how}, first {depth} of BM25"
 
 
 def _mirrored(data: Path, name: str, cutoff: int, way: _Way) -> dict[str, Any]:

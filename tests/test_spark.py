@@ -184,13 +184,34 @@ def test_small_files_are_one_piece_of_work_and_empty_ones_none(spark: Any, tmp_p
         (tmp_path / name).write_text(content)
     (tmp_path / "d").write_text("doc_id\ttext\n2\the\n")
     count = er.tally_batches()
-    shares, _ = _numbered(spark, [str(tmp_path / name) for name in "abcd"], count)
-    assert [[Path(path).name for path, _ in share] for share in shares] == [["a", "d"]]
-    with pytest.raises(InputError, match=r"no file has a document"):
-        _numbered(spark, [str(tmp_path / name) for name in "bc"], count)
+
+    def shared(*named: str) -> list[list[str]]:
+        found, _ = _numbered(spark, [[str(tmp_path / name) for name in each] for each in named], count)
+        return [[Path(path).name for path, _ in share] for share in found]
+
+    assert shared("abcd") == [["a", "d"]]
+    assert shared("a", "a") == [["a", "a"]]  # named twice: its documents will be refused as duplicates
+    with pytest.raises(InputError, match=r"no file here has a document"):
+        shared("a", "bc")
+    with pytest.raises(InputError, match=r"b: the file is empty"):
+        shared("a", "b")
     (tmp_path / "e").write_text("3\tit\n")
     with pytest.raises(InputError, match=r"e: of this file and d, only one begins with a header"):
-        _numbered(spark, [str(tmp_path / name) for name in "ade"], count)
+        shared("ade")
+
+
+def test_pieces_that_workers_wrote_elsewhere_are_missed(tmp_path: Path) -> None:
+    from evenrank.spark.tallying import write_shares
+
+    class Elsewhere:  # as Spark, but what its workers write is not seen here
+        defaultParallelism = 2
+
+        def __getattr__(self, name: str) -> Any:
+            return self if name == "sparkContext" else lambda *given: self
+
+    (tmp_path / "a").write_text("1\tshe\n")
+    with pytest.raises(InputError, match=r"of 1 piece that the workers wrote, 0 are here"):
+        write_shares(Elsewhere(), [[str(tmp_path / "a")]], str(tmp_path), er.tally_batches())
 
 
 def test_what_only_spark_can_read_comes_through_spark(spark: Any, tmp_path: Path) -> None:
@@ -202,7 +223,7 @@ def test_what_only_spark_can_read_comes_through_spark(spark: Any, tmp_path: Path
     assert tally_files(spark, [str(packed)], str(tmp_path / "t.parquet")) == 2
     plain = tmp_path / "docs.tsv"
     plain.write_text("1\tshe went\n")
-    assert _local_files(spark, [f"file://{plain}"]) == [str(plain)]
+    assert _local_files(spark, [f"file://{plain}"]) == [[str(plain)]]
     assert _local_files(spark, [str(plain), "s3a://bucket/docs.tsv"]) is None
     assert _local_files(spark, [str(tmp_path / "*.tsv")]) is None
     (tmp_path / "deep" / "er").mkdir(parents=True)
@@ -232,6 +253,9 @@ def test_a_document_that_is_there_twice_is_refused(spark: Any, tmp_path: Path) -
     path.write_text("a\tshe\nb\the\na\tit\n")
     with pytest.raises(InputError, match="doc_id 'a' was already used in row 1"):
         tally_files(spark, [str(path)], str(tmp_path / "t.parquet"))
+    path.write_text("a\tshe\nb\the\n")
+    with pytest.raises(InputError, match="doc_id 'a' was already used in row 1"):
+        tally_files(spark, [str(path), str(path)], str(tmp_path / "t.parquet"))
     assert not (tmp_path / "t.parquet").exists()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -39,6 +39,7 @@ def test_compression_is_told_by_content_and_not_by_name(kind: str, tmp_path: Pat
     marked=st.booleans(),
     last=st.booleans(),
 )
+@example(lines=[b"a", b"", b"", b""], size=1, marked=False, last=True)  # blank lines fill a part
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_parts_of_a_file_are_read_alone(
     lines: list[bytes], size: int, marked: bool, last: bool, tmp_path: Path

@@ -89,12 +89,12 @@ def test_topics_of_many_rankers_are_drawn_for_those_that_lean_most() -> None:
         return [
             {"engine": f"r{i}", "topic": t, "toward": "male", "value": v, "low": v, "high": v, "triples": 5}
             for i in range(count)
-            for t, v in ((0, 0.0), (1, -i / 100))
+            for t, v in ((0, None), (1, -i / 100))
         ]
 
     (chart,) = _topics(rows(12))
     assert {dot["panel"] for dot in chart.rows} == {f"r{i}" for i in range(3, 12)}
-    assert "Of 12 rankers, the 9" in chart.caption
+    assert "Of 12 engines and rankers, the 9" in chart.caption
     (chart,) = _topics(rows(9))
     assert len({dot["panel"] for dot in chart.rows}) == 9 and "rankers" not in chart.caption
 

@@ -164,7 +164,7 @@ def _topics(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     male = [row for row in rows if row["toward"] == "male"]
     furthest: dict[str, float] = {}
     for row in male:
-        furthest[row["engine"]] = max(furthest.get(row["engine"], 0.0), abs(row["value"]))
+        furthest[row["engine"]] = max(furthest.get(row["engine"], 0.0), abs(row["value"] or 0.0))
     shown = sorted(furthest, key=lambda engine: -furthest[engine])[:_PANELS]
     dots = [
         {"x": f"topic {row['topic']}", **bounded(row), "panel": row["engine"]}
@@ -176,8 +176,8 @@ def _topics(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     )
     if len(furthest) > len(shown):
         caption += (
-            f" Of {len(furthest)} rankers, the {len(shown)} that have a topic furthest from 0; all are in "
-            "the table."
+            f" Of {len(furthest)} engines and rankers, the {len(shown)} with a topic furthest from 0; all "
+            "are in the table."
         )
     return [Chart("dots", dots, "", "VarARaB", caption, balance=0.0)]
 

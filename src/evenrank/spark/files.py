@@ -179,10 +179,10 @@ def tally_paths(
     return tally_frame(docs, lexicon, fields=fields, id_field=id_field, **how)
 
 
-def _local_files(spark: Any, paths: Sequence[str]) -> list[str] | None:
-    """The files that are meant, if all of them are on this machine and packed in no way of Spark's own."""
+def _local_files(spark: Any, paths: Sequence[str]) -> list[list[str]] | None:
+    """Each file that is meant, or all of a folder; None if one is elsewhere, or packed as only Spark can."""
     usual = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
-    found: list[str] = []
+    found: list[list[str]] = []
     for path in paths:
         bare = path.removeprefix("file://")
         if "://" in bare or (bare == path and not usual.startswith("file:")):
@@ -192,12 +192,13 @@ def _local_files(spark: Any, paths: Sequence[str]) -> list[str] | None:
                 inside = [each for each in sorted(Path(bare).iterdir()) if each.name[0] not in "._"]
             if not inside or not all(each.is_file() for each in inside):
                 return None
-            found += [str(each.absolute()) for each in inside]
+            found.append([str(each.absolute()) for each in inside])
         elif Path(bare).is_file():
-            found.append(str(Path(bare).absolute()))
+            found.append([str(Path(bare).absolute())])
         else:
             return None
-    return None if any(Path(path).suffix.lower() in _PACKED for path in found) else found
+    packed = any(Path(path).suffix.lower() in _PACKED for inside in found for path in inside)
+    return None if packed else found
 
 
 _PACKED = (".bz2", ".deflate", ".snappy", ".lz4")

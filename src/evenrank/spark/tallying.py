@@ -71,18 +71,16 @@ class TallyBatches:
                 yield from self._of_share(shares[number])
 
     def written(self, shares: Sequence[Share], folder: str, batches: Iterable[pa.RecordBatch]) -> Any:
-        """As `of_shares`, but the rows go into files of a folder, and their number is all that comes out."""
+        """As `of_shares`, but the rows go into files of a folder, and only the numbers come out again."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                rows = 0
                 with (
                     writing(Path(folder, f"{number:08}.arrow")) as file,
                     pa.ipc.new_stream(file, self.schema) as out,
                 ):
                     for piece in self._of_share(shares[number]):
                         out.write_batch(piece)
-                        rows += len(piece)
-                yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
+            yield batch
 
     def _of_share(self, share: Share) -> Iterator[pa.RecordBatch]:
         for path, part in share:
@@ -158,7 +156,7 @@ def tally_frame(
 
 def tally_parts(
     spark: Any,
-    paths: Sequence[str],
+    named: Sequence[Sequence[str]],
     lexicon: Source = "rekabsaz2020",
     *,
     tokenizer: str = "words",
@@ -168,17 +166,17 @@ def tally_parts(
     """Files that this machine and all workers see, as a Spark frame of their tally; nothing is run yet.
 
     The workers read and split the files themselves, each a part at a time, so that documents do not pass
-    through the virtual machine of Java.
+    through the virtual machine of Java. `named` has one file, or all of a folder, for each input.
     """
     count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
-    shares, numbers = _numbered(spark, paths, count)
+    shares, numbers = _numbered(spark, named, count)
     return _mapped(numbers, partial(count.of_shares, shares), count)
 
 
-def write_shares(spark: Any, paths: Sequence[str], folder: str, count: TallyBatches) -> list[Path]:
+def write_shares(spark: Any, named: Sequence[Sequence[str]], folder: str, count: TallyBatches) -> list[Path]:
     """Have the workers tally such files into a folder that they see too; the files there, in order."""
-    shares, numbers = _numbered(spark, paths, count)
-    numbers.mapInArrow(partial(count.written, shares, folder), "rows bigint").collect()
+    shares, numbers = _numbered(spark, named, count)
+    numbers.mapInArrow(partial(count.written, shares, folder), "id bigint").collect()
     found = sorted(Path(folder).glob("*.arrow"))
     if len(found) != len(shares):
         raise InputError(
@@ -195,14 +193,14 @@ Share = list[tuple[str, Part]]
 """Parts of files, or several small files, that a worker reads one after the other."""
 
 
-def _numbered(spark: Any, paths: Sequence[str], count: TallyBatches) -> tuple[list[Share], Any]:
+def _numbered(spark: Any, named: Sequence[Sequence[str]], count: TallyBatches) -> tuple[list[Share], Any]:
     """The shares of all workers, and their numbers as a Spark frame, one in each partition."""
-    docs = _opened(paths, count)
-    each = sum(one.size or 0 for one in docs.values()) // (2 * spark.sparkContext.defaultParallelism)
+    docs = _opened(named, count)
+    each = sum(one.size or 0 for _, one in docs) // (2 * spark.sparkContext.defaultParallelism)
     size = min(MOST, max(LEAST, each))
     shares: list[Share] = []
     filled = size
-    for path, one in docs.items():
+    for path, one in docs:
         parts = one.parts(size)
         for part in parts:
             bytes_ = (one.size or 0) // len(parts)
@@ -214,22 +212,24 @@ def _numbered(spark: Any, paths: Sequence[str], count: TallyBatches) -> tuple[li
     return shares, spark.range(0, len(shares), 1, len(shares))
 
 
-def _opened(paths: Sequence[str], count: TallyBatches) -> dict[str, Docs]:
-    """The files that hold documents; all begin with a header, or none."""
-    found: dict[str, Docs] = {}
-    for path in paths:
-        try:
-            found[path] = tables.docs(path, fields=count.fields, id_field=count.id_field)
-        except NoDocumentsError:
-            if len(paths) == 1:
-                raise
-    if not found:
-        raise InputError("no file has a document", path=Path(paths[0]).parent)
-    lines = [path for path, one in found.items() if one.first_line is not None]
-    for first, path in pairwise(lines):
-        if found[path].first_line != found[first].first_line:
+def _opened(named: Sequence[Sequence[str]], count: TallyBatches) -> list[tuple[str, Docs]]:
+    """The files that hold documents; all begin with a header, or none. In a folder some may be empty."""
+    found: list[tuple[str, Docs]] = []
+    for inside in named:
+        before = len(found)
+        for path in inside:
+            try:
+                found.append((path, tables.docs(path, fields=count.fields, id_field=count.id_field)))
+            except NoDocumentsError:
+                if len(inside) == 1:
+                    raise
+        if len(found) == before:
+            raise NoDocumentsError("no file here has a document", path=Path(inside[0]).parent)
+    lines = [(path, one.first_line) for path, one in found if one.first_line is not None]
+    for (other, first), (path, here) in pairwise(lines):
+        if first != here:
             raise InputError(
-                f"of this file and {Path(first).name}, only one begins with a header; give both one, or none",
+                f"of this file and {Path(other).name}, only one begins with a header; give both one, or none",
                 path=path,
             )
     return found
