@@ -6,6 +6,8 @@ import bz2
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,10 +206,9 @@ def test_pieces_that_workers_wrote_elsewhere_are_missed(tmp_path: Path) -> None:
     from evenrank.spark.tallying import write_shares
 
     class Elsewhere:  # as Spark, but what its workers write is not seen here
-        defaultParallelism = 2
-
         def __getattr__(self, name: str) -> Any:
-            return self if name == "sparkContext" else lambda *given: self
+            known = {"sparkContext": self, "defaultParallelism": 2}
+            return known.get(name, lambda *given: self)
 
     (tmp_path / "a").write_text("1\tshe\n")
     with pytest.raises(InputError, match=r"of 1 piece that the workers wrote, 0 are here"):
@@ -244,6 +245,16 @@ def test_a_bad_line_in_a_later_part_is_named(
     path.write_text("".join(f"d{i}\tshe went to town\n" for i in range(20)) + "d20 no tab\n")
     with pytest.raises(InputError, match=r"docs\.tsv:21: no tab"):
         tally_files(spark, [str(path)], str(tmp_path / "t.parquet"))
+
+
+def test_a_bad_line_is_one_line_on_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "docs.tsv"
+    path.write_text("a\tshe\nb he\n")
+    command = [sys.executable, "-m", "evenrank", "tally", str(path), "-o", str(tmp_path / "t.parquet")]
+    told = subprocess.run([*command, "--engine", "spark"], capture_output=True, text=True, check=False)
+    said = [line for line in told.stderr.splitlines() if "ERROR" in line or "\tat " in line]
+    assert (told.returncode, said) == (2, [])
+    assert told.stderr.splitlines()[-1] == f"evenrank: {path}:2: no tab; expected doc_id<TAB>text"
 
 
 def test_a_document_that_is_there_twice_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ from evenrank.text.tally import read_provenance, tally_columns, write_tally
 _INSTALL = "needs Apache Spark: pip install 'evenrank[spark]', and Java 17 or newer"
 
 
+_QUIET = "FATAL"  # what goes wrong in a task is raised here, in one line, without a stack of Java's
+
+
 def session(master: str | None = None) -> Any:
     """A Spark session: the one that is there, or a new one on `master` (or where the environment says)."""
     try:
@@ -48,7 +51,7 @@ def session(master: str | None = None) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     made = SparkSession.builder.appName("evenrank").config("spark.ui.showConsoleProgress", "false")
-    made = made.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    made = made.config("spark.ui.enabled", "false").config("spark.log.level", _QUIET)
     made = made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "8192")
     try:
         found = (made.master(master) if master else made).getOrCreate()
@@ -57,7 +60,7 @@ def session(master: str | None = None) -> Any:
         raise InputError(
             f"Spark does not start on {master or 'the default master'} ({first}); it {_INSTALL}"
         ) from error
-    found.sparkContext.setLogLevel("ERROR")
+    found.sparkContext.setLogLevel(_QUIET)
     return found
 
 
