@@ -24,7 +24,6 @@ import evenrank as er
 from benchmarks.neural_units import (
     DEPTH,
     INTERACTION,
-    READ_TOGETHER,
     Unit,
     data,
     home,
@@ -106,7 +105,7 @@ def _run(system: str, reading: str, docs: Any, loaded: Any) -> pl.DataFrame:
     kind = system.partition(",")[0]
     lexical = kind if kind in ("bm25", "qld") else "bm25"
     found = er.search(index, loaded.queries, ranker=lexical, depth=index.documents)
-    depth = {"cross-encoder": READ_TOGETHER, "language model": 10}.get(kind, DEPTH)
+    depth = {"cross-encoder": 20, "language model": 10}.get(kind, DEPTH)
     if reading == "own passages":
         found, depth = _with_zeros(loaded.qrels.select("query_id", "doc_id"), found), 4
     elif "bi-encoder" in kind:  # searches by itself

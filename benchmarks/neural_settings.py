@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.neural_units import (
-    READ_TOGETHER,
     Unit,
     collection,
     data,
@@ -153,7 +152,7 @@ def pair_speed() -> dict[str, Any]:
     _, test, index, first = collection("squad")
     queries = drawn(test.queries, 50)
     run = first.join(queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
-    pairs = candidates(run, index.docs, queries, depth=READ_TOGETHER)
+    pairs = candidates(run, index.docs, queries, depth=20)
     folder, _ = trained(Unit("squad", "cross-encoder", 0))
     speeds, scores = {}, {}
     for backend in ("torch", "onnx", "onnx-int8"):

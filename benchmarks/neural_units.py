@@ -23,10 +23,8 @@ from benchmarks.corpus import shared
 from evenrank.text.cache import root
 
 DEPTH = 100
-READ_TOGETHER = 20
-"""Candidates that are re-ranked by what is slow: a language model, and on wiki all that encodes passages."""
-READ_ON_SQUAD = 50
-"""Candidates that a cross-encoder re-ranks on squad."""
+READ_DEPTH = 50
+"""Candidates that a cross-encoder re-ranks, and on wiki all that encodes passages."""
 TRANSFORMERS = ("bi-encoder", "hybrid", "head", "cross-encoder", "fine-tuned bi-encoder")
 WIKI_TEST, WIKI_TRAINING, WIKI_DEPTH = 1000, 2000, 10
 """On wiki, for these: test queries, training queries, and candidates of each training query."""
@@ -156,10 +154,10 @@ def ranked(unit: Unit) -> tuple[pl.DataFrame, dict[str, Any]]:
     else:
         model, facts = trained(unit)
         if kind == "cross-encoder":
-            depth = READ_ON_SQUAD
+            depth = READ_DEPTH
             model = _ScoredOnce(unit, model, hybrid=unit.system.endswith(", with"))
     if is_few(unit):
-        queries, depth = drawn(queries, WIKI_TEST), READ_TOGETHER
+        queries, depth = drawn(queries, WIKI_TEST), READ_DEPTH
     first = first.join(queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
     facts["re-ranked"] = depth
     started = time.process_time()
@@ -178,7 +176,7 @@ class _ScoredOnce:
 
         self._opened = open_ranker(folder)
         self._weight = (self._opened.hybrid_weight or 0.0) if hybrid else 0.0
-        self._path = home() / "scores" / f"{unit.collection}--{unit.seed}--{READ_ON_SQUAD}.npy"
+        self._path = home() / "scores" / f"{unit.collection}--{unit.seed}--{READ_DEPTH}.npy"
 
     def score(self, pairs: Any, *, progress: Any = None) -> Any:
         if not self._path.exists():
