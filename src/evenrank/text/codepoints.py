@@ -148,15 +148,30 @@ _NUMBERS = ir.VectorType(_I64, 8)
 
 @intrinsic
 def hand_over(typing: Any, to: Any, of: Any) -> Any:
-    """Move eight numbers of 64 bits from one address to another; zeros stay behind."""
+    """Move eight numbers of 64 bits from one address to another; zeros stay behind.
+
+    Past the caches: a line that is written whole need not be read first. `handed_over` ends it.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         to, of = (builder.inttoptr(address, _NUMBERS.as_pointer()) for address in args)
-        builder.store(builder.load(of, align=64), to, align=64)
+        past = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+        builder.store(builder.load(of, align=64), to, align=64).set_metadata("nontemporal", past)
         builder.store(ir.Constant(_NUMBERS, [0] * 8), of, align=64)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def handed_over(typing: Any) -> Any:
+    """From here on every thread sees what was handed over."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 # Without reference counts: nothing here allocates, and counting would cost more than the search.

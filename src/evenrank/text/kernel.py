@@ -19,6 +19,7 @@ from evenrank.text.codepoints import (
     compiled,
     find_edges,
     hand_over,
+    handed_over,
     inlined,
     load8,
     next_piece,
@@ -54,7 +55,6 @@ from evenrank.text.layout import (
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _CASE = np.uint64(0x2020202020202020)
 _HIGH = np.uint64(0x8080808080808080)
-_FROM_A, _BEYOND_Z = np.uint64(0x3F3F3F3F3F3F3F3F), np.uint64(0x2525252525252525)
 _FIVE = np.uint64(0xFFFFFFFFFF)
 _THREE_LETTERS = np.uint64(0x7FFF)  # of a corner
 _LOGARITHMS = log1p(np.arange(64))
@@ -88,20 +88,13 @@ def _corner(key):
 
 
 @inlined
-def _loose_key(address, size):
-    """The first eight bytes at an address, or `size` if fewer, lower-cased by force: exact for letters."""
-    spare = np.uint64(64 - 8 * min(size, 8))
-    return ((load8(address) | _CASE) << spare) >> spare
+def _key(address, size, case):
+    """The first eight bytes at an address, or `size` if fewer, with these bits set.
 
-
-@inlined
-def _lower_key(address, size):
-    """The same of ASCII bytes, lower-cased as is right."""
+    The bits of `_CASE` lower-case letters, and change no other ASCII byte that a word can hold.
+    """
     spare = np.uint64(64 - 8 * min(size, 8))
-    bytes_ = load8(address)
-    seven = bytes_ & ~_HIGH
-    upper = ((seven + _FROM_A) ^ (seven + _BEYOND_Z)) & ~bytes_ & _HIGH
-    return ((bytes_ | (upper >> np.uint64(2))) << spare) >> spare
+    return ((load8(address) | case) << spare) >> spare
 
 
 @inlined
@@ -132,7 +125,7 @@ def _choose(bits, salt, stems, corners, prefixed, start, edges, count, chosen):
     found = 0
     for number in range(count):
         first, last = np.int64(edges[2 * number]), np.int64(edges[2 * number + 1])
-        key = _loose_key(start + first, last - first)
+        key = _key(start + first, last - first, _CASE)
         # Written in any case and kept or not: a branch here would be guessed wrong too often.
         chosen[found] = number
         found += _may_be(bits, salt, stems, corners, prefixed, key)
@@ -152,7 +145,7 @@ def _choose_beyond(bits, salt, stems, corners, prefixed, start, edges, count, ch
             chosen[found] = ~number
             found, beyond = found + 1, beyond + 1
         else:
-            key = _loose_key(start + first, last - first)
+            key = _key(start + first, last - first, _CASE)
             chosen[found] = number
             found += _may_be(bits, salt, stems, corners, prefixed, key)
     return found, beyond
@@ -263,6 +256,13 @@ def _entry(table, key, token, size):
 
 
 @inlined
+def _place(key, rest):
+    """The first of the two places of a token in the memo: an even number."""
+    mixed = (np.uint64(key) - (np.uint64(rest) << _ONE)) * _MIX_KEY
+    return (mixed >> np.uint64(48)) & np.uint64(MEMO - 2)
+
+
+@inlined
 def _differs(memo, place, key, rest, size):
     """Zero if this token is remembered here."""
     return (memo[place, M_KEY] ^ key) | (memo[place, M_REST] ^ rest) | (memo[place, M_SIZE] ^ size)
@@ -273,7 +273,7 @@ def _learn(table, at, last, token, memo, seen, place, key, rest):
     """Look an ASCII token of at most 16 bytes up, and remember its entry."""
     size = last - at
     _lower(at, last, token)
-    entry, slot = _entry(table, key, token, size)
+    entry, slot = _entry(table, _packed(token, size), token, size)
     if slot >= 0 and table.slots[slot, LAST_PHRASE] > table.slots[slot, FIRST_PHRASE]:
         entry = np.int64(GOES_ON)
     if entry == NONE:
@@ -334,6 +334,7 @@ def _look_closer(table, start, end, position, last, beyond, row, scratch):
 def _look_up(table, start, end, found, row, scratch):
     """Find the entries among the tokens chosen and note them; returns the tokens not yet counted."""
     edges, chosen, memo, state = scratch.edges, scratch.chosen, scratch.memo, scratch.state
+    case = _CASE if table.words else _ZERO  # else tokens are remembered as they are written
     tokens = 0
     for i in range(found):
         number = np.int64(chosen[i])
@@ -344,9 +345,9 @@ def _look_up(table, start, end, found, row, scratch):
         if not beyond and size <= 16:
             if position < state[PHRASE_END]:
                 continue
-            key = np.int64(_lower_key(position, size))
-            rest = np.int64(_lower_key(position + 8, max(size - 8, 1))) & -np.int64(size > 8)
-            place = np.int64(hash_key(key + rest, size) & np.uint64(MEMO - 2))
+            key = np.int64(_key(position, size, case))
+            rest = np.int64(_key(position + 8, max(size - 8, 1), case)) & -np.int64(size > 8)
+            place = np.int64(_place(key, rest))
             place += np.int64(_differs(memo, place, key, rest, size) != 0)  # two places side by side
             entry = memo[place, M_ENTRY]
             if _differs(memo, place, key, rest, size):
@@ -432,6 +433,7 @@ def count(table, groups, more, starts, ends, scratch, first, tokens, counts, log
             done = np.int64(lane)
             _hand_over_all(times_of, first + row - done, done + 1, counts)
             _hand_over_all(logs_of, first + row - done, done + 1, logwords)
+    handed_over()
 
 
 @compiled
