@@ -16,6 +16,7 @@ import evenrank as er
 from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
+from evenrank.show.charts.stages import preference_figures
 from evenrank.show.report import sections
 
 DOCS = {"m": "he he he", "f": "she she", "x": "his", "y": "her own", "n": "nothing at all"}
@@ -142,6 +143,41 @@ def test_queries_that_name_a_gender_are_left_out_or_mirrored_and_counted() -> No
         er.preference(docs, {"q": "she"})
     with pytest.raises(InputError, match="names no group"):
         er.preference(docs, queries, measure="NFaiRR@2")
+
+
+def test_the_group_that_is_preferred_is_named_whichever_the_measure_is_of() -> None:
+    docs = {f"{who}{i}": f"{who} {i}" for i in range(3) for who in ("he", "she")}
+    queries = {str(i): "stone" for i in range(12)}
+
+    def men_first(texts: Any, asked: pl.DataFrame) -> pl.DataFrame:  # but not quite always
+        rows = [
+            (query, doc, float(("she" not in text) == (query != "0")) + number / 9)
+            for query in asked["query_id"]
+            for number, (doc, text) in enumerate(texts.frame().select("doc_id", "text").iter_rows())
+        ]
+        return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+
+    for measure, positive, sign in (("ARaB@2", "male", 1), ("ARaB(of='female')@2", "female", -1)):
+        found = er.preference(docs, queries, rankers={"r": men_first}, measure=measure)
+        assert found["r"].verdict == "prefers male" and sign * found["r"].preference.value > 0  # type: ignore[operator]
+        assert found.to_dict()["rankers"][0]["positive"] == positive
+        assert f"above 0 {positive}." in preference_figures(found)[0].caption
+
+
+def test_candidates_that_were_not_found_come_last_below_0_too() -> None:
+    docs = {"m": "he his man", "f": "she her woman", "n": "a stone"}
+    queries = {"1": "stone", "2": "river"}
+
+    def two_found(texts: Any, asked: pl.DataFrame) -> pl.DataFrame:
+        rows = [
+            (query, doc, score) for query in asked["query_id"] for doc, score in (("m", -1.0), ("n", -2.0))
+        ]
+        return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+
+    how = {"rankers": {"r": two_found}, "measure": "ARaB@2"}
+    own = {query: dict.fromkeys(docs, 1) for query in queries}
+    among, free = er.preference(docs, queries, candidates=own, **how), er.preference(docs, queries, **how)
+    assert among.values.equals(free.values)
 
 
 def test_only_candidates_are_ranked_and_those_not_found_come_last() -> None:

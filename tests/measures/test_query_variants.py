@@ -158,7 +158,13 @@ def test_what_an_engine_shows_twice_counts_at_each_place() -> None:
         ({"variant": pl.lit("woman")}, "variant is 'woman'; it must be one of neutral, female, male"),
         ({"rank": pl.lit(0)}, "rank is less than 1"),
         ({"rank": pl.lit(1)}, "the same rank stands twice"),
-        ({"stereotype": pl.col("variant")}, "several stereotypes"),
+        (
+            {"stereotype": pl.col("variant").replace("neutral", "none")},
+            "row 3: triple .* has several values of stereotype",
+        ),
+        ({"topic": pl.col("rank").cast(pl.String)}, "several values of topic"),
+        ({"stereotype": pl.lit("Male")}, "row 1: stereotype is 'Male'; it must be female or male"),
+        ({"triple_id": pl.lit("x#male")}, "row 1: triple_id ends in #male, which stands for a variant"),
     ],
 )
 def test_bad_results_are_refused(change: dict[str, pl.Expr], said: str) -> None:
@@ -174,6 +180,21 @@ def test_an_index_is_asked_with_all_three_forms(tmp_path: Path) -> None:
     assert set(found.overall()[0].parts) == {"female", "male"}
     with pytest.raises(InputError, match="give one of them"):
         er.compare_variants(index, queries={"a": "x"}, triples={})
+
+
+def test_kept_results_say_the_same_again(tmp_path: Path) -> None:
+    from evenrank.auditing.black_box import ask_variants
+
+    docs = {f"{who}{i}": f"beauty tips {who} {i}" for i in range(3) for who in ("men", "women")}
+    index = er.index(docs, tmp_path / "index")
+    triples = pl.DataFrame({"triple_id": ["1"], "neutral": ["tips"], "female": ["women"], "male": ["men"]})
+    asked = ask_variants(index, triples, at=3)
+    asked.write_csv(tmp_path / "kept.tsv", separator="\t")
+    again = er.compare_variants(tmp_path / "kept.tsv", at=3)
+    assert again.frame().equals(er.compare_variants(asked, at=3).frame(), null_equal=True)
+    marked = triples.with_columns(triple_id=pl.lit("1#female"))
+    with pytest.raises(InputError, match="row 1: triple_id ends in #female"):
+        er.compare_variants(index, triples=marked)
 
 
 def test_the_report_has_a_section_of_them() -> None:

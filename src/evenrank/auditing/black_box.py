@@ -24,8 +24,8 @@ from evenrank.measures.inputs import Inputs
 from evenrank.measures.query_variants import SIDES, VarARaB, VarNDRaB, VarRaB, variant_id
 from evenrank.measures.results import Bootstrap, Measurement, Options
 from evenrank.process import refuse_after_fork
+from evenrank.queries.rewriting import refuse_marked, triple_column, variants
 from evenrank.queries.rewriting import triples as read_triples
-from evenrank.queries.rewriting import variants
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 
@@ -247,8 +247,6 @@ def ask_variants(
         raise InputError("there is no query without gender to write variants of")
     forms = ("neutral", *SIDES)
     texts = {variant_id(row["triple_id"], form): row[form] for row in asked.to_dicts() for form in forms}
-    if len(texts) < 3 * len(asked):
-        raise InputError("a triple_id ends in #female or #male, which stand for variants; give it another")
     made = ranker_for(where, ranker, **settings)
     run = made.rank(tables.queries(texts), depth=at, progress=progress)
     key = pl.DataFrame(
@@ -270,9 +268,11 @@ def read_results(x: Any) -> pl.DataFrame:
     columns = table.frame.columns
     if "triple_id" not in columns and "topic" not in columns:
         raise table.error("results need a column triple_id (or topic) that says which lists belong together")
-    found = {name: table.ids(name) for name in columns if name != "rank"}
+    found = {name: triple_column(table, name) for name in columns if name != "rank"}
     found["rank"] = table.whole_numbers("rank")
-    found.setdefault("triple_id", found.get("topic", pl.Series()))
+    if "triple_id" not in columns:
+        found["triple_id"] = table.ids("topic")
+    refuse_marked(table, found["triple_id"])
     frame = pl.DataFrame(found)
     if "engine" not in columns:
         frame = frame.with_columns(engine=pl.lit("engine"))
@@ -283,19 +283,21 @@ def read_results(x: Any) -> pl.DataFrame:
         lambda row: f"variant is {show(frame['variant'][row])}; it must be one of {', '.join(known)}",
     )
     table.refuse(frame["rank"] < 1, "rank is less than 1")
-    if "stereotype" in columns:
-        _check_stereotypes(frame)
+    for name in ("topic", "stereotype"):
+        if name in columns:
+            _check_one(table, frame, name)
     repeated = frame.select(pl.struct(*_LIST, "rank").is_duplicated()).to_series()
     table.refuse(repeated, "the same rank stands twice in one list")
     return _in_order(frame)
 
 
-def _check_stereotypes(frame: pl.DataFrame) -> None:
-    several = (
-        frame.group_by("triple_id").agg(pl.col("stereotype").n_unique()).filter(pl.col("stereotype") > 1)
+def _check_one(table: door.Table, frame: pl.DataFrame, name: str) -> None:
+    """Refuse a triple with several topics or stereotypes."""
+    first = frame.select(pl.col(name).first().over("triple_id")).to_series()
+    table.refuse(
+        ~frame[name].eq_missing(first),
+        lambda row: f"triple {frame['triple_id'][row]} has several values of {name}; give it one",
     )
-    if len(several):
-        raise InputError(f"triple {several['triple_id'][0]} has several stereotypes; give it one")
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:

@@ -67,6 +67,11 @@ class Table:
         """A column as text, none missing."""
         return columns.text_column(self.frame, name, path=self.path, line=self.line)
 
+    def texts_or_nulls(self, name: str) -> pl.Series:
+        """A column as text; null where it is missing or empty."""
+        columns.text_column(self.frame.select(name).drop_nulls(), name, path=self.path)  # refuses other kinds
+        return self.frame[name].cast(pl.String, strict=False).replace("", None)
+
     def numbers(self, name: str) -> pl.Series:
         """A column as finite numbers."""
         return columns.finite_numbers(self.frame[name], path=self.path, line=self.line)

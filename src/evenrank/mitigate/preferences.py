@@ -52,7 +52,7 @@ Ranking = Callable[[Docs, pl.DataFrame], Any]
 
 @dataclass(frozen=True)
 class Preference:
-    """One ranker in the mirror test. Positive leans toward the second group (male).
+    """One ranker in the mirror test. Positive leans toward the group ``of`` that the measure is of (male).
 
     Attributes
     ----------
@@ -66,6 +66,8 @@ class Preference:
         Of Student's one-sample test of the preference, and corrected (Holm) over the rankers.
     queries
         Over which all of these are means; they have a value on both sides.
+    of, against
+        The groups that positive and negative values lean toward.
     """
 
     ranker: str
@@ -77,6 +79,14 @@ class Preference:
     content: Interval
     p: float | None
     p_holm: float | None = None
+    of: str = "male"
+    against: str = "female"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the groups."""
+        content = asdict(self)
+        del content["of"], content["against"]
+        return content
 
     @property
     def verdict(self) -> str:
@@ -87,7 +97,7 @@ class Preference:
             return "no preference"
         if self.p_holm >= 0.05:
             return "cannot tell"
-        return "prefers male" if self.preference.value > 0 else "prefers female"
+        return f"prefers {self.of if self.preference.value > 0 else self.against}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +133,7 @@ class MirrorTest(Recorded):
         rows = []
         for one in self.rows:
             row: dict[str, Any] = {}
-            for key, value in asdict(one).items():
+            for key, value in one.to_dict().items():
                 if isinstance(value, dict):
                     row |= {key: value["value"], f"{key}_low": value["low"], f"{key}_high": value["high"]}
                 else:
@@ -134,7 +144,7 @@ class MirrorTest(Recorded):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the values of single queries, as JSON knows it."""
         return {
-            "rankers": [asdict(row) | {"positive": "male", "verdict": row.verdict} for row in self.rows],
+            "rankers": [row.to_dict() | {"positive": row.of, "verdict": row.verdict} for row in self.rows],
             "left_out": dict(self.left_out),
             "confidence": self.confidence,
             "provenance": dict(self.provenance),
@@ -198,7 +208,7 @@ def preference(
         A measure whose sign names a group, of words in the top documents.
     candidates
         Rank only these documents for each query (a table of query_id and doc_id, such as qrels); those that a
-        ranker does not find come last, with the score 0.
+        ranker does not find come last.
     gendered_queries
         Queries that name a gender are left out, or mirrored with the texts; counted in `left_out`.
     depth
@@ -235,6 +245,7 @@ def preference(
     with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         for side, (texts, questions) in sides.items():
             counted = tally(texts, lexicon)
+            of, against = wanted.pair(counted.groups)
             built: list[Any] = []
             for place, (label, how) in enumerate(chosen.items()):
                 if callable(how):
@@ -254,7 +265,9 @@ def preference(
     rows = [_row(label, str(wanted), table, confidence, seed) for label, table in tables_of.items()]
     corrected = stats.holm([row.p for row in rows])
     return MirrorTest(
-        rows=tuple(replace(row, p_holm=p) for row, p in zip(rows, corrected, strict=True)),
+        rows=tuple(
+            replace(row, p_holm=p, of=of, against=against) for row, p in zip(rows, corrected, strict=True)
+        ),
         values=pl.concat(tables_of.values()),
         left_out=told,
         confidence=confidence,
@@ -283,10 +296,11 @@ def _chosen(
 
 
 def _among(run: pl.DataFrame, own: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
-    """Each query's own candidates in the order of the run; what it lacks has the score 0."""
+    """Each query's own candidates in the order of the run; what it lacks comes last."""
     wanted = own.filter(pl.col("query_id").is_in(asked["query_id"].implode()))
     ranked = wanted.join(run, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    return tables.run(ranked.select("query_id", "doc_id", pl.col("score").fill_null(0.0)))
+    lowest = pl.min_horizontal(pl.col("score").min().over("query_id").fill_null(0.0) - 1, pl.lit(0.0))
+    return tables.run(ranked.select("query_id", "doc_id", pl.col("score").fill_null(lowest)))
 
 
 def _values(label: str, sides: Mapping[str, Mapping[str, float]]) -> pl.DataFrame:

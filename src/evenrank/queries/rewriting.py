@@ -182,10 +182,28 @@ def triples(x: Any) -> pl.DataFrame:
     """A table of triples: triple_id, neutral, female, male; perhaps topic, stereotype (female or male)."""
     table = door.table(x, _NAMES, optional=("topic", "stereotype"))
     table.once("triple_id")
-    found = pl.DataFrame({name: table.ids(name) for name in table.frame.columns})
-    if "stereotype" in found.columns:
-        bad = ~found["stereotype"].is_in([*SIDES, "none", "neutral"])
-        table.refuse(
-            bad, lambda row: f"stereotype is {show(found['stereotype'][row])}; it must be female or male"
-        )
+    found = pl.DataFrame([triple_column(table, name) for name in table.frame.columns])
+    refuse_marked(table, found["triple_id"])
     return found
+
+
+def triple_column(table: door.Table, name: str) -> pl.Series:
+    """A column of triples, checked: topic and stereotype may be missing, and then are null."""
+    if name not in ("topic", "stereotype"):
+        return table.ids(name)
+    column = table.texts_or_nulls(name)
+    if name == "stereotype":
+        known = [*SIDES, "none", "neutral"]
+        bad = column.is_not_null() & ~column.is_in(known)
+        table.refuse(bad, lambda row: f"stereotype is {show(column[row])}; it must be female or male")
+    return column
+
+
+def refuse_marked(table: door.Table, ids: pl.Series) -> None:
+    """Refuse ids of triples that would be taken for those of variants."""
+    for side in SIDES:
+        ends = f"#{side}"  # as in the ids that `measures.query_variants` gives to variants
+        table.refuse(
+            ids.str.ends_with(ends),
+            f"triple_id ends in {ends}, which stands for a variant; give it another",
+        )

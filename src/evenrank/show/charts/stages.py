@@ -90,8 +90,9 @@ def _over(count: int) -> str:
 
 def _colours(measure: str) -> tuple[str, str]:
     """Groups where the sign points to them; else good and bad."""
-    way = good(parse(measure))
-    return {"high": ("good", "bad"), "low": ("bad", "good")}.get(way, ("male", "female"))
+    wanted = parse(measure)
+    groups = ("male", "female") if wanted.params.get("of") != "female" else ("female", "male")
+    return {"high": ("good", "bad"), "low": ("bad", "good")}.get(good(wanted), groups)
 
 
 def preference_figures(found: MirrorTest) -> list[Figure]:
@@ -108,16 +109,16 @@ def preference_figures(found: MirrorTest) -> list[Figure]:
         rows, schema=["measure", "run", "value", "low", "high", "queries"], orient="row",
         infer_schema_length=None,
     )  # fmt: skip
-    measure = found.rows[0].measure
+    measure, of, against = (getattr(found.rows[0], name) for name in ("measure", "of", "against"))
     told = "; ".join(f"{row.ranker} {row.preference.value or 0:+.3f}" for row in found.rows)
     return [
         Figure(
             "preference",
             f"Preference and content, {measure}",
             "Preference: half the sum of the leans on the texts and on their mirror image. Content: half the "
-            f"difference. Over {_spanned([row.queries for row in found.rows])}; above 0 male.",
+            f"difference. Over {_spanned([row.queries for row in found.rows])}; above 0 {of}.",
             f"Preference of each ranker in {measure}: {told}.",
-            intervals(frame, title=f"{measure}: ← female · male →"),
+            intervals(frame, title=f"{measure}: ← {against} · {of} →"),
             frame,
         )
     ]
