@@ -336,6 +336,41 @@ def test_a_change_raises_an_alarm_and_none_does_not(
     assert "! Changed" in page.read_text() and "however often they look" in page.read_text()
 
 
+@pytest.mark.parametrize("since", ["2026-13-45", "2026-02-30", "2026-01-01Tgarbage", "soon"])
+def test_a_time_that_is_none_is_refused(
+    since: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "new.db", 40)
+    assert main(["monitor", "--db", str(tmp_path / "new.db"), "--history", "--since", since]) == 2
+    assert f"the time {since!r} cannot be read" in capsys.readouterr().err
+
+
+def test_hours_of_another_zone_begin_a_baseline_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "new.db", 40)
+    (found,) = looked_back(tmp_path / "new.db", capsys, "--since", "2026-01-11T01:00:00+01:00")["changes"]
+    assert found["looks"] == 30
+
+
+def test_looks_through_other_words_or_settings_are_another_series(tmp_path: Path) -> None:
+    index = er.index({"a": "he", "b": "she"}, tmp_path / "index")
+    path = str(tmp_path / "index")
+    plain = Watch.of(path, {"q": "he"}, ["ARaB@2"])
+    others = [
+        Watch.of(path, {"q": "he"}, ["ARaB@2"], lexicon="fabris2020"),
+        Watch.of(path, {"q": "he"}, ["ARaB@2"], settings={"k1": 0.5}),
+    ]
+    assert index.documents == 2 and plain.source == f"{path} (bm25)"
+    assert others[0].source.startswith(f"{path} (bm25), lexicon fabris2020 ")
+    assert others[1].source == f"{path} (bm25, k1=0.5)"
+
+
+def test_a_measure_beyond_the_results_asked_for_is_refused() -> None:
+    with pytest.raises(InputError, match=r"ARaB@10 looks further than the 3 results asked for; raise depth"):
+        Watch.of("idx", {"q": "he"}, ["ARaB@10"], depth=3)
+
+
 @pytest.mark.parametrize("looks", [1, 2, 30])
 def test_few_looks_are_not_judged_and_say_so(
     looks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -263,6 +263,8 @@ def _keep(watch: Watch, seen: Observation, store: Store, page: Path | None, judg
     judged = changes(store, judging)
     own = [one for one in judged if one.source == watch.source]
     found += [f"{one.sentence()} To begin anew, say --since." for one in own if one.alarm]
+    if not own and judging.since is not None and seen.problem is None:
+        note(f"not judged: no look since {judging.since}")
     for line in told(own):
         note(line)
     for alarm in found:

@@ -6,9 +6,9 @@ baseline. `evenrank.stats.sequences` says when that is more than chance.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -47,10 +47,20 @@ class Judging:
             raise InputError(f"a baseline has at least {SHORTEST} looks, found {self.baseline}")
         if not 0 < self.alpha < 1:
             raise InputError(f"alpha must lie between 0 and 1, found {self.alpha}; 0.05 is usual")
-        if self.since is not None and not re.match(r"\d{4}-\d\d-\d\d(T|$)", self.since):
+        self.begin  # noqa: B018  says at once if the time cannot be read
+
+    @property
+    def begin(self) -> datetime:
+        """The time of the first look that counts; a time without a zone is in UTC, as the history is."""
+        if self.since is None:
+            return datetime.min.replace(tzinfo=UTC)
+        try:
+            found = datetime.fromisoformat(self.since)
+        except ValueError:
             raise InputError(
                 f"the time {self.since!r} cannot be read; write 2026-01-31 or 2026-01-31T12:00:00Z"
-            )
+            ) from None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,9 @@ class Judged:
         if self.problem is not None:
             return f"not judged ({self.problem})."
         if not found.judged:
-            return f"not judged ({_looks(found.looks)}; the first {found.baseline} are the baseline)."
+            begun = found.looks > found.baseline
+            why = "an interval needs more" if begun else f"the first {found.baseline} are the baseline"
+            return f"not judged ({_looks(found.looks)}; {why})."
         assert found.cut is not None and found.until is not None
         later, were = _range(found.cut + 1, found.until)
         earlier, _ = _range(1, found.cut)
@@ -146,10 +158,11 @@ def told(judged: Sequence[Judged]) -> list[str]:
 def changes(store: Store, judging: Judging | None = None) -> list[Judged]:
     """Every measure of every source in the file, judged; sources in the order in which they came."""
     judging = judging or Judging()
+    begin = judging.begin
     history = [
         (number, seen)
         for number, seen in store.numbered()
-        if seen.problem is None and (judging.since is None or seen.time >= judging.since)
+        if seen.problem is None and (judging.since is None or datetime.fromisoformat(seen.time) >= begin)
     ]
     series: dict[tuple[str, str], list[tuple[int, str, float]]] = {}
     for number_, seen in history:

@@ -76,7 +76,11 @@ class Watch:
         if more.get("genders") is not None:
             more["genders"] = tables.genders(more["genders"])
         more["lexicon"] = lexicon(more.get("lexicon", cls.lexicon))
-        return cls(where, asked, tuple(listed_measures(wanted)), conditions, **more)
+        watch = cls(where, asked, tuple(listed_measures(wanted)), conditions, **more)
+        for one in watch.measures:
+            if (one.params.get("cutoff") or 0) > watch.depth:
+                raise InputError(f"{one} looks further than the {watch.depth} results asked for; raise depth")
+        return watch
 
     def opened(self) -> Any:
         """The ranker; an address that cannot be one, or an unknown setting, is refused here."""
@@ -84,11 +88,20 @@ class Watch:
 
     @property
     def source(self) -> str:
-        """What is asked, without passwords."""
+        """What is asked, without passwords, and by which words it is measured, if not by the usual ones.
+
+        Looks are compared with those of the same source.
+        """
         engine = isinstance(self.where, str) and "://" in self.where
-        named = hidden(self.where) if engine else f"{self.where} ({self.ranker})"
+        how = ", ".join([self.ranker, *(f"{name}={value}" for name, value in (self.settings or {}).items())])
+        parts = [hidden(self.where) if engine else f"{self.where} ({how})"]
         label = self.only or ("neutral" if self.genders is not None else None)
-        return named if label in (None, "all") else f"{named}, {label} queries"
+        if label not in (None, "all"):
+            parts.append(f"{label} queries")
+        words = lexicon(self.lexicon)
+        if words != lexicon(Watch.lexicon):
+            parts.append(f"lexicon {words.name} {words.hash[:8]}")
+        return ", ".join(parts)
 
 
 def observe(watch: Watch, *, progress: Progress | None = None, known: bool = True) -> Observation:

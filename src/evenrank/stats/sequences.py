@@ -19,6 +19,12 @@ D. Arbour, R. Sinha, E. H. Kennedy and A. Ramdas, Time-uniform central limit the
 sequences, Annals of Statistics 52, 2024; sums of dependent looks follow a Brownian motion with the long-run
 variance f s². f = (1 + φ)/(1 − φ) is that of an AR(1) series; φ is estimated around both means, corrected
 for its bias (M. G. Kendall, Biometrika 41, 1954), and never taken below 0; ν is divided by f.
+
+Looks at what hardly ever moves are far from that limit: most are alike, and one that is not says little.
+Where more than half of those before the cut are the same, looks that differ from these must also have become
+more frequent: the likelihood of two rates, mixed over both, is 1/share times that of the best single rate
+(Jeffreys' mixture over the maximum, an e-process; L. Wasserman, A. Ramdas and S. Balakrishnan, Universal
+inference, PNAS 117, 2020).
 """
 
 from __future__ import annotations
@@ -168,7 +174,38 @@ def sequence(values: ArrayLike, cut: int, *, alpha: float = ALPHA, typical: floa
     below = 1 / v - c / (v + typical**2)
     bounded = (below > 0) & (freedom > 1)
     reach = np.sqrt(variance * nu * (c - 1) / np.where(bounded, below, 1.0))
-    return Sequence(mean, np.where(bounded, reach, np.inf), phi)
+    rare = (np.abs(mean) > reach) & _may_be_rare(before, after, ROUNDING * largest, alpha)
+    return Sequence(mean, np.where(bounded & ~rare, reach, np.inf), phi)
+
+
+def _may_be_rare(before: Floats, after: Floats, rounding: Floats, alpha: float) -> NDArray[np.bool_]:
+    """Are most looks before the cut the same, and those that differ perhaps no more frequent after it?"""
+    cut = before.shape[-1]
+    usual = np.sort(before, axis=-1)[..., (cut - 1) // 2, None]  # the mode, if more than half are the same
+    k = np.arange(1, after.shape[-1] + 1)
+    earlier = (np.abs(before - usual) > rounding).sum(axis=-1, keepdims=True)
+    later = np.cumsum(np.abs(after - usual) > rounding, axis=-1)
+    n, both = cut + k, earlier + later
+    evidence = _mixed(earlier, np.full_like(k, cut)) + _mixed(later, k) - _best(both, n)
+    return (2 * earlier < cut) & (evidence < -np.log(alpha))
+
+
+def _mixed(count: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
+    """The logarithm of ∫ p^count (1 − p)^(n − count) over Jeffreys' distribution of p."""
+    steps = np.arange(int(n.max()))
+    halves, wholes = (np.concatenate([[0.0], np.cumsum(log(steps + more))]) for more in (0.5, 1.0))
+    found: Floats = halves[count] + halves[n - count] - wholes[n]
+    return found
+
+
+def _best(count: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
+    """The logarithm of the largest p^count (1 − p)^(n − count)."""
+
+    def part(of: NDArray[np.int64]) -> Floats:
+        found: Floats = of * log(np.maximum(of, 1) / n)
+        return found
+
+    return part(count) + part(n - count)
 
 
 def _cuts(looks: int, baseline: int, alpha: float) -> list[tuple[int, float]]:
