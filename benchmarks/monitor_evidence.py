@@ -3,7 +3,8 @@
 A panel of twenty queries is looked at 365 times and nothing changes: independent noise, noise that resembles
 that of the day before, heavy tails, answers that are missing, new queries each day. Beside what evenrank
 judges stands what one would do without it: is the value outside the first look's interval, is it beyond two
-standard deviations, does a paired t-test against the first look find something. Seed 16.
+standard deviations, does a paired t-test against the first look find something. And an engine that hardly
+ever moves, of which one look in a hundred is odd. Seed 16.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ def _holes(rng: np.random.Generator, rows: int, looks: int) -> np.ndarray:
     return values
 
 
+def _rarely(rng: np.random.Generator, rows: int, looks: int) -> np.ndarray:
+    """Always the same, but for one look in a hundred."""
+    odd = rng.random((rows, looks, 1)) < 0.01
+    return np.where(odd, rng.normal(size=(rows, looks, _QUERIES)), 0.0) + rng.normal(size=(rows, 1, _QUERIES))
+
+
 def _new(rng: np.random.Generator, rows: int, looks: int) -> np.ndarray:
     """Other queries at each look."""
     return math.sqrt(2) * rng.normal(size=(rows, looks, _QUERIES))
@@ -79,6 +86,7 @@ _WORLDS: dict[str, Draw] = {
     "fixed panel, heavy tails (t₃) of days": _panel(_heavy_days),
     "fixed panel, a tenth of the answers missing": _holes,
     "changing panel": _new,
+    "fixed panel, always the same but for one look in a hundred": _rarely,
 }
 _NEW = "changing panel"
 
@@ -135,8 +143,8 @@ def _today(values: np.ndarray) -> dict[str, np.ndarray]:
     spread = means.std(axis=1, keepdims=True)
     moved = values[:, 1:] - first
     n = np.isfinite(moved).sum(axis=-1)
-    t = np.nanmean(moved, axis=-1) / (np.nanstd(moved, axis=-1, ddof=1) / np.sqrt(n))
-    t = np.where(np.isfinite(t), t, np.inf)
+    mean, error = np.nanmean(moved, axis=-1), np.nanstd(moved, axis=-1, ddof=1) / np.sqrt(n)
+    t = np.where(mean == 0, 0.0, np.where(error > 0, mean / np.where(error > 0, error, 1.0), np.inf))
     return {
         "outside the first interval": (np.abs(means[:, 1:] - means[:, :1]) > reach).any(axis=1),
         "beyond two standard deviations": (means > means.mean(axis=1, keepdims=True) + 2 * spread).any(

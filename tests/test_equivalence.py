@@ -201,9 +201,17 @@ def test_a_plan_takes_the_spread_of_a_run_or_a_number() -> None:
     assert made.sd == pytest.approx(np.std([1, -1] * 5, ddof=1) * np.log(4))
     assert made.to_find == er.plan(0.5, sd=made.sd).to_find
     assert er.plan(0.5, sd=1.0, tests=5).to_find > er.plan(0.5, sd=1.0).to_find
-    for wrong in ({}, {"sd": 1.0, "run": lists}, {"sd": 1.0, "tests": 0}):
+    for wrong in (
+        {},
+        {"sd": 1.0, "run": lists},
+        {"sd": 1.0, "tests": 0},
+        {"sd": "x"},
+        {"sd": 1.0, "docs": DOCS},
+    ):
         with pytest.raises(InputError):
             er.plan(0.5, **wrong)
+    with pytest.raises(InputError, match="NFaiRR@1: 0 is not good there, so a plan is for differences"):
+        er.plan(0.5, run=lists, measure="NFaiRR@1", docs=DOCS)
 
 
 def test_the_command_line_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,6 +220,20 @@ def test_the_command_line_plans(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["plan", "--effect", "0.5", "--sd", "1"]) == 0
     assert capsys.readouterr().out.startswith("To find 0.5 with 80% power: 34 queries (α = 0.05).")
     assert main(["plan", "--effect", "0.5"]) == 2
+    for unread in (["--measure", "ARaB@10"], ["--docs", "nowhere"], ["--only", "neutral"]):
+        assert main(["plan", "--effect", "0.5", "--sd", "1", *unread]) == 2
+        assert "go with --from" in capsys.readouterr().err
+
+
+def test_every_delta_is_answered_on_the_terminal() -> None:
+    lists = {f"q{i}": {"m": 2.0, "f": 1.0} if i % 2 else {"f": 2.0, "m": 1.0} for i in range(20)}
+    turned = {query: {"m": scores["f"], "f": scores["m"]} for query, scores in lists.items()}
+    qrels = {query: {"m": 1} for query in lists}
+    given = {"docs": DOCS, "qrels": qrels, "resamples": 200}
+    one = er.audit(lists, ["ARaB@2", "RaB@1"], delta={"RaB@1": 5.0}, **given)
+    assert "RaB@1, δ = 5: run no lean beyond δ." in str(one)
+    two = er.audit({"a": lists, "b": turned}, ["ARaB@2", "RR@2"], delta={"RR@2": 0.9}, **given)
+    assert "RR@2 against a, δ = 0.9: b no difference beyond δ." in str(two)
 
 
 def test_a_plan_for_queries_that_are_all_alike_needs_two() -> None:

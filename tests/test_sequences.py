@@ -55,7 +55,29 @@ def test_looks_without_any_spread_raise_no_alarm_and_a_step_does() -> None:
     still = stats.change(np.full(60, 0.1))
     assert still.alarm is None and still.low == still.high == 0
     step = stats.change(np.repeat([0.1, 0.3], [30, 5]))
-    assert step.alarm == 32 and step.difference == pytest.approx(0.2)
+    assert step.alarm == 33 and step.difference == pytest.approx(0.2)
+    assert step.judged and step.low is None  # without any spread there is no interval
+
+
+@pytest.mark.parametrize("at", [31, 45, 75, 200, 300])
+def test_what_never_moved_and_then_did_is_found_wherever_that_is(at: int) -> None:
+    found = stats.change(np.repeat([0.0, 1.0], [at, 365 - at]))
+    assert found.alarm is not None and found.alarm <= at + 4 and abs((found.cut or 0) - at) <= 1
+
+
+def test_one_odd_look_a_year_raises_no_alarm() -> None:
+    for look in (30, 31, 60, 90, 210, 330):
+        assert stats.change((np.arange(365) == look) * 1.0).alarm is None
+
+
+@pytest.mark.parametrize("rate", [0.003, 0.02, 0.2])
+@pytest.mark.parametrize("baseline", [10, 60])
+def test_rare_odd_looks_keep_the_level(rate: float, baseline: int) -> None:
+    rng = np.random.default_rng(5)
+    looks = (rng.random((60, 365)) < rate) * rng.choice([1.0, -2.0], (60, 365))
+    assert (stats.first_alarms(looks, baseline=baseline) > 0).mean() <= 0.1  # far from the level of a third
+    more = (rng.random((20, 365)) < np.where(np.arange(365) < 120, rate, 0.7)) * 1.0
+    assert (stats.first_alarms(more, baseline=baseline) > 0).all()
 
 
 def test_few_looks_are_not_judged() -> None:

@@ -109,7 +109,8 @@ def test_runs_are_cut_to_the_depth_that_is_looked_at(spark: Any, docs: Any) -> N
 @pytest.mark.parametrize(
     ("measures", "given", "said"),
     [
-        ("GSR", {}, "GSR reads texts"),
+        ("GSR", {}, "GSR looks at more than the counts"),
+        ("EEL", {}, "EEL looks at more than the counts"),
         ("rND(target='collection')@10", {}, "needs the whole collection"),
         ("ARaB@10", {"tally": "a path"}, "the tally has to be one too"),
     ],

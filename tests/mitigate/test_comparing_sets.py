@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -74,6 +75,7 @@ def test_all_of_it_is_done_once_and_tells_no_genders(
     assert done.exit_code == 0, done.output
     result = json.loads((out / "result.json").read_text())
     assert {each["queries"] for each in result["sets"].values()} == {result["sets"]["matching"]["queries"]}
+    assert result["sets"]["unbalanced"]["unlike unbalanced"] == 0 < result["sets"]["generation"]["generated"]
     found = result["rankers"]["drmm"]
     assert list(found) == ["bm25", *SETS] and result["positive"] == "male"
     for name in SETS:
@@ -119,6 +121,82 @@ def test_a_setting_that_is_misspelt_is_named(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text('docs = "d"\n')
     with pytest.raises(InputError, match="queries is missing"):
         Plan.read(tmp_path / "plan.toml")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['ratio = "a"', "ratio = 0", "ratio = 1.5", 'answerable = "a"', "answerable = -1", 'neutral = "x"',
+     "neutral = -1", "genders = 3", "writer = 3", "sample = 0", "per_document = 0", "depth = 0",
+     'rankers = "drmm"', "rankers = []", "rankers = [3]", 'seeds = ["a"]', "seeds = [-1]", "seeds = [true]",
+     "write_genders = 1", "settings = 3", "settings = {knrm = 3}"],
+)  # fmt: skip
+def test_settings_of_another_kind_are_named(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    given = "".join(f'{name} = "x"\n' for name in comparing_sets.FILES[:5])
+    path.write_text(f"{given}{line}\n")
+    with pytest.raises(InputError, match=rf"plan\.toml: {line.split()[0]} is .*; it must be"):
+        Plan.read(path)
+
+
+@pytest.mark.parametrize("line", ['rankers = ["knrn"]', "settings = {knrn = {epochs = 1}}"])
+def test_rankers_that_are_not_known_are_refused_at_once(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text("".join(f'{name} = "x"\n' for name in comparing_sets.FILES[:5]) + line + "\n")
+    with pytest.raises(InputError, match="no ranker 'knrn' to train; did you mean 'knrm'"):
+        Plan.read(path)
+
+
+@needs_torch
+def test_settings_of_a_ranker_and_a_broken_plan_are_refused_before_any_work(
+    plan: Path, tmp_path: Path
+) -> None:
+    other = plan.with_name("settings.toml")
+    other.write_text(plan.read_text().replace("epochs = 1", "epocs = 1"))
+    with pytest.raises(InputError, match="drmm has no setting 'epocs'"):
+        compare_sets(Plan.read(other), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(InputError, match=r"plan\.json: not a plan that was written here"):
+        compare_sets(Plan.read(plan), tmp_path)
+
+
+def test_no_power_is_told_where_nothing_could_be_found() -> None:
+    few, flat = np.array([0.1, 0.5, 0.3]), np.full(20, 0.5)
+    assert comparing_sets._smallest([few, few]) is None  # p of 3 against 3 is never below 0.1
+    assert comparing_sets._smallest([flat, flat]) is None
+    assert comparing_sets._smallest([few[:1], flat]) is None
+    assert comparing_sets._smallest([np.tile(few, 2), flat]) is not None
+
+
+def test_the_smallest_gap_is_found_in_four_of_five_trials() -> None:
+    rng = np.random.default_rng(0)
+    sides = [rng.normal(size=8) for _ in range(2)]
+    smallest = comparing_sets._smallest(sides)
+    error = np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides))
+    assert smallest is not None and 2.8 * error < smallest < 3.2 * error
+
+
+def test_a_gap_that_turns_has_grown_if_it_is_larger() -> None:
+    def table(male: float, female: float) -> pl.DataFrame:
+        rows = [
+            {"query_id": f"{gender}{n}", "gender": gender, "value": mean + 0.001 * (n % 3)}
+            for gender, mean in (("male", male), ("female", female))
+            for n in range(12)
+        ]
+        return pl.DataFrame(rows)
+
+    change = comparing_sets._change(table(0.5, 0.4), table(0.3, 0.6))
+    assert change["gap"] == pytest.approx(-0.4)
+    assert change["size"]["difference"] == pytest.approx(0.2)
+    assert change["size"]["low"] > 0
+
+
+def test_queries_of_a_set_that_are_other_than_in_the_unbalanced_one_are_counted() -> None:
+    base = tables.qrels({f"q{n}": {"a": 1, "b": 1} for n in range(10)})
+    assert comparing_sets._unlike(base, base) == 0
+    assert comparing_sets._unlike(base.filter(pl.col("query_id") != "q3"), base) == 1
+    fewer = base.filter(~((pl.col("query_id") == "q3") & (pl.col("doc_id") == "b")))
+    assert comparing_sets._unlike(fewer, base) == 1
 
 
 def test_sets_are_cut_by_ids_alone() -> None:

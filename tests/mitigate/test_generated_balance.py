@@ -16,9 +16,12 @@ from typer.testing import CliRunner
 import evenrank as er
 from evenrank import InputError, demo
 from evenrank.cli.app import app
+from evenrank.cli.common import Format
+from evenrank.cli.mitigate.balance import rendered
 from evenrank.data import tables
 from evenrank.mitigate.filling import Filled
-from evenrank.mitigate.judgments import angular, nearest_pairs
+from evenrank.mitigate.judgments import EvenJudgments, angular, nearest_pairs
+from evenrank.mitigate.training_sets import data_set
 
 HERE = demo.folder()
 RANDOM = np.random.default_rng(5)
@@ -89,7 +92,22 @@ def test_what_finds_no_counterpart_is_counted() -> None:
         caliper=1.0,
     )
     assert found.added.is_empty() and found.missing == {"female": 0, "male": 1}
-    assert any("1 male queries have no counterpart" in said for said in found.remarks())
+    assert "1 male pair has no counterpart: generate more female queries" in found.remarks()
+
+
+def test_pairs_without_a_counterpart_are_not_called_queries() -> None:
+    """One query with two documents is two pairs."""
+    scores = pl.DataFrame({"query_id": ["f", "m", "m"], "doc_id": ["a", "b", "c"], "score": [1.0, 8.0, 9.0]})
+    found = er.fill(
+        scores,
+        pl.DataFrame({"query_id": ["g"], "doc_id": ["d"], "text": ["x"]}),
+        genders={"f": "female", "m": "male"},
+        generated_scores={"g": 3.0},
+        generated_genders={"g": "neutral"},
+        caliper=1.0,
+    )
+    assert any("2 male pairs have no counterpart" in said for said in found.remarks())
+    assert "female pairs  male pairs" in rendered(found, Format.table)
 
 
 vectors = st.lists(
@@ -162,6 +180,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(*arguments: object) -> str:
     done = CliRunner().invoke(app, [str(each) for each in arguments])
+    if isinstance(done.exception, InputError):
+        raise done.exception
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -222,3 +242,117 @@ def test_predicted_genders_of_generated_queries_are_counted(built: Path, tmp_pat
 def test_generation_asks_for_all_it_needs() -> None:
     done = CliRunner().invoke(app, ["mitigate", "balance", "--by", "generation", "-o", "x"])
     assert isinstance(done.exception, InputError) and "--generated, --index" in str(done.exception)
+
+
+def added_to(built: Path, out: Path, *more: object, source: Path = HERE) -> tuple[str, dict[str, Any]]:
+    """What `mitigate judgments` prints and reports."""
+    real = ("--queries", source / "queries.tsv", "--qrels", source / "qrels.txt")
+    made = ("--generated", built / "made.tsv", "--genders", built / "labels.tsv")
+    shown = run("mitigate", "judgments", "--docs", HERE / "docs.tsv", *made, *real, *more, "-o", out)
+    return shown, json.loads((out / "report.json").read_text())
+
+
+def filled_to(built: Path, out: Path, *more: object, source: Path = HERE) -> None:
+    real = ("--queries", source / "queries.tsv", "--qrels", source / "qrels.txt")
+    made = ("--generated", built / "made.tsv", "--generated-genders", built / "labels.tsv")
+    scored = ("--index", built / "index", "--genders", HERE / "genders.tsv", "--caliper", "2")
+    run("mitigate", "balance", "--by", "generation", *made, *real, *scored, *more, "-o", out)
+
+
+@pytest.mark.parametrize("make", [added_to, filled_to])
+def test_a_query_is_not_added_twice(make: Any, built: Path, tmp_path: Path) -> None:
+    make(built, tmp_path / "once")
+    with pytest.raises(InputError, match="is to be added, but is there already"):
+        make(built, tmp_path / "twice", source=tmp_path / "once")
+    assert not (tmp_path / "twice").exists()
+    tables.queries(tmp_path / "once" / "queries.tsv")
+
+
+def alike(*query_ids: str, genders: Any = ("female", "male"), **more: Any) -> EvenJudgments:
+    """Pairs out of queries that are female and male by turns; all their documents read alike."""
+    made = pl.DataFrame({"query_id": query_ids, "doc_id": [f"d{q}" for q in query_ids]})
+    labels = {query: genders[place % 2] for place, query in enumerate(query_ids)}
+    docs = dict.fromkeys(made["doc_id"].to_list(), "fear and money")
+    return er.even_judgments(made.with_columns(text=pl.lit("x y")), docs, genders=labels, **more)
+
+
+def test_an_id_that_is_there_already_is_named() -> None:
+    found = alike("g1", "g2")
+    said = "query_id 'g2' is to be added, but is there already; start"
+    with pytest.raises(InputError, match=said):
+        found.queries({"q": "x", "g2": "y"})
+    with pytest.raises(InputError, match=said):
+        found.qrels({"g2": {"d": 1}})
+    assert found.queries({"q": "x"})["query_id"].to_list()[0] == "q"
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\u00a0"])
+def test_ids_with_blanks_are_not_written_to_judgments(blank: str, tmp_path: Path) -> None:
+    found = alike(f"g{blank}1", "g2")
+    with pytest.raises(InputError, match=r"query_id 'g.*1' has a (blank|tab)"):
+        found.write(tmp_path / "out", queries={"q": "x"}, qrels={"q": {"d": 1}})
+    assert not (tmp_path / "out").exists()
+    judged = pl.DataFrame({"query_id": ["q"], "doc_id": [f"d{blank}1"], "relevance": [1]})
+    with pytest.raises(InputError, match=r"doc_id .* has a blank, which judgments"):
+        data_set(None, judged)
+
+
+def test_queries_alone_keep_the_blanks_of_their_ids() -> None:
+    queries = pl.DataFrame({"query_id": ["a  b"], "text": ["two \t words"]})
+    assert data_set(queries, None) == {"queries.tsv": "a  b\ttwo words\n"}
+
+
+def test_the_order_of_added_queries_does_not_tell_their_genders() -> None:
+    ids = [f"g{n}" for n in range(40)]
+    found, swapped = alike(*ids), alike(*ids, genders=("male", "female"))
+    order = found.added["query_id"].to_list()
+    assert sorted(order) == sorted(ids) and order == swapped.added["query_id"].to_list()
+    female = set(ids[::2])
+    assert 0 < len(female.intersection(order[:20])) < 20
+
+
+def test_what_an_earlier_call_told_of_genders_is_removed(built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "even"
+    out.mkdir()
+    (out / "added.tsv").write_text("somebody's own\n")
+    added_to(built, out, "--with-genders", "--index", built / "index")
+    assert {"pairs.tsv", "triples.jsonl"} <= {path.name for path in out.iterdir()}
+    added_to(built, out)
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["added.tsv", "qrels.txt", "queries.tsv", "report.json"]
+    filled_to(built, out, "--with-genders")
+    assert "gender" in (out / "added.tsv").read_text().splitlines()[0]
+    filled_to(built, out)
+    assert not (out / "added.tsv").exists() and (out / "triples.jsonl").exists()
+
+
+def test_it_says_so_where_fewer_queries_are_added_than_asked_for(built: Path, tmp_path: Path) -> None:
+    found = alike("g1", "g2", "g3", "g4", ratio=0.5, size=100)
+    assert found.remarks() == ["asked for 50 queries, only 4 could be added: generate more queries"]
+    assert found.report()["queries asked for"] == 50 and found.report()["remarks"] == found.remarks()
+    for size in (6, 7, 8, 9):
+        assert alike("g1", "g2", "g3", "g4", ratio=0.5, size=size).remarks() == []
+    assert alike("g1", "g2").remarks() == []
+    few = tmp_path / "few"
+    few.mkdir()
+    for name, wanted in (("made.tsv", 21), ("labels.tsv", 20)):
+        (few / name).write_text("".join((built / name).read_text().splitlines(keepends=True)[:wanted]))
+    shown, report = added_to(few, tmp_path / "out", "--ratio", 1)
+    size = report["provenance"]["size"]
+    assert f"asked for {size} queries, only {report['queries added']} could be added" in shown
+
+
+def test_the_help_of_the_ratio_is_what_is_checked(tmp_path: Path) -> None:
+    shown = " ".join(run("mitigate", "judgments", "--help").replace("│", " ").split())
+    assert "above 0, at most 1" in shown and "0<=x<=1" not in shown.replace(" ", "")
+    given = ("--generated", "m.tsv", "--docs", HERE / "docs.tsv", *COLLECTION, "-o", tmp_path / "out")
+    for ratio in ("0", "1.5", "nan"):
+        words = [str(each) for each in ("mitigate", "judgments", *given, "--ratio", ratio)]
+        done = CliRunner().invoke(app, words)
+        assert isinstance(done.exception, InputError) and "above 0 and at most 1" in str(done.exception)
+
+
+@pytest.mark.parametrize("how", [("--method", "bins"), ("--by", "generation")])
+def test_a_negative_seed_is_a_mistake_of_the_caller(how: tuple[str, ...], tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["mitigate", "balance", *how, "--seed", "-1", "-o", str(tmp_path / "x")])
+    assert done.exit_code == 2 and "--seed" in done.output

@@ -130,6 +130,32 @@ def test_files_hold_what_the_trainers_of_sentence_transformers_read(tmp_path: Pa
         assert negative_pairs(each).rows() == [("q", "a"), ("q", "e")]
 
 
+def test_documents_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:
+    judged = {"q": {"f": 1, "gone": 1, "c": 0}}
+    docs = {doc: text for doc, text in DOCS.items() if doc != "e"}
+    found = negatives(RUN, judged, TALLY, bias_lambda=1, n=3)
+    rows = list(found.rows("triplet", docs, {"q": "weather"}))
+    assert [row["negative"] for row in rows] == [DOCS["a"], DOCS["b"]]
+    assert found.left_out == {"documents without a text (left out)": 2}
+    with pytest.raises(InputError, match="there is nothing to write"):
+        found.write(tmp_path / "n.jsonl", docs=docs, queries={"q": "weather"})
+    assert found.left_out["queries with fewer than 3 texts of negatives (left out)"] == 1
+    with pytest.raises(InputError, match="1 queries have no text, such as 'q'"):
+        list(found.rows("triplet", docs, {"other": "weather"}))
+    with pytest.raises(InputError, match="the collection has none of the documents"):
+        list(found.rows("triplet", {"other": "text"}, {"q": "weather"}))
+
+
+def test_the_command_says_how_many_documents_have_no_text(tmp_path: Path) -> None:
+    lines = (DATA / "docs.tsv").read_text().splitlines()
+    (tmp_path / "docs.tsv").write_text("\n".join(lines[:300]) + "\n")
+    given = ["--run", DATA / "bm25.run", "--qrels", DATA / "qrels.txt", "--docs", tmp_path / "docs.tsv"]
+    more = ["--queries", DATA / "queries.tsv", "--missing", "zero", "--n", "5", "-o", tmp_path / "n.jsonl"]
+    found = CliRunner().invoke(app, ["mitigate", "negatives", *map(str, [*given, *more])])
+    assert found.exit_code == 0, found.output
+    assert "documents without a text (left out): " in found.output
+
+
 def test_a_file_of_texts_is_no_file_of_ids(tmp_path: Path) -> None:
     negatives(RUN, QRELS, TALLY, n=2).write(tmp_path / "n.jsonl", docs=DOCS, queries={"q": "weather"})
     with pytest.raises(InputError, match=r"n\.jsonl:1: holds texts, not ids; write it with --ids"):

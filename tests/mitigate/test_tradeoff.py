@@ -248,3 +248,102 @@ def test_sweep_and_constrain_take_what_they_look_at_and_refuse_the_rest() -> Non
         er.sweep(run, er.tally(docs), qrels=judged, genders={"q": "neutral"})
     with pytest.raises(er.InputError, match="constrain takes no qrels"):
         er.constrain(run, er.tally(docs), limit="abs(ARaB@2)<=0.1", qrels=judged)
+
+
+@pytest.mark.parametrize("method", ["interpolate", "penalty", "detgreedy"])
+def test_a_negative_strength_is_refused_and_not_dropped(data, method: str) -> None:
+    with pytest.raises(er.InputError, match=f"strength -1 of {method}: it must be from 0"):
+        swept(data, method=method, strengths=[-1.0, 0.5])
+
+
+def untrained(**more):
+    """A training that fails if it is begun: its files are not there."""
+    from evenrank.mitigate.trained import Training
+
+    return Training("knrm", "no-docs.tsv", "no-queries.tsv", "no-qrels.txt", run="no.run", **more)
+
+
+@pytest.mark.parametrize(
+    ("method", "strengths", "said"),
+    [
+        ("negatives", [0.4, -0.5], "strength -0.5 of negatives: it must be from 0 to 1"),
+        ("negatives", [2.0], "strength 2 of negatives: it must be from 0 to 1"),
+        ("negatives", [float("nan")], "a strength is not a finite number"),
+        ("negatives", [], "name at least one strength"),
+        ("adversary", [-1.0], "strength -1 of adversary: it must be from 0 on"),
+        ("interpolate", [2.0], "strength 2 of interpolate: it must be from 0 to 1"),
+        ("negativs", None, "method cannot be"),
+    ],
+)
+def test_strengths_are_refused_before_training(data, method: str, strengths, said: str) -> None:
+    from evenrank.mitigate.tradeoff import sweeps
+
+    tally, loaded = data
+    run = demo.folder() / "bm25.run"
+    given = {"qrels": loaded.qrels, "queries": loaded.queries, "strengths": strengths}
+    with pytest.raises(er.InputError, match=said):
+        sweeps([method], run, tally, training=untrained(), **given)
+
+
+def test_strengths_of_training_rise() -> None:
+    from evenrank.mitigate.trained import Retrained
+
+    made = Retrained("negatives", untrained(), pl.DataFrame(), {}, [1.0, 0.2, 0.2])
+    assert made.strengths() == [0.0, 0.2, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("bias", "labels", "expected"),
+    [
+        ("abs(ARaB(magnitude='boolean')@10)", False, "ARaB(magnitude='boolean')@10"),
+        ("NFaiRR@10", False, "NFaiRR@10"),
+        ("NDKL", True, "label"),
+    ],
+)
+def test_negatives_are_drawn_by_the_bias_that_is_measured(
+    tmp_path, monkeypatch, bias: str, labels: bool, expected: str
+) -> None:
+    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+    from evenrank.cli import main
+    from evenrank.mitigate import trained
+
+    seen = []
+
+    def watched(*given, **more):
+        seen.append((str(more["bias"]), more["labels"]))
+        return drawn(*given, **more)
+
+    drawn = trained.negatives
+    monkeypatch.setattr(trained, "negatives", watched)
+    demo.copy_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    queries = (tmp_path / "queries.tsv").read_text().splitlines()
+    (tmp_path / "train.tsv").write_text("\n".join(queries[:40]) + "\n")
+    (tmp_path / "test.tsv").write_text("\n".join(queries[40:]) + "\n")
+    test = tables.queries(tmp_path / "test.tsv")["query_id"].to_list()
+    run = tables.run("bm25.run")
+    tables.write_run(run.filter(pl.col("query_id").is_in(test)), "test.run", name="x")
+    ids = tables.docs("docs.tsv").frame()["doc_id"].to_list()
+    groups = "".join(f"{doc}\t{'north' if place % 3 else 'south'}\n" for place, doc in enumerate(ids))
+    (tmp_path / "labels.tsv").write_text(f"doc_id\tgroup\n{groups}")
+    arguments = ["mitigate", "sweep", "--run", "test.run", "--queries", "test.tsv", "--docs", "docs.tsv"]
+    arguments += ["--qrels", "qrels.txt", "--train", "knrm", "--train-queries", "train.tsv"]
+    arguments += ["--train-run", "bm25.run", "--method", "negatives", "--strengths", "1", "--bias", bias]
+    for each in ("epochs=1", "dimension=8", "depth=10", "batch=32"):
+        arguments += ["--set", each]
+    arguments += ["--labels", "labels.tsv"] if labels else []
+    assert main([*arguments, "--resamples", "20"]) == 0
+    assert seen == [(expected, "labels.tsv" if labels else None)] * 2
+
+
+def test_a_bias_that_single_documents_do_not_have_is_refused_where_it_is_needed() -> None:
+    from evenrank.measures.base import BiasMeasure
+    from evenrank.mitigate.trained import training_bias
+
+    class Whole(BiasMeasure):
+        __name__ = NAME = "Whole"
+
+    measure = Whole()
+    with pytest.raises(er.InputError, match="negatives needs the bias of single documents, and Whole"):
+        training_bias(measure, ["adversary", "negatives"])
+    assert training_bias(measure, ["adversary"]) == "tf"

@@ -223,6 +223,118 @@ def test_the_command_writes_queries_and_how_they_were_made(tmp_path: Path) -> No
     assert er.classify(out)["query_id"].to_list() == table["query_id"].to_list()
 
 
+def refused(*arguments: object) -> str:
+    """What `evenrank generate` says when it refuses."""
+    command = ["generate", "--model", "extractive", *map(str, arguments)]
+    done = CliRunner().invoke(app, command)
+    assert isinstance(done.exception, InputError), done.output
+    return str(done.exception)
+
+
+REAL = ("--queries", HERE / "queries.tsv", "--qrels", HERE / "qrels.txt")
+
+
+@pytest.mark.parametrize("name", ["docs.tsv", "docs.json", "queries.tsv", "qrels.tsv"])
+def test_no_input_is_replaced_by_queries(name: str, tmp_path: Path) -> None:
+    rows = DOCS.frame().head(5)
+    lines = [f"{doc_id}\t{text}\n" for doc_id, text in rows.iter_rows()]
+    contents = {
+        "docs.tsv": "".join(lines),
+        "docs.json": rows.write_ndjson(),
+        "queries.tsv": (HERE / "queries.tsv").read_text(),
+        "qrels.tsv": (HERE / "qrels.txt").read_text(),
+    }
+    for each, content in contents.items():
+        (tmp_path / each).write_text(content)
+    docs = name if name.startswith("docs") else "docs.tsv"
+    real = ("--queries", tmp_path / "queries.tsv", "--qrels", tmp_path / "qrels.tsv")
+    out = (tmp_path / name).with_suffix(".tsv")  # its report would stand in docs.json
+    if name == "docs.json":
+        (tmp_path / "docs.tsv").unlink()
+    assert "the input itself" in refused("--docs", tmp_path / docs, *real, "-o", out)
+    assert (tmp_path / name).read_text() == contents[name]
+
+
+def test_a_collection_is_not_replaced_from_python_either(tmp_path: Path) -> None:
+    path = tmp_path / "docs.tsv"
+    path.write_text("d1\tMarie Curie discovered polonium in Paris.\n")
+    with pytest.raises(InputError, match="the input itself"):
+        er.generate(path, model="extractive", output=path)
+    assert path.read_text().startswith("d1\t")
+
+
+@pytest.mark.parametrize("name", ["made.jsonl", "made.parquet", "made.csv", "made"])
+def test_a_name_that_promises_another_format_is_refused(name: str, tmp_path: Path) -> None:
+    said = refused("--docs", HERE / "docs.tsv", "-o", tmp_path / name)
+    assert "end the name in .tsv" in said and not list(tmp_path.iterdir())
+    with pytest.raises(InputError, match=r"end the name in \.tsv"):
+        er.generate(DOCS, 1, "extractive", sample=1).write(tmp_path / name)
+
+
+def test_compressed_queries_are_tsv_too(tmp_path: Path) -> None:
+    found = er.generate(DOCS, 1, "extractive", sample=3)
+    for name in ("made.tsv.gz", "made.tsv.zst"):
+        found.write(tmp_path / name)
+        assert read_generated(tmp_path / name).queries.equals(found.queries)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--reranker", "bm25"), "together"),
+        (("--min-words", 10, "--max-words", 3), "words is (10, 3)"),
+        (("--index", "nothere"), "no such index"),
+        (("--queries", "nothere.tsv", "--qrels", HERE / "qrels.txt"), "no such file"),
+        (("--queries", HERE / "queries.tsv", "--qrels", "nothere"), "no such file"),
+        (("--queries", HERE / "queries.tsv", "--qrels", "others.txt", "--report"), "two real queries"),
+        (("-o", "folder.tsv"), "this is a folder"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_queries_are_made(
+    arguments: tuple[object, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.tsv").mkdir()
+    (tmp_path / "others.txt").write_text("unknown 0 d001 1\n")
+    monkeypatch.setattr(generating, "_parts", lambda *given: pytest.fail("queries are made"))
+    assert said in refused("--docs", HERE / "docs.tsv", "-o", "made.tsv", *arguments)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.tsv", "others.txt"]
+
+
+@pytest.mark.parametrize("doc_id", ["a\tb", "a\nb", "a\rb"])
+def test_an_id_that_would_break_a_line_is_refused_before_queries_are_made(
+    doc_id: str, tmp_path: Path
+) -> None:
+    docs = {"d": "Marie Curie discovered polonium.", doc_id: "Pierre Curie discovered radium."}
+    writer = Counting()
+    for sample in (None, 2):
+        with pytest.raises(InputError, match=r"doc_id .* has a tab or a line end"):
+            er.generate(docs, 1, writer, sample=sample, output=tmp_path / "made.tsv")
+    assert not writer.asked and not list(tmp_path.iterdir())
+    found = er.generate(docs, 1, writer)
+    with pytest.raises(InputError, match="has a tab or a line end"):
+        found.write(tmp_path / "made.tsv")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("count", [5, 10, 20, 30])
+def test_distances_are_on_as_many_queries(count: int, index: er.Index) -> None:
+    judged = er.load(HERE).qrels.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
+    real = judged.join(er.load(HERE).queries, on="query_id", maintain_order="left")
+    once = real.unique("query_id", maintain_order=True).select("query_id", "doc_id", "text")
+    half = np.array_split(np.random.default_rng(0).permutation(len(once)), 2)[0]
+    found = er.closeness(once[half[:count]], index, **GIVEN)
+    assert found.real is not None and found.compared == count
+    assert found.generated.distance == pytest.approx(found.real.distance)
+
+
+def test_the_report_says_how_many_queries_the_distance_is_on(tmp_path: Path) -> None:
+    command = ["generate", "--docs", HERE / "docs.tsv", "--model", "extractive", "--sample", 12, *REAL]
+    done = CliRunner().invoke(app, [str(each) for each in (*command, "--report", "-o", tmp_path / "m.tsv")])
+    kept = len(read_generated(tmp_path / "m.tsv"))
+    assert f"JS distance: {kept} queries of each" in done.stdout, done.output
+
+
 # With models as small as can be, which write nonsense
 
 

@@ -234,3 +234,11 @@ def test_a_dial_turns_queries_and_leaves_the_index(index: Index, tmp_path: Path)
     fit_dial(vectors, lean, encoder={"model": "another"}).save(tmp_path / "other")
     with pytest.raises(InputError, match="another encoder"):
         make("dense", index=index, dial=str(tmp_path / "other"))
+
+
+def test_a_strength_without_a_dial_is_refused(tmp_path: Path) -> None:
+    import evenrank as er
+
+    index = er.index({"a": "cats"}, tmp_path / "index")
+    with pytest.raises(InputError, match="strength says how far a dial turns queries; name one: dial=FILE"):
+        er.search(index, {"q": "cats"}, ranker="dense", strength=0.5)

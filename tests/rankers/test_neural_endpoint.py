@@ -15,6 +15,7 @@ import pytest
 import evenrank as er
 from evenrank import InputError
 from evenrank.cli import main
+from evenrank.data import tables
 from evenrank.rankers.neural.candidates import candidates
 from evenrank.rankers.neural.endpoint import EndpointReranker, read_order
 
@@ -30,6 +31,7 @@ class Server:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self.answer: Callable[[str, int], Any] = lambda text, number: "yes"
         self.url = ""
 
@@ -43,6 +45,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             told.headers.append(dict(self.headers))
+            told.paths.append(self.path)
             number = len(told.asked)
             told.asked.append(body)
             found = told.answer(body["messages"][0]["content"], number)
@@ -126,6 +129,8 @@ def test_an_answer_with_two_faults_is_one_answer(server: Server) -> None:
     [
         ("[2] > [3] > [1]", [1, 2, 0], []),
         ("The order is 3, 1, 2.", [2, 0, 1], []),
+        ("Here is the order of the 2 passages: [3] > [2] > [1]", [2, 1, 0], []),
+        ("1. [3]\n2. [2]\n3. [1]", [2, 1, 0], []),
         ("[2]", [1, 0, 2], ["with numbers missing"]),
         (
             "[2] > [2] > [9] > [1]",
@@ -217,11 +222,8 @@ def test_the_cost_is_estimated_before_anything_is_asked(server: Server) -> None:
     assert not server.asked
 
 
-def test_the_command_asks_only_when_told_to(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from evenrank.data import tables
-
+def command(server: Server, tmp_path: Path) -> list[str]:
+    """The command that re-ranks files of what is here."""
     (tmp_path / "docs.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in DOCS.items()))
     (tmp_path / "queries.tsv").write_text("".join(f"{query}\t{text}\n" for query, text in QUERIES.items()))
     tables.write_run(RUN, tmp_path / "first.run", name="x")
@@ -229,11 +231,81 @@ def test_the_command_asks_only_when_told_to(
     for name in ("run", "docs", "queries"):
         file = {"run": "first.run", "docs": "docs.tsv", "queries": "queries.tsv"}[name]
         arguments += [f"--{name}", str(tmp_path / file)]
-    arguments += ["-o", str(tmp_path / "out.run"), "--depth", "3"]
+    return [*arguments, "-o", str(tmp_path / "out.run"), "--depth", "3"]
+
+
+def test_the_command_asks_only_when_told_to(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = command(server, tmp_path)
     assert main(arguments) == 2
     assert "add --yes" in capsys.readouterr().err and not server.asked
     assert main([*arguments, "--yes"]) == 0
     assert len(server.asked) == 6 and len(tables.run(tmp_path / "out.run")) == 6
+
+
+@pytest.mark.parametrize("style", ["pointwise", "listwise"])
+def test_nobody_is_asked_where_all_answers_are_known(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
+    server.answer = lambda text, _: "yes" if style == "pointwise" else "[3] > [1] > [2]"
+    arguments = [*command(server, tmp_path), "--set", f"style={style}"]
+    assert main([*arguments, "--yes"]) == 0
+    first, asked = tables.run(tmp_path / "out.run"), len(server.asked)
+    capsys.readouterr()
+    assert main(arguments) == 0
+    said = capsys.readouterr().err
+    assert "requests" not in said and "questions asked: 0" in said
+    assert len(server.asked) == asked and tables.run(tmp_path / "out.run").equals(first)
+
+
+def test_windows_without_an_answer_are_counted(server: Server) -> None:
+    server.answer = lambda text, number: "[4] > [3] > [2] > [1]" if number < 1 else (400, {})
+    asked = model(server, style="listwise", window=4, step=3, workers=1, retries=0)
+    pairs = candidates({"q1": RUN["q1"]}, DOCS, QUERIES)
+    assert asked.estimate(pairs).startswith("up to 2 requests")
+    with pytest.raises(InputError):
+        asked.score(pairs)
+    assert asked.estimate(pairs).startswith("up to 1 requests")
+    assert asked.known == 0 and not asked.repaired, "an estimate counts nothing"
+
+
+@pytest.mark.parametrize("place", ["nodir/x/out.run", "."])
+def test_a_place_that_cannot_be_written_is_refused_before_asking(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    arguments = command(server, tmp_path)
+    arguments[arguments.index("-o") + 1] = str(tmp_path / place)
+    assert main([*arguments, "--yes"]) == 2
+    assert "cannot be written" in capsys.readouterr().err and not server.asked
+
+
+@pytest.mark.parametrize(
+    ("ending", "asked"),
+    [
+        ("", "/v1/chat/completions"),
+        ("/", "/v1/chat/completions"),
+        ("?api-version=2024", "/v1/chat/completions?api-version=2024"),
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/chat/completions/?a=b#c", "/v1/chat/completions?a=b"),
+    ],
+)
+def test_the_chat_is_asked_for_in_the_path_and_once(server: Server, ending: str, asked: str) -> None:
+    made = EndpointReranker(server.url + ending, llm="tiny")
+    er.rerank(made, RUN, DOCS, QUERIES, depth=1)
+    assert set(server.paths) == {asked}
+
+
+@pytest.mark.parametrize(
+    "given", ["words=abc", "words=0", "words=-5", "window=abc", "price_in=abc", "price_out=-1", "timeout=abc"]
+)
+def test_the_command_names_a_setting_that_cannot_be_used(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    assert main([*command(server, tmp_path), "--yes", "--set", given]) == 2
+    said = capsys.readouterr().err
+    assert f"{given.partition('=')[0]} is " in said and "must be" in said
+    assert not server.asked
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,88 @@ def test_rerank_refuses_training_queries_with_exit_code_2(
     assert main([*arguments, "--allow-training-queries"]) == 0
 
 
+def test_only_the_queries_of_the_run_are_checked(model: Path, tmp_path: Path) -> None:
+    new = tables.queries(model / "test.tsv")["query_id"].to_list()
+    first = tables.run(DATA / "bm25.run").filter(pl.col("query_id").is_in(new))
+    tables.write_run(first, tmp_path / "first.run", name="x")
+    arguments = ["rerank", "--model", str(model / "pacrr"), "--run", str(tmp_path / "first.run")]
+    arguments += ["--docs", str(DATA / "docs.tsv"), "--queries", str(DATA / "queries.tsv")]
+    assert main([*arguments, "-o", str(tmp_path / "out.run")]) == 0
+    found = er.rerank(model / "pacrr", first, DATA / "docs.tsv", DATA / "queries.tsv")
+    assert found["query_id"].n_unique() == len(new)
+
+
+def test_an_open_model_is_like_its_folder(model: Path) -> None:
+    from evenrank.rankers.neural.saved import open_ranker
+
+    opened = open_ranker(model / "pacrr")
+    for hybrid in (False, True):
+        by_folder, by_object = (
+            er.rerank(each, RUN, DOCS, QUERIES, hybrid=hybrid) for each in (model / "pacrr", opened)
+        )
+        assert by_object.equals(by_folder)
+    files = [DATA / name for name in ("bm25.run", "docs.tsv", "queries.tsv")]
+    with pytest.raises(InputError, match="trained on 40 of the 60 queries"):
+        er.rerank(opened, *files)
+    assert len(er.rerank(opened, *files, depth=1, allow_training_queries=True)) == 60
+    with pytest.raises(InputError, match="backend: this model is open already; give its folder instead"):
+        er.rerank(opened, RUN, DOCS, QUERIES, backend="torch")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"hybrid": True}, "hybrid: this model is made already"),
+        ({"weight": 0.2}, "weight: this model is made"),
+    ],
+)
+def test_a_model_that_is_made_takes_no_settings(model: Path, more: dict[str, Any], said: str) -> None:
+    from evenrank.rankers.neural.saved import open_ranker
+
+    with pytest.raises(InputError, match=said):
+        er.rerank(open_ranker(model / "pacrr").reranker, RUN, DOCS, QUERIES, **more)
+    with pytest.raises(InputError, match="an object with score; found: int"):
+        er.rerank(7, RUN, DOCS, QUERIES)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"depth": 3},
+        {"hybrid": True},
+        {"keep_rest": True},
+        {"queries": QUERIES},
+        {"allow_training_queries": True},
+    ],
+)
+def test_a_method_refuses_what_is_for_models(more: dict[str, Any]) -> None:
+    groups = dict.fromkeys(DOCS, "female") | {"d1": "male"}
+    assert len(er.rerank(run=RUN, method="detgreedy", labels=groups)) == 15
+    with pytest.raises(InputError, match=f"{next(iter(more))}: for models, not for method 'detgreedy'"):
+        er.rerank(run=RUN, method="detgreedy", labels=groups, **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("hybrid", "weight=abc", "weight is 'abc'; it must be a number"),
+        ("bi-encoder", "max_length=abc", "max_length is 'abc'; it must be a whole number"),
+        ("cross-encoder:x", "batch=0", "batch must be at least 1, not 0"),
+        ("llm", "words=abc", "words is 'abc'; it must be a whole number"),
+        ("llm", "checkpoint=x", "checkpoint is no setting"),
+        ("hybrid", "hybrid=true", "hybrid is no setting; write --hybrid"),
+    ],
+)
+def test_rerank_names_a_setting_of_the_wrong_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, given: str, said: str
+) -> None:
+    files = ["--run", "bm25.run", "--docs", "docs.tsv", "--queries", "queries.tsv"]
+    files[1::2] = [str(DATA / each) for each in files[1::2]]
+    out = ["-o", str(tmp_path / "out.run")]
+    assert main(["rerank", "--model", name, "--set", given, *files, *out]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_trained_model_is_a_ranker_by_its_folder(model: Path, tmp_path: Path) -> None:
     index = er.index(DATA / "docs.tsv", tmp_path / "idx")
     queries = tables.queries(model / "test.tsv")

@@ -15,7 +15,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.mitigate.trained import Training
 from evenrank.reproduce import disparities
-from evenrank.reproduce.page import HOLDS
+from evenrank.reproduce.page import HOLDS, Claim
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings, parse_options
 
@@ -46,19 +46,42 @@ def test_disparities_of_a_collection_and_of_ready_scores(tmp_path: Path) -> None
     assert told["after matching the two distributions are alike"] == "holds"
 
 
-def test_a_gap_that_shrinks_is_less_whoever_it_favours() -> None:
-    def one(gap: float, change: float | None = None) -> dict[str, Any]:
+def trained(gap: float, after: float, *, unlike: int = 40) -> list[Claim]:
+    """What is said of two sets that turn a gap into another one, with narrow intervals."""
+
+    def one(gap: float, size: float | None = None) -> dict[str, Any]:
         found: dict[str, Any] = {"gap": gap, "queries": {"male": 20, "female": 20}}
-        if change is not None:
-            found["change"] = {"gap": change, "low": change - 0.01, "high": change + 0.01, "p": 0.001}
+        if size is not None:
+            bounds = {"difference": size, "low": size - 0.01, "high": size + 0.01}
+            found["change"] = {"p": 0.001, "size": bounds}
             same = {"difference": 0.0, "low": -0.01, "high": 0.01, "low 90": -0.01, "high 90": 0.01}
             found["overall"] = {**same, "p": 0.9, "n": 40, "before": 0.5}
         return found
 
-    for gap, change, holds in ((0.2, -0.1, True), (-0.2, 0.1, True), (-0.2, -0.1, False)):
-        sets = {"unbalanced": one(gap), "matching": one(0.0, change), "generation": one(0.0, change)}
-        claims = disparities._trained_claims({"rankers": {"head": sets}})
-        assert [claim.holds for claim in claims] == [holds, holds, True, True]
+    changed = one(after, abs(after) - abs(gap))
+    held = {"queries": 100, "unlike unbalanced": unlike}
+    sets = {"unbalanced": one(gap), "matching": changed, "generation": changed}
+    return disparities._trained_claims(
+        {"rankers": {"head": sets}, "sets": {"matching": held, "generation": held}}
+    )
+
+
+def test_a_gap_that_shrinks_is_less_whoever_it_favours() -> None:
+    for gap, after, holds in ((0.2, 0.1, True), (-0.2, -0.1, True), (-0.2, -0.3, False), (0.1, -0.3, False)):
+        assert [claim.holds for claim in trained(gap, after)] == [holds, holds, True, True]
+
+
+def test_a_gap_that_turns_and_grows_is_told_by_its_size() -> None:
+    claim = trained(0.169, -0.306)[0]
+    assert claim.found.endswith("from +0.169 to -0.306 (it overshoots): its size changes by +0.137")
+    assert claim.value == pytest.approx(0.137)
+
+
+@pytest.mark.parametrize("unlike", [0, 2, 4])
+def test_nothing_can_be_told_of_a_set_that_is_nearly_the_unbalanced_one(unlike: int) -> None:
+    claims = trained(0.2, 0.1, unlike=unlike)
+    assert [claim.holds for claim in claims] == [None] * 4
+    assert all(f"{unlike} of its 100 queries are other than" in claim.found for claim in claims)
 
 
 def drawn(page: dict[str, Any]) -> list[str]:

@@ -15,7 +15,8 @@ from evenrank import InputError, demo
 from evenrank.data import tables
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
-from evenrank.training.adversary import auc, pair_labels, probe, probe_rows, reverse  # noqa: E402
+from evenrank.training.adversary import auc, pair_labels, probe, probe_rows, probed, reverse  # noqa: E402
+from evenrank.training.card import _probe as probe_section  # noqa: E402
 from evenrank.training.examples import (  # noqa: E402
     MARK,
     augmented,
@@ -29,6 +30,7 @@ from evenrank.training.trainer import train_ranker  # noqa: E402
 torch.set_num_threads(1)
 DATA = demo.folder()
 QUICK: dict[str, Any] = {"epochs": 1, "hybrid": False, "batch": 32, "dimension": 8, "depth": 10}
+FILES = {"docs": "docs.tsv", "queries": "queries.tsv", "qrels": "qrels.txt"}
 SCORES = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]], dtype=torch.float64)
 BIAS = torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.0, 0.2]], dtype=torch.float64)
 
@@ -85,6 +87,48 @@ def test_only_the_list_and_neutrality_count_a_one_sided_relevant_document() -> N
 def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         train(tmp_path / "m", **settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"lexicon": "nosuch"}, "lexicon is for losses that look at bias .*; this training has none"),
+        ({"labels": "nofile.tsv"}, "labels is for losses that look at bias"),
+        ({"labels": "nofile.tsv", "loss": "list-bias"}, "labels is for bias=label; bias is tf"),
+        ({"bias": "count"}, "bias is for losses that look at bias"),
+        ({"bias": "count", "mirror": "augment"}, "bias is for losses that look at bias"),
+        ({"adversary_labels": "group"}, "adversary_labels is what an adversary reads"),
+        ({"adversary_labels": "neutrality"}, "adversary_labels is what an adversary reads"),
+    ],
+)
+def test_what_nothing_would_read_is_refused(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        train(tmp_path / "m", **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_refuses_what_nothing_would_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evenrank.cli import main
+
+    files = [f"--{name}={DATA / file}" for name, file in FILES.items()]
+    for option in ("--lexicon=nosuch", "--labels=nofile.tsv", "--bias=count", "--adversary-labels=group"):
+        assert main(["train", "--ranker=knrm", *files, "-o", str(tmp_path / "m"), option]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_plain_training_of_a_sweep_may_be_given_what_its_others_read() -> None:
+    from evenrank.mitigate.trained import Training
+
+    run, queries = tables.run(DATA / "bm25.run"), tables.queries(DATA / "queries.tsv")
+    test = run.filter(pl.col("query_id").is_in(queries["query_id"][40:].to_list()))
+    settings = {key: value for key, value in QUICK.items() if key != "hybrid"}
+    training = Training(
+        "knrm", DATA / "docs.tsv", queries[:40], DATA / "qrels.txt", run=run, n=5, bias="count",
+        lexicon="rekabsaz2020", settings={**settings, "adversary_labels": "group"},
+    )  # fmt: skip
+    assert len(training.ranked(test, queries[40:])) == len(test)
 
 
 def test_bias_goes_from_0_to_the_worst_of_all_candidates() -> None:
@@ -212,6 +256,44 @@ def test_a_probe_is_tried_on_queries_and_documents_that_it_has_not_seen() -> Non
     assert not {*found.pairs.document[seen]} & {*found.pairs.document[tried]}
     assert not {*found.pairs.query[seen]} & {*found.pairs.query[tried]}
     assert len({*found.pairs.document[tried]}) == len(tried)
+
+
+OWN = {
+    "home": ("house", "family", "home"),
+    "work": ("office", "work", "job"),
+    "play": ("game", "team", "win"),
+}
+
+
+@pytest.mark.parametrize(
+    ("lexicon", "what", "title", "told"),
+    [
+        (None, "neutrality", "gender", ["to tell gendered or not,", "of them gendered: "]),
+        (None, "group", "gender", ["to tell which group (female, male),", "mean over the groups"]),
+        (OWN, "group", "the groups", ["which group (home, work, play),", "of them with a group: "]),
+        (OWN, "neutrality", "the groups", ["neutral or not (home, work, play),", "of them not neutral: "]),
+    ],
+)
+def test_the_card_names_the_groups_that_a_probe_reads(
+    lexicon: Any, what: str, title: str, told: list[str]
+) -> None:
+    found = small()
+    found = replace(found, reads=pair_labels(found, what, lexicon=lexicon))
+    random = np.random.default_rng(0)
+    said: list[str] = []
+    read = probed(
+        found,
+        lambda rows: random.standard_normal((len(rows), 4)).astype(np.float32),
+        what,
+        0,
+        said.append,
+        lexicon=lexicon,
+    )
+    card = "\n".join(probe_section(read))
+    assert card.startswith(f"## What its vectors tell of {title}\n")
+    assert all(each in card for each in told)
+    assert lexicon is None or "gender" not in card + "".join(said)
+    assert ("each against the rest" in card) == (what == "group")
 
 
 def test_a_sweep_trains_at_each_strength_and_begins_with_plain_training() -> None:

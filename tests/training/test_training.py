@@ -267,7 +267,12 @@ def test_a_line_without_a_document_is_named(tmp_path: Path) -> None:
         ({"epoch": 3}, "did you mean epochs"),
         ({"epochs": 0}, "epochs is 0"),
         ({"rate": -1.0}, "rate is -1"),
-        ({"embedding_rate": 0.0}, "embedding_rate is 0; it must be above 0"),
+        ({"embedding_rate": 0.0}, "embedding_rate is 0; it must be a number above 0"),
+        ({"embedding_rate": float("inf")}, "embedding_rate is inf"),
+        ({"rate": float("inf")}, "rate is inf; it must be a number above 0"),
+        ({"rate": 1e300}, r"rate is 1e\+300"),
+        ({"decay": float("nan")}, "decay is nan; it must be a number from 0 to"),
+        ({"decay": -1.0}, "decay is -1"),
         ({"embedding_rate": 0.1, "train_embeddings": False}, "embedding_rate is for word vectors that are"),
         ({"embedding_rate": 0.1, "kind": "drmm"}, "those of this drmm are not"),
         ({"seed": -1}, "seed is -1"),
@@ -277,6 +282,74 @@ def test_a_line_without_a_document_is_named(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         train(tmp_path / "m", **settings)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["file/m", "file/deeper/m", "x" * 300])
+def test_a_place_where_nothing_can_be_written_is_refused_before_the_work(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    said: list[str] = []
+    with pytest.raises(InputError, match="cannot be written"):
+        train(tmp_path / place, say=said.append)
+    assert not said and [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_new_folder_is_made_for_the_model(tmp_path: Path) -> None:
+    train(tmp_path / "a" / "b" / "m", epochs=1)
+    assert [each.name for each in (tmp_path / "a" / "b").iterdir()] == ["m"]
+
+
+def test_training_that_cannot_begin_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt(text: str) -> None:
+        if text.startswith("before training"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "m", say=interrupt)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["pacrr", "matchpyramid"])
+def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"training diverged.*lower rate"):
+        train(tmp_path / "m", kind, rate=1e30, depth=10)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_card_counts_the_queries_that_were_learned_from(model: Path, tmp_path: Path) -> None:
+    run = tables.run(DATA / "bm25.run")
+    bad = run.join(tables.qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
+    found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt")
+    asked = [each for each, dev in zip(found.pairs.query_ids, found.dev, strict=True) if not dev]
+    assert f" on {len(asked)} queries; 6 others decided when to stop" in (model / "README.md").read_text()
+    for count, learned in ((5, "5 queries"), (1, "1 query")):
+        some = bad.filter(pl.col("query_id").is_in(asked[:count])).select("query_id", "doc_id")
+        said: list[str] = []
+        train(tmp_path / learned, negatives=some, epochs=1, say=said.append)
+        card = (tmp_path / learned / "README.md").read_text()
+        assert f" on {learned}; 6 others decided" in card
+        assert f"left out: {len(asked) - count} queries without negatives" in said
+        assert f"- left out: {len(asked) - count} queries without negatives" in card
+
+
+def test_a_mirrored_query_is_not_counted_again(tmp_path: Path) -> None:
+    for mirror in ("none", "augment"):
+        train(tmp_path / mirror, mirror=mirror, epochs=1)
+    lines = {(tmp_path / each / "README.md").read_text().splitlines()[2] for each in ("none", "augment")}
+    assert len(lines) == 1
+
+
+def test_one_of_something_is_told_as_one(tmp_path: Path) -> None:
+    docs = {f"d{n}": f"word{n} and more" for n in range(4)}
+    said: list[str] = []
+    train_ranker(
+        "knrm", docs, {"a": "word0", "b": "word1", "c": "word2"}, {"a": {"d0": 1}, "b": {"d1": 1}},
+        tmp_path / "m", run={each: dict.fromkeys(docs, 1.0) for each in "ab"}, say=said.append, **QUICK,
+    )  # fmt: skip
+    card = (tmp_path / "m" / "README.md").read_text()
+    assert " on 1 query; 1 other decided when to stop" in card
+    assert "left out: 1 query without a relevant document" in said
+    assert "- left out: 1 query without a relevant document\n" in card
 
 
 def test_a_folder_that_is_no_model_is_not_replaced(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,94 @@ def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tiny: Path,
     assert whole.metrics["epochs"], "each check has its RR@10"
 
 
+@pytest.mark.parametrize("at", ["step 3", "RR@10 on the dev queries"])
+def test_checks_before_an_interruption_count_for_the_patience(
+    at: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.training import transformers
+
+    made = transformers._evaluator
+
+    def planned(*given: Any) -> Any:
+        class Planned(type(made(*given))):  # type: ignore[misc]
+            def __call__(self, *given: Any, steps: int = -1, **more: Any) -> Any:
+                found = super().__call__(*given, steps=steps, **more)
+                return {**found, "dev_mrr@10": {1: 0.9, 2: 0.8, 3: 0.7, 4: 0.95}.get(steps, 0.5)}
+
+        evaluator = made(*given)
+        evaluator.__class__ = Planned
+        return evaluator
+
+    monkeypatch.setattr(transformers, "_evaluator", planned)
+    settings = {"batch": 2, "checks": 6, "patience": 2}
+    whole = train("bi-encoder", tiny, tmp_path / "whole", **settings)
+    assert [each["step"] for each in whole.metrics["epochs"]] == [1, 2, 3]
+
+    def interrupt(text: str) -> None:
+        if text.startswith(at):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train("bi-encoder", tiny, tmp_path / "broken", say=interrupt, **settings)
+    said: list[str] = []
+    again = train("bi-encoder", tiny, tmp_path / "broken", say=said.append, **settings)
+    assert any(each.startswith("going on after step") for each in said)
+    assert again.metrics["epochs"] == whole.metrics["epochs"]
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
+
+
+def test_the_best_weights_are_found_again_from_another_folder(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.training.transformers import last_checkpoint
+
+    def interrupt(text: str) -> None:
+        if text.startswith("step 3"):
+            raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        train("bi-encoder", tiny, Path("m"), say=interrupt)
+    state = last_checkpoint(tmp_path / ".m.training")
+    assert state is not None
+    best = json.loads((state / "trainer_state.json").read_text())["best_model_checkpoint"]
+    assert Path(best).is_absolute()
+
+
+@pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
+def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tiny: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"training diverged.*lower rate"):
+        train(kind, tiny, tmp_path / "m", rate=1e30)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"most_queries": 0}, "most_queries is 0; it must be a whole number from 1 on"),
+        ({"most_queries": -1}, "most_queries is -1"),
+        ({"warm_up": 5.0}, "warm_up is 5; it must be from 0 to 1"),
+        ({"warm_up": float("nan")}, "warm_up is nan"),
+        ({"rate": float("inf")}, "rate is inf"),
+    ],
+)
+def test_settings_out_of_range_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        train("bi-encoder", tmp_path, tmp_path / "m", **settings)
+
+
+def test_the_card_counts_the_queries_that_were_drawn(tiny: Path, tmp_path: Path) -> None:
+    train("bi-encoder", tiny, tmp_path / "m", most_queries=1)
+    assert " on 1 query; 6 others decided" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_no_bar_of_the_library_is_shown(
+    tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    train("bi-encoder", tiny, tmp_path / "m", checks=1)
+    assert "Computing widget examples" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
 def test_a_trained_transformer_re_ranks_and_refuses_a_flipped_bit(
     kind: str, tiny: Path, tmp_path: Path
@@ -133,16 +223,88 @@ def test_bias_is_measured_during_training_and_stands_in_the_card(tiny: Path, tmp
         qrels=DATA / "qrels.txt",
     )
     values = evaluator(model, output_path=str(tmp_path), epoch=1, steps=7)
-    assert list(values) == ["bias_ARaB@10", "bias_NFaiRR@10", "bias_RR@10"]
+    assert list(values) == ["bias_ARaB@10", "bias_NFaiRR@10", "bias_RR@10", "bias_abs(ARaB@10)"]
     texts = er.load(DATA)
     vectors = model.encode(texts.queries["text"].to_list()[:1]), model.encode(["x"])
-    assert vectors and evaluator.primary_metric == "bias_ARaB@10"
+    assert vectors and evaluator.primary_metric == "bias_abs(ARaB@10)"
     assert (tmp_path / "bias_evaluation.json").is_file()
     model.save_pretrained(str(tmp_path / "saved"))
     evaluator.write_card(tmp_path / "saved")
     evaluator.write_card(tmp_path / "saved")
     card = (tmp_path / "saved" / "README.md").read_text()
-    assert card.count("## Bias of its rankings") == 1 and "| ARaB@10 | " in card
+    assert card.count("## Bias of its rankings") == 1
+    assert "60 queries, their candidates re-ranked by this model, with 95% intervals. Measured" in card
+    assert re.search(r"\| ARaB@10 \| [+-]\d", card) and re.search(r"\| NFaiRR@10 \| \d.* \| \d", card)
+
+
+class Leaning:
+    """A model that puts documents with words of one gender first."""
+
+    model_card_data: Any = None
+
+    def __init__(self, sign: int) -> None:
+        self.sign = sign
+        self.model_card_data = self
+
+    def set_evaluation_metrics(self, *given: Any) -> None:
+        pass
+
+    def encode(self, texts: list[str], **how: Any) -> Any:
+        import torch
+
+        words = [f" {text.lower()} " for text in texts]
+        lean = [each.count(" he ") + each.count(" his ") for each in words]
+        other = [each.count(" she ") + each.count(" her ") for each in words]
+        return self.sign * (torch.tensor(lean) - torch.tensor(other)).double()
+
+    def similarity_pairwise(self, queries: Any, documents: Any) -> Any:
+        return documents
+
+
+def evaluator_of(measures: Any, queries: int = 60, **inputs: Any) -> Any:
+    from evenrank.data import tables
+    from evenrank.training import BiasEvaluator
+
+    asked = tables.queries(DATA / "queries.tsv").head(queries)
+    run = tables.run(DATA / "bm25.run").join(asked, on="query_id", how="semi")
+    return BiasEvaluator(run, DATA / "docs.tsv", asked, measures, **inputs)
+
+
+@pytest.mark.parametrize(
+    ("measure", "primary", "greater"),
+    [
+        ("ARaB@10", "bias_abs(ARaB@10)", False),
+        ("abs(ARaB@10)", "bias_abs(ARaB@10)", False),
+        ("NFaiRR@10", "bias_NFaiRR@10", True),
+        ("nDCG@10", "bias_nDCG@10", True),
+        ("GSR@10", "bias_abs(GSR@10)", False),
+    ],
+)
+def test_the_best_model_is_chosen_the_way_that_the_measure_is_good(
+    measure: str, primary: str, greater: bool
+) -> None:
+    made = evaluator_of([measure], qrels=DATA / "qrels.txt")
+    assert (made.primary_metric, made.greater_is_better) == (primary, greater)
+    assert made(Leaning(1))[primary] >= 0 and made(Leaning(-1))[primary] >= 0
+
+
+def test_a_model_that_leans_female_is_no_better_than_a_balanced_one() -> None:
+    made = evaluator_of("ARaB@10")  # a single measure as text
+    balanced, female = made(Leaning(0)), made(Leaning(-1))
+    assert female["bias_ARaB@10"] < balanced["bias_ARaB@10"]
+    assert female[made.primary_metric] > balanced[made.primary_metric]
+
+
+def test_the_evaluator_counts_words_with_the_tokenizer_given() -> None:
+    plain, other = evaluator_of(["ARaB@10"]), evaluator_of(["ARaB@10"], tokenizer="whitespace")
+    assert other(Leaning(1)) != plain(Leaning(1))
+    assert other(Leaning(1)) == other(Leaning(1))
+
+
+def test_the_card_of_one_query_has_no_interval() -> None:
+    made = evaluator_of(["RR@10"], queries=1, qrels=DATA / "qrels.txt")
+    made(Leaning(1))
+    assert "1 query, its candidates re-ranked by this model. Measured by evenrank." in made.card_section()
 
 
 def test_the_evaluator_measures_what_rerank_would_give(tiny: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal
 
 from ir_measures.measures import Measure
@@ -278,7 +279,8 @@ def plan(
     run
         Or a run to take it from, measured with `measure` and what :func:`evenrank.measure` takes.
     alpha, power, tests
-        Of a two-sided t-test; α is divided by the number of tests one is going to make.
+        Of the two-sided t-test that finds a lean; α is divided by the number of tests one is going to make.
+        That there is none is shown at 0.05.
     """
     if (sd is None) == (run is None):
         raise InputError(
@@ -287,8 +289,18 @@ def plan(
     if tests < 1:
         raise InputError(f"tests is {tests}; it must be at least 1")
     source = "given"
+    if sd is not None and (given or only is not None):
+        named = ", ".join([*given, *(["only"] if only is not None else [])])
+        raise InputError(f"{named}: this is for measuring a run, but the standard deviation is given")
+    if sd is not None and not isinstance(sd, Real):
+        raise InputError(f"the standard deviation is {sd!r}; it must be a number")
     if sd is None:
         wanted = parse(measure)
+        if not balanced_at_zero(wanted):
+            raise InputError(
+                f"{wanted}: 0 is not good there, so a plan is for differences between runs; give their "
+                "standard deviation (sd)"
+            )
         found = measured(Inputs.open(run, **given), [wanted], Options(only, False, Bootstrap(None)))
         if len(found.runs) > 1:
             raise InputError("a plan takes its spread from one run; name one")

@@ -149,7 +149,7 @@ class Audit(Drawn):
     def text(self, width: int | None = None) -> str:
         """The table and the verdict; in `width` characters, runs that do not fit stand below the others."""
         more = [line for line in (verdict.powers(self), verdict.bounds(self)) if line is not None]
-        said = [verdict.headline(self), *more]
+        said = [verdict.headline(self), *more, *verdict.other_bounds(self)]
         return "\n".join([f"{_table(self, width)}\n", *said])
 
     def remarks(self) -> list[str]:

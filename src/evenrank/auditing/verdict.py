@@ -166,6 +166,28 @@ def bounds(audit: Audit) -> str | None:
     return f"90% interval of {measure}, compared with ±{found[0].delta:g}: {numbers.few(told, 6)}."
 
 
+_APART = {
+    "leans": "differs",
+    "leans, but less than δ": "differs, but by less than δ",
+    "no lean beyond δ": "no difference beyond δ",
+}
+"""The verdict words, said of a difference."""
+
+
+def other_bounds(audit: Audit) -> list[str]:
+    """The verdict words where δ is of another measure than the headline's, or of differences."""
+    lines = []
+    for measure, delta in audit.deltas.items():
+        own = [one for one in audit.certainty if one.measure == measure]
+        means = [f"{one.run} {one.word}" for one in own if one.baseline is None]
+        if means and measure != audit.headline:
+            lines.append(f"{measure}, δ = {delta:g}: {numbers.few(means, 6)}.")
+        apart = [f"{one.run} {_APART.get(one.word, one.word)}" for one in own if one.baseline is not None]
+        if apart:
+            lines.append(f"{measure} against {audit.baseline}, δ = {delta:g}: {numbers.few(apart, 6)}.")
+    return lines
+
+
 def _leans(audit: Audit) -> list[Certainty]:
     """How sure the audit is of each run's mean in the measure of the headline, where 0 is good."""
     measure = audit.headline

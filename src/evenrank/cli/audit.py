@@ -290,11 +290,14 @@ def plan_command(
         float | None, typer.Option(metavar="S", help="Or the standard deviation of single queries.")
     ] = None,
     measure: Annotated[
-        str, typer.Option(metavar="MEASURE", help="The measure to use on the run.")
-    ] = "ARaB@10",
+        str | None,
+        typer.Option(metavar="MEASURE", help="The measure to use on the run.", show_default="ARaB@10"),
+    ] = None,
     given: options.GivenInputs,
     only: options.OnlyQueries = None,
-    alpha: Annotated[float, typer.Option(min=1e-6, max=0.5, help="Significance level.")] = 0.05,
+    alpha: Annotated[
+        float, typer.Option(min=1e-6, max=0.5, help="Significance level of the test for a lean.")
+    ] = 0.05,
     power: Annotated[
         float, typer.Option(min=0.5, max=0.999, help="Chance of finding a lean that exists.")
     ] = 0.8,
@@ -314,6 +317,8 @@ def plan_command(
     if given.run:
         raise InputError("--run: a plan takes its run with --from")
     run = None if source is None else {source: source}
+    if run is None and (measure is not None or only is not None or given != type(given)()):
+        raise InputError("options that say how to measure a run go with --from, not with --sd")
     inputs = {} if run is None else given.keywords(run)
     with progress_bar("counting", unit="bytes") as progress:
         more: dict[str, Any] = (
@@ -323,7 +328,7 @@ def plan_command(
             effect,
             sd=sd,
             run=source,
-            measure=measure,
+            measure=measure or "ARaB@10",
             alpha=alpha,
             power=power,
             tests=tests,

@@ -12,6 +12,7 @@ from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     from evenrank.queries.generation.closeness import Closeness
+    from evenrank.rankers.index import Index
 
 Docs = Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")]
 Fields = Annotated[str, typer.Option(help="Fields that make up the text, joined with a space.")]
@@ -91,17 +92,19 @@ def generate_command(
     """
     from evenrank.data.tables import docs as open_docs
     from evenrank.queries.generation.closeness import closeness
-    from evenrank.queries.generation.filtering import filter_generated
-    from evenrank.queries.generation.generating import beside, generate
-    from evenrank.rankers.index import Index
+    from evenrank.queries.generation.filtering import check_filters, filter_generated
+    from evenrank.queries.generation.generating import beside, check_output, generate
 
-    if (queries is None) != (qrels is None):
-        raise InputError("--queries and --qrels go together: the judgments say whose documents they are")
     opened = open_docs(docs, fields=split_names(fields))
+    check_output(output, opened.path, queries, qrels)
+    check_filters((min_words, max_words), reranker, min_score)
+    asked, judged = _real(queries, qrels, report)
+    needs_index = report or any(each is not None for each in (round_trip, answerable, reranker))
+    searched = _searched(opened, index, needs_index)
     given = {"batch": batch, "temperature": temperature, "top": top, "words": words}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     shown: dict[str, Any] = (
-        {} if model == "extractive" else {"queries": queries, "qrels": qrels, "shots": shots}
+        {} if model == "extractive" else {"queries": asked, "qrels": judged, "shots": shots}
     )
     whole = output.with_name(f".{output.name}.unfiltered.tsv")  # stays until what is kept is written
     with progress_bar("generating", unit="documents") as progress:
@@ -117,12 +120,6 @@ def generate_command(
             **shown,
             **settings,
         )
-    needs_index = report or any(each is not None for each in (round_trip, answerable, reranker))
-    searched = None
-    if needs_index:
-        from evenrank.training.trainer import own_index
-
-        searched = own_index(opened, note) if index is None else Index.open(index)
     kept = filter_generated(
         made,
         searched,
@@ -137,14 +134,44 @@ def generate_command(
         note(f"left out: {count:,} ({reason})")
     if not len(kept):
         raise InputError("no query is left; ask for less", path=output)
+    found = None
+    if report and searched is not None:
+        found = closeness(kept, searched, queries=asked, qrels=judged, seed=seed)
     kept.write(output)
     for left in (whole, beside(whole)):
         left.unlink(missing_ok=True)
-    if report and searched is not None:
-        found = closeness(kept, searched, queries=queries, qrels=qrels, seed=seed)
+    if found is not None:
         deliver(rendered(found, form), None)
     documents = kept.queries["doc_id"].n_unique()
     note(f"{len(kept):,} queries of {documents:,} documents, {made.provenance['writer']}: {output}")
+
+
+def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, Any]:
+    """Real queries and their judgments, read before anything is generated."""
+    if (queries is None) != (qrels is None):
+        raise InputError("--queries and --qrels go together: the judgments say whose documents they are")
+    if queries is None:
+        return None, None
+    from evenrank.data import tables
+    from evenrank.queries.generation.closeness import real_pairs
+
+    asked, judged = tables.queries(queries), tables.qrels(qrels)
+    if report:
+        real_pairs(asked, judged)
+    return asked, judged
+
+
+def _searched(docs: Any, path: Path | None, needed: bool) -> Index | None:
+    """The index that is given, or one in the cache if there has to be one."""
+    if path is not None:
+        from evenrank.rankers.index import Index
+
+        return Index.open(path)
+    if not needed:
+        return None
+    from evenrank.training.trainer import own_index
+
+    return own_index(docs, note)
 
 
 def rendered(found: Closeness, form: Format) -> str:
@@ -154,7 +181,7 @@ def rendered(found: Closeness, form: Format) -> str:
     if form is Format.json:
         return json.dumps(found.to_dict(), indent=2, allow_nan=False)
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import number
+    from evenrank.show.numbers import counted, number
 
     rows = [
         [
@@ -169,7 +196,13 @@ def rendered(found: Closeness, form: Format) -> str:
         if each is not None
     ]
     headings = ["", "queries", "round-trip RR@10", "words in document", "length", "JS distance"]
-    remarks = ["close to the real queries is good, not high"] if found.real is not None else []
+    remarks = []
+    if found.compared is not None:
+        some = counted(found.compared, "query", "queries")
+        remarks = [
+            "close to the real queries is good, not high",
+            f"JS distance: {some} of each, against the other half of the real ones",
+        ]
     return render_grid(form, headings, rows, remarks=remarks)
 
 

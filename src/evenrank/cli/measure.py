@@ -105,6 +105,11 @@ def measure_command(
         raise InputError("--confusion and --true-groups work on this machine; leave --engine out")
     if engine is options.Engine.spark and explain:
         raise InputError("--explain reads the documents, which Spark's workers lack; leave --engine out")
+    if engine is options.Engine.spark:
+        from evenrank.measures.evaluate import listed_measures
+        from evenrank.spark.measuring import check_shared
+
+        check_shared(listed_measures([*wanted, *(condition.subject for condition in conditions)]))
     with progress_bar("counting", unit="bytes") as progress:
         opened, keywords = (
             given.on_spark(runs, master)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
@@ -282,24 +283,29 @@ def rerank_command(
     Example: evenrank rerank --model knrm --run bm25.run --docs docs.tsv --queries queries.tsv -o knrm.run
     """
     from evenrank.data import tables
-    from evenrank.rankers.neural.reranking import make_reranker, rerank
+    from evenrank.rankers.neural.reranking import make_reranker, queries_of, rerank
 
-    settings = _settings(given or [])
+    settings: dict[str, Any] = dict(_assignments(given or []))
+    for name in ("model", "queries", "hybrid"):
+        if name in settings:
+            raise InputError(f"{name} is no setting; write --{name}")
     for name, value in (("endpoint", endpoint), ("llm", llm), ("key", key)):
         if value is not None:
             if not model.startswith("llm"):
                 raise InputError(f"--{name} is for --model llm")
             settings[name] = value
-    asked = tables.queries(queries)
-    made = make_reranker(model, hybrid=hybrid, queries=None if allow_training_queries else asked, **settings)
-    table = tables.run(run)
+    _refuse_place(output)
+    table, asked = tables.run(run), tables.queries(queries)
+    checked = None if allow_training_queries else queries_of(table, asked)
+    made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
     opened = tables.docs(docs, fields=split_names(fields))
     estimate = getattr(made, "estimate", None)
     if estimate is not None:
         from evenrank.rankers.neural.candidates import candidates
 
-        note(estimate(candidates(table, opened, asked, depth=depth)))
-        _agreed(yes)
+        if said := estimate(candidates(table, opened, asked, depth=depth)):
+            note(said)
+            _agreed(yes)
     with progress_bar("re-ranking", unit="documents") as progress:
         found = rerank(
             made,
@@ -326,15 +332,13 @@ def _agreed(yes: bool) -> None:
         raise InputError("nothing was asked")
 
 
-def _settings(given: list[str]) -> dict[str, Any]:
-    """Settings out of texts ``key=value``: whole numbers, numbers, or texts."""
-    found: dict[str, Any] = {}
-    for key, value in _assignments(given):
-        found[key] = value
-        for kind in (int, float):
-            try:
-                found[key] = kind(value)
-                break
-            except ValueError:
-                continue
-    return found
+def _refuse_place(output: Path) -> None:
+    """Refuse a file that cannot be written, before the work is done and paid for."""
+    target = Path(os.path.realpath(output))
+    if target.is_dir():
+        raise InputError("cannot be written: this is a folder", path=output)
+    if not target.parent.is_dir():
+        raise InputError(f"cannot be written: there is no folder {output.parent}", path=output)
+    beside = target.is_file() or not target.exists()  # /dev/stdout is written to as it is
+    if beside and not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot be written: nothing can be added to {output.parent}", path=output)

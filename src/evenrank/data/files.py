@@ -306,6 +306,22 @@ def require_regular(path: str | os.PathLike[str]) -> int:
     return size
 
 
+def refuse_input(
+    path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None, what: str = "the output"
+) -> None:
+    """Refuse to write where an input is; inputs that are no files, such as ``irds:ID``, are passed over."""
+    with reading(path):
+        same = any(
+            each is not None
+            and os.path.exists(each)  # noqa: PTH110 (each may be a name, not a path)
+            and os.path.exists(path)  # noqa: PTH110
+            and os.path.samefile(path, each)  # noqa: PTH121
+            for each in inputs
+        )
+    if same:
+        raise InputError(f"this is the input itself; give {what} another name", path=path)
+
+
 def fingerprint(path: str | os.PathLike[str]) -> str:
     """XXH3-128 of the file as stored: equal for equal files, wherever they lie."""
     digest = xxhash.xxh3_128()

@@ -7,6 +7,7 @@ made, a ranker is trained on each with each seed, and all lists are measured by 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -19,6 +20,7 @@ import polars as pl
 
 import evenrank
 from evenrank import stats
+from evenrank.arithmetic import settled
 from evenrank.data import tables
 from evenrank.data.files import writing
 from evenrank.data.frames import fingerprint
@@ -32,13 +34,16 @@ from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate, own_number
 from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
+from evenrank.rankers.neural.rerankers import KINDS
+from evenrank.stats.intervals import constant
 from evenrank.text.lexicon import PROCESSES
 
 Say = Callable[[str], None]
 SETS = ("unbalanced", "matching", "generation", "judgments")
+FILES = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
 GENDERS = ("female", "male", "neutral")
-POWER = 2.8
-"""Standard errors that a gap must span to be found in four of five trials, at 5 %, two-sided: 1.96 + 0.84."""
+LEVEL, POWER = 0.05, 0.8
+"""A gap is found where p (two-sided) lies below the one; it should be found in so many of all trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +91,16 @@ class Plan:
     write_genders: bool = False
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used, before anything is done."""
+        for name, (fits, must) in _MUST.items():
+            value = getattr(self, name)
+            if not fits(value):
+                raise InputError(f"{name} is {value!r}; it must be {must}")
+        for ranker in (*self.rankers, *self.settings):
+            if ranker not in KINDS:
+                raise InputError(f"there is no ranker {ranker!r} to train; {choices(str(ranker), KINDS)}")
+
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:
         """A plan out of a TOML file."""
@@ -103,20 +118,61 @@ class Plan:
         for name in given:
             if name not in known:
                 raise InputError(f"there is no setting {name!r}; {choices(name, known)}", path=path)
-        for name in ("docs", "queries", "qrels", "test_queries", "test_qrels"):
+        for name in FILES[:5]:
             if not isinstance(given.get(name), str):
                 raise InputError(f"{name} is missing; name a file", path=path)
-        files = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
         base = Path(path).parent
-        for name in files:
+        for name in FILES:
             if isinstance(given.get(name), str) and not given[name].startswith("irds:"):
                 given[name] = str(base / given[name])
         for name in ("rankers", "seeds"):
-            if name in given:
-                if not isinstance(given[name], list) or not given[name]:
-                    raise InputError(f"{name} is {given[name]!r}; it must be a list", path=path)
+            if isinstance(given.get(name), list):
                 given[name] = tuple(given[name])
-        return cls(**given)
+        try:
+            return cls(**given)
+        except InputError as error:
+            raise InputError(error.message, path=path) from None
+
+
+def _whole(least: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and value >= least
+
+
+def _share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1
+
+
+def _optional(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+def _several(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and len(value) > 0 and all(map(fits, value))
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _tables(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, Mapping) for each in value.values())
+
+
+_MUST: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "genders": (_optional(_text), "a file"),
+    "test_genders": (_optional(_text), "a file"),
+    "writer": (_optional(_text), "the name of a model"),
+    "per_document": (_whole(1), "a whole number from 1 on"),
+    "sample": (_optional(_whole(1)), "a whole number from 1 on"),
+    "answerable": (_optional(_share), "a number from 0 to 1"),
+    "ratio": (lambda value: _share(value) and value > 0, "a number above 0 and at most 1"),
+    "rankers": (_several(_text), "a list of rankers"),
+    "seeds": (_several(_whole(0)), "a list of whole numbers from 0 on"),
+    "depth": (_whole(1), "a whole number from 1 on"),
+    "neutral": (_whole(0), "a whole number from 0 on"),
+    "write_genders": (lambda value: isinstance(value, bool), "true or false"),
+    "settings": (_tables, "a table for each ranker, as in [settings.knrm]"),
+}
 
 
 def compare_sets(
@@ -160,22 +216,29 @@ class _Work:
     @cached_property
     def facts(self) -> dict[str, Any]:
         settings = asdict(self.plan)
-        inputs = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
-        named = {name: Path(settings[name]).name for name in inputs if settings[name] is not None}
+        named = {name: Path(settings[name]).name for name in FILES if settings[name] is not None}
         prints = {
             "docs": tables.docs(self.plan.docs).fingerprint(),
             "training": fingerprint([self.asked, self.judged]),
             "test": fingerprint([self.test_asked, tables.qrels(self.plan.test_qrels)]),
             "genders": fingerprint([self.genders, self.test.select("query_id", "gender")]),
         }
-        rest = {name: value for name, value in settings.items() if name not in inputs}
+        rest = {name: value for name, value in settings.items() if name not in FILES}
         found = {"evenrank": evenrank.__version__, **named, **rest, "fingerprints": prints}
         return dict(json.loads(json.dumps(found)))
 
     def begin(self) -> None:
-        """Make the folder, or see that it belongs to the same plan."""
+        """Make the folder, or see that it belongs to the same plan; settings of rankers are read."""
+        from evenrank.training.trainer import read_settings
+
+        for ranker, given in self.plan.settings.items():
+            read_settings(ranker, given)
         known = self.folder / "plan.json"
-        if known.is_file() and json.loads(known.read_bytes()) != self.facts:
+        try:
+            made_with = json.loads(known.read_bytes()) if known.is_file() else self.facts
+        except ValueError:
+            raise InputError("not a plan that was written here; choose another folder", path=known) from None
+        if made_with != self.facts:
             raise InputError("was made with another plan; choose another folder", path=self.folder)
         write_folder(self.folder, {"plan.json": json.dumps(self.facts, indent=1) + "\n"})
 
@@ -288,6 +351,7 @@ class _Work:
                 "queries": len(queries),
                 "generated": len(queries) - len(real),
                 **{f"real {gender}": int(count) for gender, count in sorted(shares.iter_rows())},
+                "unlike unbalanced": _unlike(qrels, self.sets["unbalanced"][1]),
                 "report": report,
             }
         return told
@@ -382,15 +446,32 @@ def _cut(queries: pl.DataFrame, qrels: pl.DataFrame, size: int) -> tuple[pl.Data
     return queries.filter(kept), qrels.filter(kept)
 
 
+def _unlike(qrels: pl.DataFrame, base: pl.DataFrame) -> int:
+    """How many queries of one set are not in the other, or have other relevant documents there."""
+    keys = ["query_id", "doc_id"]
+    sides = (qrels.join(base, on=keys, how="anti"), base.join(qrels, on=keys, how="anti"))
+    return max(side["query_id"].n_unique() for side in sides)
+
+
 def _sides(table: pl.DataFrame) -> list[Any]:
     return [table.filter(pl.col("gender") == gender)["value"].to_numpy() for gender in ("male", "female")]
 
 
 def _smallest(sides: list[Any]) -> float | None:
-    """The smallest difference of the two means that would have been found in four of five trials."""
-    if min(map(len, sides)) < 2:
+    """The smallest difference of the two means that would have been found in four of five trials.
+
+    It is (t₀.₉₇₅ + t₀.₈) standard errors, t with Welch's degrees of freedom. None where that cannot be known:
+    without any spread, and for so few queries that no split of them has p < .05.
+    """
+    sizes = [len(side) for side in sides]
+    if min(sizes) < 2 or 2 / math.comb(sum(sizes), sizes[0]) > LEVEL or all(map(constant, sides)):
         return None
-    return float(POWER * np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides)))
+    from scipy.special import stdtrit
+
+    errors = [float(side.var(ddof=1)) / len(side) for side in sides]
+    freedom = sum(errors) ** 2 / sum(each**2 / (n - 1) for each, n in zip(errors, sizes, strict=True))
+    spanned = stdtrit(freedom, 1 - LEVEL / 2) + stdtrit(freedom, POWER)
+    return settled(float(spanned * math.sqrt(sum(errors))))
 
 
 def _gap(table: pl.DataFrame) -> dict[str, Any]:
@@ -423,4 +504,23 @@ def _change(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, Any]:
         "high": test.high,
         "p": test.p,
         "smallest change that would be found": _smallest(sides),
+        "size": _size_change(joined),
     }
+
+
+def _size_change(joined: pl.DataFrame) -> dict[str, float | None]:
+    """How the size of the gap changes, |after| − |before|, with an interval: queries are drawn as wholes."""
+
+    def gap(values: Any, male: Any, axis: int) -> Any:
+        shares = (
+            male / male.sum(axis=axis, keepdims=True),
+            (1 - male) / (1 - male).sum(axis=axis, keepdims=True),
+        )
+        return (values * shares[0]).sum(axis=axis) - (values * shares[1]).sum(axis=axis)
+
+    def further(before: Any, after: Any, male: Any, axis: int) -> Any:
+        return np.abs(gap(after, male, axis)) - np.abs(gap(before, male, axis))
+
+    male = (joined["gender"] == "male").cast(pl.Float64)
+    found = stats.bootstrap(further, joined["value"], joined["value_after"], male)
+    return {"difference": found.value, "low": found.low, "high": found.high}

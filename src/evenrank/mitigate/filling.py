@@ -26,6 +26,7 @@ from evenrank.mitigate.matching import (
     short_association,
 )
 from evenrank.mitigate.training_sets import WithAdded
+from evenrank.show.numbers import counted
 
 GENDERS = ("female", "male")
 
@@ -41,7 +42,8 @@ class Filled(WithAdded):
     scores
         ``query_id, doc_id, score, gender`` of the real female and male queries; all of them stay.
     missing
-        How many real queries of each gender found no counterpart among the generated queries of the other.
+        How many pairs of a real query of each gender and its document found no counterpart among the
+        generated queries of the other.
     before, after
         The two distributions of scores, and how far apart they are.
     """
@@ -80,7 +82,8 @@ class Filled(WithAdded):
         said = ["no real query is dropped"]
         for gender, other in (GENDERS, GENDERS[::-1]):
             if count := self.missing[gender]:
-                said.append(f"{count:,} {gender} queries have no counterpart: generate more {other} ones")
+                lacking = counted(count, f"{gender} pair has", f"{gender} pairs have")
+                said.append(f"{lacking} no counterpart: generate more {other} queries")
         if self.after.kolmogorov_smirnov > self.before.kolmogorov_smirnov:
             said.append("the two sides are further apart than before: too few queries could be added")
         return said

@@ -23,7 +23,8 @@ from evenrank.errors import InputError
 from evenrank.mitigate.training_sets import WithAdded
 from evenrank.process import refuse_after_fork
 from evenrank.psychology.comparing import scores_of
-from evenrank.queries.generation.generating import read_generated
+from evenrank.queries.generation.generating import own_number, read_generated
+from evenrank.show.numbers import counted
 from evenrank.text.lexicon import DIMENSIONS, dictionary
 
 Doubles = npt.NDArray[np.float64]
@@ -47,11 +48,14 @@ class EvenJudgments(WithAdded):
         A row for each matched pair, the nearest first: ``female, female_doc, male, male_doc`` (the ids of two
         queries and their documents) and ``distance``, from 0 (the same direction) to 1 (nothing in common).
     added
-        ``query_id, doc_id, text`` of the queries of these pairs, each once.
+        ``query_id, doc_id, text`` of the queries of these pairs, each once, in an order that says nothing of
+        their genders.
     counts
         How many generated queries there were of each gender.
     left_out
         Why queries were not matched, and how many.
+    asked
+        How many queries were to be added; None for all.
     """
 
     pairs: pl.DataFrame
@@ -59,6 +63,7 @@ class EvenJudgments(WithAdded):
     counts: dict[str, int]
     left_out: dict[str, int]
     provenance: dict[str, Any] = field(default_factory=dict)
+    asked: int | None = None
 
     TELLING = "pairs.tsv"
 
@@ -71,6 +76,7 @@ class EvenJudgments(WithAdded):
         away = self.pairs["distance"]
         return {
             "pairs": len(self.pairs),
+            "queries asked for": self.asked,
             "queries added": len(self.added),
             "generated": self.counts,
             "left_out": self.left_out,
@@ -79,8 +85,17 @@ class EvenJudgments(WithAdded):
                 "median": away.median(),
                 "largest": away.max(),
             },
+            "remarks": self.remarks(),
             "provenance": self.provenance,
         }
+
+    def remarks(self) -> list[str]:
+        """What to know of it, for people."""
+        said = []
+        if self.asked is not None and len(self.added) < 2 * (self.asked // 2):
+            asked = counted(self.asked, "query", "queries")
+            said.append(f"asked for {asked}, only {len(self.added):,} could be added: generate more queries")
+        return said + [f"not matched: {count:,} ({reason})" for reason, count in self.left_out.items()]
 
 
 def even_judgments(
@@ -178,6 +193,8 @@ def even_judgments(
     )
     keys = ["query_id", "doc_id", "text"]
     added = pl.concat([female.select(keys), male.select(keys)]).unique("query_id", maintain_order=True)
+    places = [own_number(0, query_id) for query_id in added["query_id"].to_list()]
+    added = added[np.argsort(np.array(places, np.uint64), kind="stable")]  # not all female, then all male
     return EvenJudgments(
         pairs,
         added,
@@ -192,6 +209,7 @@ def even_judgments(
             "dictionary": {"name": words.name, "hash": words.hash},
             "neighbours": "exact" if len(sides["male"]) <= exact_below else "approximate (faiss HNSW)",
         },
+        None if size is None else round(ratio * size),
     )
 
 

@@ -42,7 +42,8 @@ class Negatives:
     wanted
         How many were asked for.
     left_out
-        Why queries have none, or fewer, and how many.
+        Why queries have none, or fewer, and how many; and, once texts are written, how many documents
+        have none.
     """
 
     frame: pl.DataFrame
@@ -67,7 +68,8 @@ class Negatives:
 
         ``ids`` has one object for each query; ``triplet``, ``n-tuple`` and ``labeled-list`` have one for each
         relevant document (n-tuple: only of queries with as many negatives as were asked for),
-        ``labeled-pair`` one for each document.
+        ``labeled-pair`` one for each document. Documents without a text are left out, and counted in
+        `left_out`.
         """
         check_choice("form", form, get_args(Form))
         table = self.by_query()
@@ -79,14 +81,21 @@ class Negatives:
         asked = dict(tables.queries(queries).iter_rows())
         wanted = pl.concat([self.frame["doc_id"], self.positives["doc_id"]]).unique().to_list()
         texts = tables.docs(docs).texts(wanted)
-        for what, ids, known in (("query", table["query_id"], asked), ("document", wanted, texts)):
-            lacking = [each for each in ids if each not in known]
-            if lacking:
-                raise InputError(f"{len(lacking):,} have no text, such as {what} {lacking[0]!r}")
+        if lacking := [each for each in table["query_id"] if each not in asked]:
+            some = f"{len(lacking):,} queries have no text, such as {lacking[0]!r}"
+            raise InputError(f"{some}; add them to the file of queries")
+        if not texts:
+            raise InputError("the collection has none of the documents; check that it belongs to the run")
+        if lost := len(wanted) - len(texts):
+            self.left_out["documents without a text (left out)"] = lost
+        short = 0
         for query_id, positives, negatives in table.iter_rows():
-            query, against = asked[query_id], [texts[each] for each in negatives]
-            for doc_id in positives:
+            query, against = asked[query_id], [texts[each] for each in negatives if each in texts]
+            short += len(against) < self.wanted <= len(negatives)
+            for doc_id in filter(texts.__contains__, positives):
                 yield from _shaped(form, query, texts[doc_id], against, self.wanted)
+        if short and form == "n-tuple":
+            self.left_out[f"queries with fewer than {self.wanted} texts of negatives (left out)"] = short
 
     def write(
         self, path: str | os.PathLike[str], *, form: Form = "n-tuple", docs: Any = None, queries: Any = None

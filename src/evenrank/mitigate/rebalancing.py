@@ -29,17 +29,18 @@ REBALANCERS = (*GREEDY, "fair")
 METHODS = (*REBALANCERS, "interpolate")
 MISSED, NO_TARGET = "missed", "no target"
 _STRENGTHS = tuple(step / 10 for step in range(1, 11))
+_AT, _ALPHA = 10, 0.1
 
 
 def rebalance(
     run: Any,
     method: str = "detconstsort",
     *,
-    at: int = 10,
+    at: int = _AT,
     target: str | Mapping[str, float] | None = None,
     strength: float | None = None,
     group: str | None = None,
-    alpha: float = 0.1,
+    alpha: float = _ALPHA,
     candidates: int = 100,
     tally: Any = None,
     **given: Unpack[Beside],
@@ -87,6 +88,9 @@ def rebalance(
     """
     check_choice("method", method, METHODS)
     if method == "interpolate":
+        unread = {"at": at != _AT, "target": target is not None, "group": group is not None}
+        if named := [name for name, is_given in (unread | {"alpha": alpha != _ALPHA}).items() if is_given]:
+            raise InputError(f"interpolate looks at words and at no target; leave out {' and '.join(named)}")
         inputs = Inputs.open({"the run": run}, tally=tally, **given)
         return _interpolated(inputs, 0.5 if strength is None else strength, candidates)
     wished = Wished(method, at, target, group, alpha, candidates)
@@ -99,10 +103,10 @@ class Wished:
     """A method and what it is told; see :func:`rebalance`."""
 
     method: str
-    at: int = 10
+    at: int = _AT
     target: Any = None
     group: str | None = None
-    alpha: float = 0.1
+    alpha: float = _ALPHA
     candidates: int = 100
 
     def __post_init__(self) -> None:
@@ -111,6 +115,8 @@ class Wished:
                 raise InputError(f"{name} is {value!r}, but must be at least 1")
         if self.group is not None and self.method != "fair":
             raise InputError(f"{self.method} is for all groups alike; a group is named for fair")
+        if self.alpha != _ALPHA and self.method != "fair":
+            raise InputError(f"{self.method} makes no test; alpha is for fair")
 
     def measure(self) -> GroupMeasure:
         """The measure whose targets these are."""

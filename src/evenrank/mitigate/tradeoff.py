@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -20,11 +20,9 @@ from evenrank.measures.inputs import Beside, Inputs
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
+from evenrank.mitigate.trained import Retrained, Training, check_strengths
 from evenrank.process import refuse_after_fork
 from evenrank.show.grid import Drawn
-
-if TYPE_CHECKING:
-    from evenrank.mitigate.trained import Training
 
 Progress = Callable[[int, int | None], None]
 
@@ -192,10 +190,11 @@ def sweep(
     inputs = Inputs.open(None, tally=tally, **given)
     if inputs.qrels is None:
         raise InputError("judgments tell the usefulness; give qrels")
-    wanted, size = _bias(bias)
+    wanted, size = bias_measure(bias)
     useful = parse(utility)
     fairer = 1.0 if good(wanted) == "high" else -1.0
     if isinstance(method, str):
+        _check_strengths(method, strengths)
         method = mitigation(
             method,
             run,
@@ -256,24 +255,45 @@ def sweeps(
     settings
         Those of :func:`sweep`.
     """
-    from evenrank.mitigate.trained import Retrained
-
     if len({*map(str, methods)}) < len(methods):
         raise InputError("a method is given twice")
     plain = None
     if training is not None:
         if run is None or queries is None:
             raise InputError("give the run and the queries that the trained ranker re-ranks")
-        plain = tables.run(training.ranked(tables.run(run), queries))
+        first, strengths = tables.run(run), settings.get("strengths")
+        methods = [_ready(method, training, first, queries, strengths) for method in methods]
+        plain = tables.run(training.ranked(first, queries))
     curves = []
     for method in methods:
         own = settings
-        if isinstance(method, str) and method not in METHODS and training is not None:
-            method = Retrained(method, training, tables.run(run), queries, settings.get("strengths"), plain)
-            own = {**settings, "strengths": None}
+        if isinstance(method, Retrained):
+            method, own = replace(method, plain=plain), {**settings, "strengths": None}
         base = run if plain is None or method == "feedback" else plain
         curves.append(sweep(base, tally, method=method, queries=queries, training=training, **own))
     return one_front(curves)
+
+
+def _ready(
+    method: str | Mitigation,
+    training: Training,
+    run: pl.DataFrame,
+    queries: Any,
+    strengths: Sequence[float] | None,
+) -> str | Mitigation:
+    """A method that trains, made of its name; what cannot be swept is refused before training."""
+    if not isinstance(method, str):
+        return method
+    if method in METHODS:
+        _check_strengths(method, strengths)
+        return method
+    return Retrained(method, training, run, queries, strengths)
+
+
+def _check_strengths(method: str, strengths: Sequence[float] | None) -> None:
+    """Refuse strengths below 0, or λ above 1. Bounds of ``constrain`` and training have their own checks."""
+    if strengths is not None and method in METHODS and method != "constrain":
+        check_strengths(method, strengths, most=np.inf if method == "penalty" else 1)
 
 
 def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
@@ -289,7 +309,7 @@ def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
     return made
 
 
-def _bias(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
+def bias_measure(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
     """The bias measure, and what of its values counts: their size, where values near 0 are good."""
     condition = parse_condition(f"{text}<=0")
     if not is_bias(condition.measure):

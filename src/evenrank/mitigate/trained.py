@@ -7,6 +7,7 @@ What grows is λ of the negatives, β of a loss, μ of an adversary, γ of the c
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
+from evenrank.measures.base import LinearMeasure
+from evenrank.measures.groups import GroupMeasure
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
 
@@ -33,6 +36,35 @@ def methods() -> tuple[str, ...]:
     except ImportError:  # without torch nothing is trained
         return tuple(_OWN)
     return (*_OWN, *filter(is_biased, LOSSES))
+
+
+def check_strengths(method: str, strengths: Sequence[float], *, most: float = math.inf) -> None:
+    """Refuse strengths that a method cannot have; asked before anything is trained."""
+    if len(strengths) == 0:
+        raise InputError("name at least one strength")
+    if not all(map(math.isfinite, strengths)):
+        raise InputError("a strength is not a finite number")
+    for each in strengths:
+        if not 0 <= each <= most:
+            wanted = "from 0 on" if most == math.inf else f"from 0 to {most:g}"
+            raise InputError(f"strength {each:g} of {method}: it must be {wanted}")
+
+
+def training_bias(measure: Any, wanted: Sequence[str]) -> Any:
+    """What makes a document one-sided where these methods are judged by this measure.
+
+    The measure itself where it is a sum over documents, ``label`` where it compares groups. Where it says
+    nothing of single documents, the methods that have to know are refused; the others do without.
+    """
+    if isinstance(measure, LinearMeasure):
+        return measure
+    if isinstance(measure, GroupMeasure):
+        return "label"
+    own = {*methods()} - {"adversary", "augment", "consistency"}
+    for method in wanted:
+        if method in own:
+            raise InputError(f"{method} needs the bias of single documents, and {measure} says none")
+    return "tf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +219,13 @@ class Retrained:
         check_choice("method", self.name, methods())
         if self.name == "augment" and self.given is not None and set(self.given) - {0.0, 1.0}:
             raise InputError("augment has no strengths: texts are mirrored or not")
+        if self.given is not None:
+            check_strengths(self.name, self.given, most=1 if self.name == "negatives" else math.inf)
 
     def strengths(self) -> list[float]:
-        """Those given, or the usual ones of the method."""
-        return [0.0, *(each for each in self.given or _OWN.get(self.name, _STRENGTHS) if each > 0)]
+        """Those given, each once and rising, or the usual ones of the method."""
+        given = _OWN.get(self.name, _STRENGTHS) if self.given is None else self.given
+        return sorted({0.0, *map(float, given)})
 
     def apply(self, strength: float) -> pl.DataFrame:
         """The run of a ranker trained at this strength."""

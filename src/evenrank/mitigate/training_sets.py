@@ -13,11 +13,16 @@ import polars as pl
 import xxhash
 
 from evenrank.data import door, tables
-from evenrank.data.columns import listing
+from evenrank.data.columns import listing, show
 from evenrank.data.files import writing
 from evenrank.errors import InputError
+from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
 from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
+
+REPORT = "report.json"
+MAY_BE_STALE = ("triples.jsonl", "added.tsv", "pairs.tsv")
+"""Files that only some calls write: triples, and what tells genders."""
 
 
 class WithAdded:
@@ -30,14 +35,24 @@ class WithAdded:
     TELLING = "added.tsv"
 
     def queries(self, x: Any) -> pl.DataFrame:
-        """These queries, and those that are added."""
-        return pl.concat([tables.queries(x), self.added.select("query_id", "text")])
+        """These queries, and those that are added; an id that is in both is an error."""
+        given = tables.queries(x)
+        self._refuse_known(given, x)
+        return pl.concat([given, self.added.select("query_id", "text")])
 
     def qrels(self, x: Any) -> pl.DataFrame:
-        """These judgments, and those of the added queries."""
-        return pl.concat(
-            [tables.qrels(x), self.added.select("query_id", "doc_id", relevance=pl.lit(1, pl.Int64))]
-        )
+        """These judgments, and those of the added queries; a query that is in both is an error."""
+        given = tables.qrels(x)
+        self._refuse_known(given, x)
+        return pl.concat([given, self.added.select("query_id", "doc_id", relevance=pl.lit(1, pl.Int64))])
+
+    def _refuse_known(self, given: pl.DataFrame, x: Any) -> None:
+        """Refuse to add a query whose id is there already."""
+        known = self.added.join(given, on="query_id", how="semi", maintain_order="left")["query_id"]
+        if len(known):
+            problem = f"query_id {show(known[0])} is to be added, but is there already"
+            remedy = "start from a set without generated queries, or give those other ids"
+            raise InputError(f"{problem}; {remedy}", path=tables.path_of(x))
 
     def telling(self) -> pl.DataFrame:
         """What tells the genders of the added queries."""
@@ -61,7 +76,8 @@ class WithAdded:
         """Write ``queries.tsv``, ``qrels.txt``, ``triples.jsonl`` and ``report.json`` to a folder.
 
         The given ones come first, then what is added. Triples of added queries need an index, to draw their
-        negatives from. What tells the genders is written only if asked for.
+        negatives from. What tells the genders is written only if asked for. Triples, and files that tell
+        genders, which an earlier call has left in the folder are removed if this one does not write them.
         """
         content = data_set(
             None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
@@ -72,17 +88,40 @@ class WithAdded:
             raise InputError("triples of added queries need negatives; give an index of the collection")
         if genders:
             content[self.TELLING] = self.telling().write_csv(separator="\t")
-        content["report.json"] = json.dumps(self.report(), indent=2, allow_nan=False) + "\n"
+        report = {**self.report(), "files": [*content, REPORT]}
+        content[REPORT] = json.dumps(report, indent=2, allow_nan=False) + "\n"
+        _remove_stale(Path(folder), content)
         return write_folder(folder, content)
 
 
+def _remove_stale(folder: Path, content: Mapping[str, str]) -> None:
+    """Remove what the report of an earlier call lists and this call does not write; no file of others."""
+    try:
+        listed = json.loads((folder / REPORT).read_bytes())["files"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return
+    for name in MAY_BE_STALE:
+        if name in listed and name not in content:
+            try:
+                (folder / name).unlink(missing_ok=True)
+            except OSError as error:
+                problem = f"is of an earlier call and cannot be removed: {error.strerror or error}"
+                raise InputError(problem, path=folder / name) from error
+
+
 def data_set(queries: pl.DataFrame | None, qrels: pl.DataFrame | None) -> dict[str, str]:
-    """``queries.tsv`` and ``qrels.txt`` of these tables: names and contents of files."""
+    """``queries.tsv`` and ``qrels.txt`` of these tables: names and contents of files.
+
+    Ids that these files cannot hold are an error: blanks where there are judgments, tabs anywhere.
+    """
     content: dict[str, str] = {}
     if queries is not None:
-        rows = ("\t".join(" ".join(str(cell).split()) for cell in row) for row in queries.iter_rows())
-        content["queries.tsv"] = "".join(f"{row}\n" for row in rows)
+        refuse_tabs(queries["query_id"])
+        rows = (f"{query_id}\t{' '.join(text.split())}\n" for query_id, text in queries.iter_rows())
+        content["queries.tsv"] = "".join(rows)
     if qrels is not None:
+        for name in ("query_id", "doc_id"):
+            refuse_holding(qrels[name], r"\s", "a blank, which judgments (qrels.txt) cannot hold")
         content["qrels.txt"] = "".join(f"{q} 0 {d} {relevance}\n" for q, d, relevance in qrels.iter_rows())
     return content
 

@@ -139,7 +139,7 @@ def dense(
     half: bool = False,
     approximate: bool = False,
     dial: str | None = None,
-    strength: float = 1.0,
+    strength: float | None = None,
 ) -> DenseRanker:
     """A sentence-transformer as bi-encoder.
 
@@ -160,9 +160,11 @@ def dense(
         Search a graph of neighbours (HNSW, by faiss) instead of all vectors: quicker from some million
         documents on, and a few documents are missed. Needs the extra ``ann``.
     dial, strength
-        A dial of `evenrank mitigate dial`, and how far queries are turned by it: 0 not at all, 1 as if what
-        tells genders apart were erased from all documents. The index stays as it is.
+        A dial of `evenrank mitigate dial`, and how far queries are turned by it: 0 not at all, 1 (if not
+        given) as if what tells genders apart were erased from all documents. The index stays as it is.
     """
+    if strength is not None and dial is None:
+        raise InputError("strength says how far a dial turns queries; name one: dial=FILE")
     index.docs  # noqa: B018  says at once if there is no text
     if approximate:
         require()
@@ -173,7 +175,8 @@ def dense(
     if dial is not None:
         turned = open_dial(dial)
         turned.check(encoder.facts())
-    return DenseRanker(index, encoder, half=half, approximate=approximate, dial=turned, strength=strength)
+    far = 1.0 if strength is None else strength
+    return DenseRanker(index, encoder, half=half, approximate=approximate, dial=turned, strength=far)
 
 
 class Encoder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,7 +13,18 @@ from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.mitigate.judgments import EvenJudgments, even_judgments
 from evenrank.mitigate.trained import Training
-from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, bounded, changed, kept
+from evenrank.reproduce.page import (
+    Chart,
+    Claim,
+    Page,
+    Steps,
+    Table,
+    bounded,
+    changed,
+    from_zero,
+    kept,
+    nearer,
+)
 from evenrank.reproduce.retraining import (
     HEADINGS,
     LEAN,
@@ -28,7 +39,7 @@ from evenrank.reproduce.retraining import (
 )
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
-from evenrank.show.numbers import DASH, number, p_value
+from evenrank.show.numbers import DASH, counted, number, p_value
 from evenrank.text.lexicon import PROCESSES
 
 _TABLE_3_6 = {0.0: 0.3080, 0.05: 0.3100, 0.15: 0.3039, 0.25: 0.3002, 0.35: 0.2905}
@@ -46,16 +57,23 @@ _ROWS = {  # RR@10, TF ARaB, Boolean ARaB, LIWC (Tables 3.8 to 3.12)
 
 def debiased_judgments_recipe(settings: Settings, steps: Steps) -> Page:
     """A ranker trained with more and more generated pairs of female and male queries."""
-    work = _Generating(settings, steps)
+    ratios = settings.option("ratios")
+    if any(not 0 < ratio <= 1 for ratio in ratios):
+        raise InputError(f"ratios is {ratios}; each must be above 0 and at most 1")
+    ways = [f"{ratio:g}" for ratio in (0.0, *ratios)]
+    ways += [f"adversary {strength:g}" for strength in settings.option("adversary")]
+    work = _Generating(settings, steps, ways)
 
     def step() -> dict[str, Any]:
-        values, sizes, apart = {}, {}, {}
-        for ratio in (0.0, *settings.option("ratios")):
+        values, sizes, pairs, apart = {}, {}, {}, {}
+        for ratio in (0.0, *ratios):
             name = f"ratio {ratio:g}"
             runs = work.ranked(f"judgments {ratio:g}", f"{ratio:g}", partial(_ranked, work, ratio))
             values[name] = work.measured(runs)
             if not work.ready:
-                sizes[name] = 0 if ratio == 0 else len(work.added(ratio).added)
+                more = work.added(ratio) if ratio else None
+                sizes[name] = 0 if more is None else len(more.added)
+                pairs[name] = [0 if more is None else len(more.pairs), work.asked_for(ratio)]
             apart[name] = _apart(work, runs)
         for strength in settings.option("adversary"):
             name = f"adversary, μ = {strength:g}"
@@ -77,6 +95,7 @@ def debiased_judgments_recipe(settings: Settings, steps: Steps) -> Page:
                 "useful": compared(plain[USEFUL], each[USEFUL]),
                 "lean": compared(plain[LEAN], each[LEAN]),
                 "size": compared(plain[LEAN], each[LEAN], size=True),
+                "from zero": from_zero(plain[LEAN], each[LEAN], **settings.chance),
             }
             for name, each in values.items()
             if name != "ratio 0"
@@ -89,6 +108,7 @@ def debiased_judgments_recipe(settings: Settings, steps: Steps) -> Page:
             "rows": {name: means(each) for name, each in values.items()},
             "changes": changes,
             "added": sizes,
+            "pairs": pairs,
             "apart": apart,
             "queries": len(work.test.queries),
             "training": work.trained,
@@ -97,11 +117,16 @@ def debiased_judgments_recipe(settings: Settings, steps: Steps) -> Page:
             "beside": beside,
         }
 
-    return _page(settings, steps("debiased-judgments", work.facts, step))
+    return _page(settings, steps("debiased-judgments", work.facts | {"form": 2}, step))
 
 
 class _Generating(Retraining):
     """With generated queries, of which pairs are added to the training set."""
+
+    def __init__(self, settings: Settings, steps: Steps, ways: Sequence[str]) -> None:
+        super().__init__(settings, steps, ways)
+        if not settings.runs:
+            self.facts["ratios of"] = "judged pairs"  # runs of ratios of something else are made anew
 
     @cached_property
     def made(self) -> Any:
@@ -125,7 +150,17 @@ class _Generating(Retraining):
 
     def added(self, ratio: float) -> EvenJudgments:
         """The pairs of a ratio."""
-        return even_judgments(self.made, self.train.docs, ratio=ratio, size=len(self.train.queries))
+        return even_judgments(self.made, self.train.docs, ratio=ratio, size=self.size)
+
+    @cached_property
+    def size(self) -> int:
+        """Judged pairs of the training set, of a query and a relevant document: ratios are of them."""
+        good = self.train.qrels.filter(pl.col("relevance") > 0)
+        return len(good.join(self.train.queries, on="query_id", how="semi"))
+
+    def asked_for(self, ratio: float) -> int:
+        """How many pairs of queries a ratio asks for: half as many as queries, and at least one."""
+        return max(1, round(ratio * self.size / 2)) if ratio else 0
 
 
 def _ranked(work: _Generating, ratio: float, seed: int, adversary: float = 0.0) -> pl.DataFrame:
@@ -208,7 +243,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         [
             Table(
                 "Table 3.6: RR@10 by ratio",
-                ["set", "added", "here", "change", "p (Holm)", "published"],
+                ["set", "queries added", "here", "change", "p (Holm)", "published"],
                 useful,
                 [_changes(found)],
             ),
@@ -221,18 +256,25 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         ],
         _claims(settings, found, last),
         [
-            "Queries are taken out of the documents (extractive) unless --set writer names a model: they "
-            "share more words with their documents than those of T5.",
-            "Where documents yield few female queries fewer pairs are added than the ratio asks for; the "
-            "table says how many.",
-            "A small ranker in the place of BERT; differences of Table 3.7 are fractions there, shown in "
-            "points.",
+            *(_about_training() if found["training"] is not None else []),
+            "Differences of Table 3.7 are fractions there, shown in points.",
             "Tables 3.10 and 3.11 repeat values of the released script, which has 326 words.",
             untested(settings, found),
-            *_same(found["added"]),
+            *_same(found["pairs"]),
         ],
         dict(found),
     )
+
+
+def _about_training() -> list[str]:
+    """What differs where rankers were trained here."""
+    return [
+        "Queries are taken out of the documents (extractive) unless --set writer names a model: they share "
+        "more words with their documents than those of T5.",
+        "Where documents yield few female queries fewer pairs are added than the ratio asks for; the table "
+        "says how many.",
+        "A small ranker in the place of BERT.",
+    ]
 
 
 def _changes(found: Mapping[str, Any]) -> Chart:
@@ -248,14 +290,23 @@ def _changes(found: Mapping[str, Any]) -> Chart:
     return Chart("dots", rows, "", "change", caption, title, balance=0.0, own_scale=True)
 
 
-def _same(added: Mapping[str, int]) -> list[str]:
-    """A line where ratios add the same pairs, since there are no more."""
-    most = max(added.values(), default=0)
-    alike = [name for name, count in added.items() if count == most and most]
-    if len(alike) < 2:
-        return []
-    are = "is 1 pair" if most == 1 else f"are {most:,} pairs"
-    return [f"There {are} to add: {', '.join(alike)} are one training set, and tell one thing."]
+def _same(pairs: Mapping[str, Sequence[int]]) -> list[str]:
+    """A line for ratios that add the same pairs: there are no more, or both round to as many.
+
+    `pairs` are those of each ratio that were added, and that it asks for.
+    """
+    lines = []
+    for count in dict.fromkeys(added for added, _ in pairs.values() if added):
+        alike = {name: asked for name, (added, asked) in pairs.items() if added == count}
+        if len(alike) < 2:
+            continue
+        said = f"{', '.join(alike)} are one training set, and tell one thing."
+        many = counted(count, "pair")
+        if any(asked > count for asked in alike.values()):
+            lines.append(f"There {'is' if count == 1 else 'are'} {many} of queries to add, no more: {said}")
+        else:
+            lines.append(f"Rounded to {many} of queries each, {said}")
+    return lines
 
 
 def _claims(settings: Settings, found: Mapping[str, Any], chosen: str) -> list[Claim]:
@@ -267,11 +318,7 @@ def _claims(settings: Settings, found: Mapping[str, Any], chosen: str) -> list[C
     if chosen in found["changes"]:
         one = found["changes"][chosen]
         claims.append(changed(f"{chosen} lowers bias", "mean |ARaB@10|", one["size"], lower=True))
-        start = found["rows"]["ratio 0"][LEAN]
-        what = f"ARaB@10, {number(start)} before,"
-        claims.append(
-            changed(f"{chosen} moves the signed mean towards 0", what, one["lean"], lower=start > 0)
-        )
+        claims.append(nearer(f"{chosen} moves the signed mean towards 0", "mean ARaB@10", one["from zero"]))
     pairs = [(found["apart"]["ratio 0"][p], found["apart"].get(chosen, {}).get(p)) for p in PROCESSES]
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
     less = sum(b < a for a, b in known)

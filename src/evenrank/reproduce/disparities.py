@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,10 +17,10 @@ from evenrank.errors import InputError
 from evenrank.measures.disparities import disparity
 from evenrank.mitigate.comparing_sets import SETS, Plan, compare_sets
 from evenrank.mitigate.matching import association_scores, balance
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed, checksum
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed, checksum, nearer
 from evenrank.reproduce.retraining import unseen
-from evenrank.reproduce.settings import Settings, parse_options
-from evenrank.show.numbers import DASH, counted, number, p_value
+from evenrank.reproduce.settings import Settings, parse_values
+from evenrank.show.numbers import DASH, number, p_value
 
 _TABLE_2 = {"BERT-tiny": (0.4065, 0.3397), "MiniLM": (0.4913, 0.4292), "BM25": (0.2783, 0.2284)}
 _FIGURE_2 = {  # male / female, read off the image: unbalanced, matching, generation
@@ -34,34 +33,51 @@ _WAYS: dict[str, dict[str, Any]] = {
     "bins": {"method": "bins"},
     "bins over the male range, as published": {"method": "bins", "range": "male"},
 }
+_ABOUT_TRAINED = (
+    "Figure 2's unbalanced bars lie far below Table 2 of the same paper: another baseline. Both are shown.",
+    "Small rankers are trained here, on smaller sets; all sets are cut to one size.",
+)
 _COLUMNS = ("query_id", "doc_id", "relevance", "text", "gender")
+_FEW, _FEW_SHARE = 5, 0.05  # queries: a set that differs in fewer is nearly the same
 _CLOSE = 0.1  # of a standard deviation: means of two distributions that are called alike
 
 
 def disparities_recipe(settings: Settings, steps: Steps) -> Page:
     """Gaps between male and female queries, where they come from, and what balancing does to them."""
-    scored = settings.data is not None and list(Path(settings.data).glob("female.*"))
+    parse_values(settings.option("training"))  # what cannot be read is refused before any work
     found: dict[str, Any] = {}
-    if scored:
-        scores = (
-            sorted(Path(settings.data or "").glob("female.*"))[0],
-            sorted(Path(settings.data or "").glob("male.*"))[0],
+    if scores := _scores(settings.data):
+        found["association"] = steps(
+            "association", settings.facts | {"form": 2}, partial(_association, settings, *scores)
         )
-        found["association"] = steps("association", settings.facts, partial(_association, settings, *scores))
         found["here"] = f"the published scores of {settings.name}: no texts, so nothing is ranked or trained"
     else:
         found["gaps"] = steps("gaps", settings.facts, partial(_gaps, settings, steps))
         learned = _training(settings)
         work = partial(_associated, learned or settings, steps, learned is not None)
         facts = settings.facts | ({} if learned is None else {"training": learned.facts["data"]})
-        found["association"] = steps("association", facts, work)
+        found["association"] = steps("association", facts | {"form": 2}, work)
         found["here"] = (
             f"{settings.name}, genders {'predicted' if settings.genders == 'predict' else 'as given'}"
         )
         if learned is not None and settings.option("rankers"):
             work = partial(_trained, settings, learned, steps, f"sets {checksum(facts)[:8]}")
-            found["trained"] = steps("trained", facts, work)
+            found["trained"] = steps("trained", facts | {"form": 2}, work)
     return _page(settings, found)
+
+
+def _scores(data: str | None) -> list[Path]:
+    """The ready scores of female and of male queries in a folder; none if it has neither."""
+    found = {
+        gender: sorted(Path(data).glob(f"{gender}.*")) if data is not None else []
+        for gender in ("female", "male")
+    }
+    if not any(found.values()):
+        return []
+    for gender, paths in found.items():
+        if not paths:
+            raise InputError(f"there is no file {gender}.*: scores of both genders are needed", path=data)
+    return [paths[0] for paths in found.values()]
 
 
 def _training(settings: Settings) -> Settings | None:
@@ -112,21 +128,35 @@ def _association(settings: Settings, female: Any, male: Any, genders: Any = None
     for name, how in _WAYS.items():
         more = {"bins": settings.option("bins"), "seed": settings.seed} if how else {}
         even = balance(female, male, genders=genders, **how, **more)
-        found.setdefault("before", _distribution(even.before))
+        found.setdefault("before", {**_distribution(even.before), "by query": _by_query(even.scores)})
         sizes = even.kept["gender"].value_counts()
-        found[name] = {**_distribution(even.after), "kept": dict(sizes.iter_rows())}
+        found[name] = {
+            **_distribution(even.after),
+            "kept": dict(sizes.iter_rows()),
+            "by query": _by_query(even.kept),
+        }
         if "pair" in even.kept.columns:
-            sides = [
-                even.kept.filter(pl.col("gender") == g).sort("pair")["score"] for g in ("male", "female")
-            ]
-            narrow = stats.paired(*sides, confidence=0.9)
-            spread = float(np.std(even.scores["score"].to_numpy()))
-            found[name]["paired"] = asdict(stats.paired(*sides)) | {
-                "low 90": narrow.low,
-                "high 90": narrow.high,
-                "margin": _CLOSE * spread,
-            }
+            margin = _CLOSE * float(np.std(even.scores["score"].to_numpy()))
+            found[name]["matched"] = _matched(even.kept) | {"margin": margin}
     return found
+
+
+def _by_query(scores: pl.DataFrame) -> dict[str, Any]:
+    """Male − female: Welch's test over the mean score of each query, as pairs of one query are alike."""
+    means = scores.group_by("query_id", "gender", maintain_order=True).agg(pl.col("score").mean())
+    sides = [means.filter(pl.col("gender") == gender)["score"] for gender in ("male", "female")]
+    narrow = stats.welch(*sides, confidence=0.9)
+    return asdict(stats.welch(*sides)) | {"low 90": narrow.low, "high 90": narrow.high}
+
+
+def _matched(kept: pl.DataFrame) -> dict[str, Any]:
+    """Male − female scores after matching: pair by pair if each query stands in one, else by query."""
+    if kept["query_id"].is_duplicated().any():
+        return _by_query(kept) | {"of": "queries"}
+    sides = [kept.filter(pl.col("gender") == gender).sort("pair")["score"] for gender in ("male", "female")]
+    narrow = stats.paired(*sides, confidence=0.9)
+    found = asdict(stats.paired(*sides)) | {"low 90": narrow.low, "high 90": narrow.high}
+    return found | {"n": len(kept), "of": "matched pairs"}
 
 
 def _distribution(one: Any) -> dict[str, Any]:
@@ -162,7 +192,7 @@ def _trained(settings: Settings, learned: Settings, steps: Steps, name: str) -> 
         seeds=tuple(range(settings.option("seeds"))),
         depth=settings.option("depth"),
         neutral=0,
-        settings=dict.fromkeys(settings.option("rankers"), _read(settings.option("training"))),
+        settings=dict.fromkeys(settings.option("rankers"), parse_values(settings.option("training"))),
     )
     result = compare_sets(plan, folder / "compared", say=steps.say)
     judged = tables.qrels(plan.test_qrels)
@@ -179,11 +209,6 @@ def _trained(settings: Settings, learned: Settings, steps: Steps, name: str) -> 
         "rankers": result["rankers"],
         "writer": settings.option("writer") or "SmolLM2",
     }
-
-
-def _read(given: Sequence[str]) -> dict[str, Any]:
-    """Settings of the training out of texts NAME=VALUE."""
-    return {name: json.loads(value) for name, value in parse_options(given).items()}
 
 
 def _sizes(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,11 +269,10 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             "queries are not pairs.",
             "Published bins keep 13,250 queries of each gender. Bins over all scores keep 13,342 of the "
             "released ones: those are another draw with other scores than the published count was made of.",
-            "Figure 2's unbalanced bars lie far below Table 2 of the same paper: another baseline. Both are "
-            "shown.",
+            *(_ABOUT_TRAINED[:1] if "trained" in found else []),
             "Genders are predicted unless they are given; test queries that the classifier has learned from "
             "are left out, training queries are not.",
-            "Small rankers are trained here, on smaller sets; all sets are cut to one size.",
+            *(_ABOUT_TRAINED[1:] if "trained" in found else []),
         ],
         {key: value for key, value in found.items() if key != "here"},
     )
@@ -317,11 +341,14 @@ def _association_table(found: Mapping[str, Any]) -> Table:
                 number(one["means"]["male"], ".2f"),
                 number(one["difference"]),
                 number(one["kolmogorov_smirnov"], ".3f"),
-                p_value(one["p_kolmogorov_smirnov"]),
                 number(one["overlap"], ".3f"),
+                f"{one['by query']['n']:,}",
+                number(one["by query"]["difference"]),
+                p_value(one["by query"]["p"]),
             ]
         )
-    headings = ["", "female", "male", "mean female", "mean male", "difference", "KS", "p", "overlap"]
+    headings = ["", "female pairs", "male pairs", "mean female", "mean male", "difference", "KS", "overlap"]
+    headings += ["queries", "difference by query", "p (Welch)"]
     title = "Figure 1: BM25 score of queries with their own relevant document"
     return Table(title, headings, rows, [_distributions(found)])
 
@@ -334,36 +361,32 @@ def _distributions(found: Mapping[str, Any]) -> Chart:
         for gender in ("female", "male")
         for low, high, count in zip(one["edges"], one["edges"][1:], one["histogram"][gender], strict=False)
     ]  # fmt: skip
-    caption = "Where the two differ, the queries of one gender stand closer to their documents."
+    caption = (
+        "Pairs of a query and its relevant document. Where the two differ, the queries of one gender stand "
+        "closer to their documents."
+    )
     return Chart("histogram", rows, "BM25 score", "share", caption, form="%")
 
 
 def _panel(name: str, one: Mapping[str, Any]) -> str:
     pairs = one["pairs"]
-    return f"{name.partition(',')[0]} (n = {pairs['female']:,} + {pairs['male']:,})"
+    return f"{name.partition(',')[0]} ({pairs['female']:,} + {pairs['male']:,} pairs)"
 
 
 def _association_claims(found: Mapping[str, Any]) -> list[Claim]:
     before, after = found["before"], found["matching"]
-    change = {
-        "difference": before["difference"],
-        "low": before["low"],
-        "high": before["high"],
-        "p": before["p_welch"],
-        "n": sum(before["pairs"].values()),
-    }
     claims = [
         changed(
             "male queries stand closer to their relevant documents",
-            "from female to male the mean score",
-            change,
+            "from female to male the mean score of a query",
+            before["by query"],
             lower=False,
         )
     ]
-    apart, p = after["kolmogorov_smirnov"], p_value(after["p_kolmogorov_smirnov"])
-    told = f"Kolmogorov–Smirnov {apart:.3f} (p {p}); the mean of matched pairs"
+    matched = after["matched"]
+    told = f"Kolmogorov–Smirnov {after['kolmogorov_smirnov']:.3f}; the mean of {matched['of']}"
     says = "after matching the two distributions are alike"
-    claims.append(alike(says, told, after["paired"], after["paired"]["margin"]))
+    claims.append(alike(says, told, matched, matched["margin"]))
     return claims
 
 
@@ -371,14 +394,11 @@ def _trained_table(found: Mapping[str, Any]) -> Table:
     rows = []
     for ranker, sets in found["rankers"].items():
         for name, one in sets.items():
-            size = (
-                counted(found["sets"][name]["queries"], "query", "queries") if name in found["sets"] else DASH
-            )
             bounds = DASH if one["low"] is None else f"[{number(one['low'])}, {number(one['high'])}]"
             rows.append(
                 [
                     f"{ranker}, {name}" if name != "bm25" else "bm25",
-                    size,
+                    *_held(found["sets"].get(name)),
                     number(one["male"], ".3f"),
                     number(one["female"], ".3f"),
                     number(one["gap"]),
@@ -390,10 +410,13 @@ def _trained_table(found: Mapping[str, Any]) -> Table:
     for ranker, told in _FIGURE_2.items():
         for name, values in zip(SETS, told, strict=False):
             male, female = values.split(" / ")
-            rows.append([f"{ranker}, {name}, published", DASH, male, female, DASH, DASH, DASH, DASH])
+            rows.append([f"{ranker}, {name}, published", *_held(None), male, female, *[DASH] * 4])
     headings = [
         "ranker, trained on",
-        "size",
+        "queries",
+        "real female",
+        "real male",
+        "generated",
         "male",
         "female",
         "gap",
@@ -403,6 +426,13 @@ def _trained_table(found: Mapping[str, Any]) -> Table:
     ]
     title = "Figure 2: RR@10 of rankers by what they were trained on"
     return Table(title, headings, rows, [_served(found["rankers"])])
+
+
+def _held(one: Mapping[str, Any] | None) -> list[str]:
+    """How many queries a set holds: all, real female and male ones, generated ones."""
+    if one is None:
+        return [DASH] * 4
+    return [f"{one.get(key, 0):,}" for key in ("queries", "real female", "real male", "generated")]
 
 
 def _served(rankers: Mapping[str, Any]) -> Chart:
@@ -424,19 +454,32 @@ def _trained_claims(found: Mapping[str, Any]) -> list[Claim]:
     for ranker, sets in found["rankers"].items():
         plain = sets["unbalanced"]
         for name in ("matching", "generation"):
-            change = sets[name]["change"]
-            sign = 1 if plain["gap"] >= 0 else -1
-            turned = {
-                "difference": None if change["gap"] is None else sign * change["gap"],
-                "p": change["p"],
-                "low": None if change["low"] is None else min(sign * change["low"], sign * change["high"]),
-                "high": None if change["low"] is None else max(sign * change["low"], sign * change["high"]),
+            says, change = f"{name} lessens the gap of {ranker}", sets[name]["change"]
+            if same := _hardly_unlike(found["sets"][name]):
+                claims.append(Claim(says, same, None))
+                continue
+            told = {
+                **change["size"],
+                "before": plain["gap"],
+                "after": sets[name]["gap"],
+                "moved": change["p"],
                 "n": sum(plain["queries"].values()),
             }
-            what = f"the size of the gap ({number(plain['gap'])} without)"
-            claims.append(changed(f"{name} lessens the gap of {ranker}", what, turned, lower=True))
+            claims.append(nearer(says, "the gap of RR@10", told))
         for name in ("matching", "generation"):
             overall = sets[name]["overall"]
             says = f"{name} keeps the effectiveness of {ranker} over all queries"
-            claims.append(alike(says, "RR@10", overall, 0.05 * overall["before"]))
+            if same := _hardly_unlike(found["sets"][name]):
+                claims.append(Claim(says, same, None))
+            else:
+                claims.append(alike(says, "RR@10", overall, 0.05 * overall["before"]))
     return claims
+
+
+def _hardly_unlike(one: Mapping[str, Any]) -> str:
+    """Why nothing can be told of a set: it is nearly the unbalanced one; else empty."""
+    unlike, size = one["unlike unbalanced"], one["queries"]
+    if unlike >= max(_FEW, _FEW_SHARE * size):
+        return ""
+    are = "query is" if unlike == 1 else "queries are"
+    return f"{unlike} of its {size:,} {are} other than in the unbalanced set: too few to tell"

@@ -8,13 +8,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from evenrank import stats
 from evenrank.mitigate.feedback_effects import GenderedTerms, expanded_queries, gendered_terms
 from evenrank.mitigate.feedback_sweep import feedback
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, bounded, changed, kept, sign_test
+from evenrank.reproduce.page import (
+    LEVEL,
+    Chart,
+    Claim,
+    Page,
+    Steps,
+    Table,
+    bounded,
+    changed,
+    from_zero,
+    kept,
+    nearer,
+    sign_test,
+)
 from evenrank.reproduce.settings import Settings
 from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, counted, number
@@ -41,7 +53,7 @@ def feedback_recipe(settings: Settings, steps: Steps) -> Page:
     ready = sorted(Path(settings.data).glob("*.rm3.tsv")) if settings.data else []
     if ready:
         return _expanded_page(settings, steps("feedback", settings.facts, partial(_compared, ready[0])))
-    return _page(settings, steps("feedback", settings.facts, partial(_swept, settings, steps)))
+    return _page(settings, steps("feedback", settings.facts | {"form": 2}, partial(_swept, settings, steps)))
 
 
 def _swept(settings: Settings, steps: Steps) -> dict[str, Any]:
@@ -63,18 +75,14 @@ def _swept(settings: Settings, steps: Steps) -> dict[str, Any]:
         "first": {str(one.measure): one.value for one in swept.first},
         "steps": [step.to_dict() for step in swept],
         "queries": len(data.queries),
-        "signed": {name: _signed(zero[name], half[name]) for name in _BIASES[:2]},
+        "signed": {
+            name: from_zero(
+                zero[name].measurement.per_query(), half[name].measurement.per_query(), **settings.chance
+            )
+            for name in _BIASES[:2]
+        },
         "terms": _terms(zero.terms, half.terms, data.queries["query_id"].to_list()),
     }
-
-
-def _signed(before: Any, after: Any) -> dict[str, Any]:
-    """The signed mean before and after, and the paired test of their difference."""
-    first, second = before.measurement.per_query(), after.measurement.per_query()
-    both = [query for query in first if query in second]
-    test = stats.paired([second[query] for query in both], [first[query] for query in both])
-    means = [float(np.mean([each[query] for query in both])) if both else None for each in (first, second)]
-    return {**asdict(test), "before": means[0], "after": means[1]}
 
 
 def _compared(path: Path) -> dict[str, Any]:
@@ -248,10 +256,8 @@ def _claims(
         changed("λ 0.5 lowers the bias of the lists", "mean |ARaB@10|", half["ARaB@10"]["change"], lower=True)
     ]
     for name, said in zip(_BIASES[:2], ("TF", "Boolean"), strict=True):
-        one = found["signed"][name]
-        what = f"from {number(one['before'])} to {number(one['after'])}: it"
         says = f"the signed mean of {said} ARaB@10 comes closer to 0, too"
-        claims.append(changed(says, what, one, lower=(one["before"] or 0) > 0))
+        claims.append(nearer(says, "it", found["signed"][name]))
     claims.append(
         Claim(
             "more queries are improved than hurt",

@@ -9,18 +9,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import xxhash
 
 import evenrank
+from evenrank import stats
 from evenrank.data import tables
 from evenrank.data.files import fingerprint, writing
 from evenrank.errors import InputError
 from evenrank.show.grid import Grid, plain_markdown
-from evenrank.show.numbers import number, p_said
+from evenrank.show.numbers import DASH, number, p_said
 
 LEVEL = 0.05
-_FOLD = '<details markdown="1"><summary>The numbers, and the published ones</summary>'
 HOLDS = {True: "holds", False: "does not hold", None: "cannot tell"}
 
 
@@ -75,6 +76,45 @@ def changed(says: str, what: str, change: Mapping[str, Any], *, lower: bool) -> 
         p,
         change["n"],
     )
+
+
+def from_zero(
+    before: Mapping[str, float], after: Mapping[str, float], *, resamples: int = 2000, seed: int = 0
+) -> dict[str, Any]:
+    """How far from 0 the mean lies before and after: |after| − |before|, by bootstrap over the queries."""
+    both = [query for query in before if query in after]
+    sides = [np.array([each[query] for query in both], dtype=np.float64) for each in (before, after)]
+
+    def further(first: Any, second: Any, axis: int) -> Any:
+        return np.abs(second.mean(axis=axis)) - np.abs(first.mean(axis=axis))
+
+    found = stats.bootstrap(further, *sides, resamples=resamples, seed=seed)
+    means = [float(side.mean()) if both else None for side in sides]
+    test = stats.paired(sides[1], sides[0])
+    return {"before": means[0], "after": means[1], "difference": found.value, "low": found.low,
+            "high": found.high, "moved": test.p, "n": len(both)}  # fmt: skip
+
+
+def nearer(says: str, what: str, change: Mapping[str, Any]) -> Claim:
+    """A claim that a signed value comes closer to 0.
+
+    It holds if the interval of |after| − |before| lies below 0. It does not if that lies above, or if the
+    value has clearly moved (`moved`, the p of its signed change) and lies no closer than before.
+    """
+    before, after, further = change["before"], change["after"], change["difference"]
+    if further is None:
+        return Claim(says, "not judged", None, n=change["n"])
+    low, high, moved = change["low"], change["high"], change["moved"]
+    holds: bool | None = None
+    if high is not None and high < 0:
+        holds = True
+    elif (low is not None and low > 0) or (moved is not None and moved < LEVEL and further >= 0):
+        holds = False
+    past = " (it overshoots)" if before * after < 0 and further >= 0 else ""
+    found = (
+        f"{what} goes from {number(before)} to {number(after)}{past}: its size changes by {number(further)}"
+    )
+    return Claim(says, found, holds, further, low, high, n=change["n"])
 
 
 def kept(says: str, what: str, change: Mapping[str, Any]) -> Claim:
@@ -189,6 +229,14 @@ class Table:
     charts: Sequence[Chart] = ()
 
     @property
+    def fold(self) -> str:
+        """What is folded beneath a chart: our numbers, and the published ones where there are some."""
+        rows = any(", published" in row[0] for row in self.rows)
+        places = [i for i, name in enumerate(self.headings) if "published" in name or name == "authors' code"]
+        columns = any(row[place] != DASH for row in self.rows for place in places)
+        return "The numbers, and the published ones" if rows or columns else "The numbers"
+
+    @property
     def grid(self) -> Grid:
         return Grid(self.headings, self.rows)
 
@@ -233,7 +281,8 @@ class Page:
         ]
         for table, figures in self.figures:
             parts += [f"## {table.title}", *(f"![{plain_markdown(f.alt)}]({f.id}.svg)" for f in figures)]
-            folded = [_FOLD, table.grid.markdown(), "</details>"]
+            fold = f'<details markdown="1"><summary>{table.fold}</summary>'
+            folded = [fold, table.grid.markdown(), "</details>"]
             parts += folded if figures else [table.grid.markdown()]
         if self.claims:
             rows = [[c.says, HOLDS[c.holds], c.found, c.evidence] for c in self.claims]

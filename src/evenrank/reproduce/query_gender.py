@@ -36,7 +36,7 @@ def query_gender_recipe(settings: Settings, steps: Steps) -> Page:
         raise InputError("query-gender needs --data: a folder with annotated.tsv (queries and their gender)")
     vectors = settings.option("vectors")
     found = {}
-    for kind in settings.option("classifiers"):
+    for kind in settings.some("classifiers"):
         check_choice("classifiers", kind, _KINDS)
         if kind == "svm" and not vectors:
             raise InputError("the classifier svm needs word vectors: --set vectors=FILE")

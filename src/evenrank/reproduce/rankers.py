@@ -198,10 +198,14 @@ def _page(settings: Settings, queries: int, found: dict[str, Any]) -> Page:
         "All rankers that need no training, side by side",
         "The question of N. Rekabsaz and M. Schedl, SIGIR 2020, asked of rankers that learn nothing here",
         "Neural rankers on MS MARCO passages were found to lean more to men than BM25.",
-        f"Lexical and semantic rankers on {settings.name}, {counted(queries, 'query', 'queries')}.",
+        f"Lexical {'and semantic ' if others else ''}rankers on {settings.name}, "
+        f"{counted(queries, 'query', 'queries')}.",
         [Table("Effectiveness and bias", ["ranker", *headings], rows, [_dots(found)])],
         claims,
-        ["No ranker is trained, and none is a cross-encoder. p is corrected (Holm) over the rankers."],
+        [
+            "No ranker is trained, and none is a cross-encoder."
+            + (" p is corrected (Holm) over the rankers." if len(others) > 1 else "")
+        ],
         {label: one["cells"] for label, one in found.items()},
     )
 

@@ -6,7 +6,6 @@ trained twice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property, partial
@@ -21,7 +20,7 @@ from evenrank.data.tables import Dataset
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
 from evenrank.reproduce.page import Steps
-from evenrank.reproduce.settings import Settings, parse_options
+from evenrank.reproduce.settings import Settings, parse_values
 from evenrank.show.numbers import DASH, counted, number
 from evenrank.text.tally import tally
 
@@ -32,13 +31,17 @@ MEASURES = (USEFUL, FAIR, LEAN, BOOLEAN, LIWC)
 class Retraining:
     """The training and the test queries of a collection, its first stage, and rankers trained on it."""
 
-    def __init__(self, settings: Settings, steps: Steps) -> None:
+    def __init__(self, settings: Settings, steps: Steps, ways: Sequence[str]) -> None:
         settings = replace(settings, genders=settings.genders or "predict")
         self.settings, self.steps = settings, steps
+        for name in settings.runs or {}:
+            if _way(name) not in ways:
+                raise InputError(f"--run {name}: there is no such way here; one of {', '.join(ways)}")
         split = settings.option("train_split")
         if settings.data is not None and not split and not settings.runs:
             raise InputError("name the training queries, as in --set train_split=train")
         self.learned = replace(settings, split=split or None, queries=settings.option("train_queries"))
+        parse_values(settings.option("training"))  # what cannot be read is refused before any work
         self.facts = dict(settings.facts)
         if not settings.runs:
             self.facts["training"] = self.learned.facts["data"]
@@ -70,7 +73,7 @@ class Retraining:
         """Runs of rankers that were trained elsewhere, by way; `0.6 #2` is a second seed of `0.6`."""
         found: dict[str, list[pl.DataFrame]] = {}
         for name, path in (self.settings.runs or {}).items():
-            found.setdefault(name.partition("#")[0].strip(), []).append(tables.run(path))
+            found.setdefault(_way(name), []).append(tables.run(path))
         return found
 
     @property
@@ -102,8 +105,7 @@ class Retraining:
     @property
     def given(self) -> dict[str, Any]:
         """Settings of the training, out of texts NAME=VALUE."""
-        told = parse_options(self.settings.option("training"))
-        return {name: json.loads(value) for name, value in told.items()}
+        return parse_values(self.settings.option("training"))
 
     @cached_property
     def learned_first(self) -> pl.DataFrame:
@@ -151,6 +153,11 @@ class Retraining:
         }
 
 
+def _way(name: str) -> str:
+    """The way that a run is of: `0.6` of `0.6 #2`."""
+    return name.partition("#")[0].strip()
+
+
 def unseen(test: Dataset, train: Dataset) -> Dataset:
     """The test part without questions that also stand in the training part."""
     from evenrank.rankers.neural.saved import text_hashes
@@ -188,10 +195,7 @@ def described(settings: Settings, found: Mapping[str, Any]) -> str:
     tested = f"tested on {counted(found['queries'], 'query', 'queries')} of {settings.name}"
     if found["training"] is None:
         each = sorted(set(found["seeds"].values()))
-        many = " or ".join(map(str, each)) + (" seed" if each == [1] else " seeds")
-        return (
-            f"Runs of rankers ({settings.option('ranker')}) that were trained before, {many} each, {tested}"
-        )
+        return f"Runs that were given, {' or '.join(map(str, each))} of each way, {tested}"
     seeds = counted(settings.option("seeds"), "seed")
     learned = counted(found["training"], "query", "queries")
     return f"The ranker {settings.option('ranker')}, trained on {learned} with {seeds}, {tested}"
@@ -201,9 +205,10 @@ def untested(settings: Settings, found: Mapping[str, Any]) -> str:
     """What the tests do not know of."""
     seeds = min(found["seeds"].values(), default=1) if found["training"] is None else settings.option("seeds")
     if seeds == 1:
+        once = "has one run" if found["training"] is None else "was trained once"
         return (
-            "Tests are over queries, and each way was trained once: what another seed would change is not in "
-            "them, and a small effect may be that of the seed."
+            f"Tests are over queries, and each way {once}: what another seed would change is not in them, "
+            "and a small effect may be that of the seed."
         )
     return (
         "Tests are over queries, whose values are means over the seeds: what other seeds would change is not "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -69,6 +70,18 @@ class Settings:
         """An option of the recipe."""
         return (self.options or {})[name]
 
+    def some(self, name: str) -> list[Any]:
+        """An option that is a list, with something in it."""
+        found: list[Any] = self.option(name)
+        if not found:
+            raise InputError(f"{name} is empty; name at least one")
+        return found
+
+    @property
+    def chance(self) -> dict[str, int]:
+        """Resamples and seed, as the bootstrap takes them."""
+        return {"resamples": self.resamples, "seed": self.seed}
+
     @cached_property
     def facts(self) -> dict[str, Any]:
         """All settings, and what the files that they name hold: a step made of others is done anew."""
@@ -109,6 +122,8 @@ class Settings:
         if self.data is None:
             from evenrank import demo
 
+            if self.split is not None:
+                raise InputError(f"split is {self.split!r}, but the demo collection has none; name --data")
             return self._drawn(tables.load(demo.folder()))
         return self._drawn(tables.load(self.data, split=self.split))
 
@@ -138,12 +153,21 @@ class Settings:
     def _drawn(self, found: Dataset) -> Dataset:
         if found.qrels is None:
             raise InputError("this recipe needs relevance judgments, and there are none", path=self.data)
+        if not (found.qrels["relevance"] > 0).any():
+            raise InputError("no query has a relevant document (relevance above 0)", path=self._judged_in)
         judged = found.queries.filter(pl.col("query_id").is_in(found.qrels["query_id"].unique().implode()))
         if self.queries and len(judged) > self.queries:
             rows = np.random.default_rng(self.seed).permutation(len(judged))[: self.queries]
             judged = judged[np.sort(rows)]
         kept = found.qrels.filter(pl.col("query_id").is_in(judged["query_id"].implode()))
         return found._replace(queries=judged, qrels=kept)
+
+    @property
+    def _judged_in(self) -> Path | str | None:
+        """Where the judgments are: their file if there is one, else the data."""
+        there = [] if self.data is None else sorted(Path(self.data).glob("qrels*"))
+        there = [path for path in there if (self.split or "") in path.name]
+        return there[0] if len(there) == 1 else self.data
 
     @classmethod
     def read(cls, path: Path) -> Settings:
@@ -156,6 +180,9 @@ class Settings:
         for name in content:
             if name not in known:
                 raise InputError(f"there is no setting {name!r}; {choices(name, sorted(known))}", path=path)
+        for name, value in content.items():
+            if problem := _problem(name, value):
+                raise InputError(f"{name} is {value!r}; it must be {problem}", path=path)
         return cls(**content)
 
     def toml(self) -> str:
@@ -178,16 +205,70 @@ def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+_TEXTS = ("data", "split", "genders")
+_LEAST = {"queries": 0, "resamples": 1, "seed": 0}
+
+
+def _problem(name: str, value: Any) -> str:
+    """What a setting must be, if it is not; else empty."""
+    if name in _TEXTS:
+        return "" if isinstance(value, str) else "a text"
+    if name in _LEAST:
+        return (
+            "" if type(value) is int and value >= _LEAST[name] else f"a whole number from {_LEAST[name]} on"
+        )
+    if not isinstance(value, Mapping):
+        return f"a table, as in [{name}]"
+    if name == "runs" and not all(isinstance(path, str) for path in value.values()):
+        return "a table of paths: name = path"
+    return ""
+
+
 def _like(name: str, value: Any, default: Any) -> Any:
     """A value of the kind that the default is of; texts of the command line are read."""
     if isinstance(value, str) and not isinstance(default, str):
         with suppress(ValueError):
             value = json.loads(value)
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+    found = _same_kind(value, default)
+    if found is None:
+        kind = f"a whole number from {min(default, 1)} on, " if type(default) is int else ""
+        raise InputError(f"{name} is {value!r}; it must be {kind}like {default!r}")
+    return found
+
+
+def _same_kind(value: Any, default: Any) -> Any:
+    """The value if it is of the default's kind, else None; whole numbers become floats where those are meant.
+
+    Numbers are never below 0, and whole ones from 1 on unless the default is 0. Elements of a list are like
+    those of the default; where that has none, they are texts.
+    """
+    if isinstance(default, list):
+        if not isinstance(value, list):
+            return None
+        made = [_same_kind(each, default[0] if default else "") for each in value]
+        return None if None in made else made
+    if type(default) is float and type(value) is int:
         value = float(value)
-    if not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
-        raise InputError(f"{name} is {value!r}; it must be like {default!r}")
+    if type(value) is not type(default):
+        return None
+    if type(default) is float:
+        return value if 0 <= value < math.inf else None
+    if type(default) is int:
+        return value if value >= min(default, 1) else None
     return value
+
+
+def parse_values(given: Iterable[str]) -> dict[str, Any]:
+    """Settings of a training out of texts NAME=VALUE, each value as JSON has it."""
+    found = {}
+    for name, value in parse_options(given).items():
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            raise InputError(
+                f"training: {name}={value} cannot be read; write a number, true, false or a text in quotes"
+            ) from None
+    return found
 
 
 def parse_options(given: Iterable[str]) -> dict[str, str]:

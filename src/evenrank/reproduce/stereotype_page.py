@@ -54,7 +54,12 @@ def stereotype_page(settings: Settings, found: Mapping[str, Any]) -> Page:
     measured += f" and, as a check, with {found['vectors']['second']}" if second else ""
     here = (
         f"{settings.name}, {counted(found['queries'], 'query', 'queries')}, as deep as there; {measured}. "
-        "Lexical rankers, rankers with these vectors as they are, debiased (Bolukbasi) and strongly debiased"
+        "Lexical rankers"
+    )
+    here += (
+        ", rankers with these vectors as they are, debiased (Bolukbasi) and strongly debiased"
+        if semantic
+        else ""
     )
     here += f"; and the given runs: {', '.join(given)}." if given else "; no neural runs were given."
     tables = [_table_2(found, second), _table_3(found)]

@@ -36,6 +36,7 @@ from evenrank.reproduce.stereotype_tables import (
     pearson,
     spearman,
 )
+from evenrank.show.numbers import counted
 from evenrank.vectors.texts import GenderedTexts, gendered_texts
 
 LEXICAL = {"BM25": "bm25", "QLM": "qld", "tf-idf": "tfidf"}
@@ -203,6 +204,9 @@ class _Study:
         chance: dict[str, Any] = {"resamples": settings.resamples, "seed": settings.seed}
         rows: dict[str, dict[str, Any]] = {}
         for name, fit in fits.items():
+            if fit.line is None and len(fit.x) < 2:
+                asked = counted(len(fit.x), "query", "queries")
+                raise InputError(f"only {asked} can be measured; a line needs two")
             if fit.line is None:
                 raise InputError("all queries are equally gendered; no line can be fitted")
             bounds = stats.bootstrap(slope.slopes, fit.x, fit.y, **chance)

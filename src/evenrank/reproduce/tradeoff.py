@@ -32,7 +32,7 @@ _LATER = {  # RR, TF ARaB, NFaiRR at 10 on the 215 fairness-sensitive queries; B
 def tradeoff_recipe(settings: Settings, steps: Steps) -> Page:
     """Mitigations that need no training, at growing strength and at equal bias."""
     found = {"start": steps("tradeoff start", settings.facts, partial(_start, settings, steps))}
-    for method in settings.option("methods"):
+    for method in settings.some("methods"):
         work = partial(_swept, settings, steps, method)
         found[method] = steps(f"tradeoff {method}", settings.facts, work)
     return _page(settings, found)

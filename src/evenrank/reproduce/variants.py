@@ -43,7 +43,7 @@ def variants_recipe(settings: Settings, steps: Steps) -> Page:
             "variants engines", facts, lambda: _told(compare_variants(results, **chance))
         )
     if settings.data is not None or not results:
-        rankers = chosen_rankers(settings.option("rankers"), {"vectors": vectors} if vectors else {})
+        rankers = chosen_rankers(settings.some("rankers"), {"vectors": vectors} if vectors else {})
         for label, ranker in rankers.items():
             work = partial(_ranked, settings, steps, triples, label, ranker, chance)
             found[label] = steps(f"variants {label}", facts, work)
@@ -133,8 +133,8 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         claims,
         [
             "Whether what two lists have in common is about men or women is not looked at.",
-            "Triples of one topic resemble one another: intervals over all of them are too narrow. The rows "
-            "by topic are the safer ones.",
+            "Triples of one topic resemble one another: intervals over all of them are too narrow."
+            + (" The rows by topic are the safer ones." if topics else ""),
             "Rankers that match words answer the words of a query: those of its gendered form are further "
             "words, no further meaning.",
         ],

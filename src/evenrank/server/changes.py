@@ -106,7 +106,8 @@ class Judged:
         assert found.cut is not None and found.until is not None
         later, were = _range(found.cut + 1, found.until)
         earlier, _ = _range(1, found.cut)
-        size = f"{_signed(found.difference)} [{_signed(found.low)}, {_signed(found.high)}]"
+        between = "" if found.low is None else f" [{_signed(found.low)}, {_signed(found.high)}]"
+        size = f"{_signed(found.difference)}{between}"
         if found.alarm is None:
             return f"no alarm in {_looks(found.looks)}; {later} against {earlier}: {size}."
         way = "higher" if (found.difference or 0) > 0 else "lower"

@@ -37,6 +37,18 @@ from evenrank.text.tally import Tally
 _ROWS = 200_000  # of a run that a worker measures at a time, about
 
 
+def check_shared(measures: Sequence[Measure]) -> None:
+    """Refuse measures that workers cannot compute from their share of the lists and counts."""
+    for one in map(core, measures):
+        if is_bias(one) and not one.VIEW.PARTS:
+            raise InputError(
+                f"{one} looks at more than the counts of one list's documents, which is all that the "
+                "workers have; measure it on one machine"
+            )
+        if one.params.get("target") == "collection":
+            raise InputError(f"{one} needs the whole collection; measure it on one machine")
+
+
 def measure_frames(
     runs: Any,
     measures: str | Measure | Sequence[str | Measure],
@@ -61,16 +73,13 @@ def measure_frames(
     background
         A Spark frame.
 
-    Measures that read texts (GSR, LIWC), and targets that are the shares of the whole collection, are for one
+    Measures that look at more than the counts of one list's documents (GSR and LIWC read texts, EEL several
+    lists of a query), and targets that are the shares of the whole collection, are for one
     machine. What the collection and the relevant documents would give is not compared with.
     """
     named = named_runs(runs)
     wanted = listed_measures(measures)
-    for one in map(core, wanted):
-        if is_bias(one) and not one.VIEW.PARTS:
-            raise InputError(f"{one} reads texts, which the workers do not have; measure it on one machine")
-        if one.params.get("target") == "collection":
-            raise InputError(f"{one} needs the whole collection; measure it on one machine")
+    check_shared(wanted)
     options = Options(only, False, Bootstrap(confidence, resamples, seed))
     if given.get("docs") is not None:
         raise InputError("runs are Spark frames; give the tally of the documents, made with evenrank.tally")

@@ -21,15 +21,18 @@ variance f s². f = (1 + φ)/(1 − φ) is that of an AR(1) series; φ is estima
 for its bias (M. G. Kendall, Biometrika 41, 1954), and never taken below 0; ν is divided by f.
 
 Looks at what hardly ever moves are far from that limit: most are alike, and one that is not says little.
-Where more than half of those before the cut are the same, looks that differ from these must also have become
-more frequent: the likelihood of two rates, mixed over both, is 1/share times that of the best single rate
-(Jeffreys' mixture over the maximum, an e-process; L. Wasserman, A. Ramdas and S. Balakrishnan, Universal
-inference, PNAS 117, 2020).
+Where more than half of the baseline are the same value, half of α goes to another question: have looks that
+differ from it become more, or less, frequent at some look? The likelihood of two rates, mixed over both and
+over all cuts, reaches 2/α times that of the best single rate with probability α/2 at most (Jeffreys' mixture
+over the maximum, an e-process; L. Wasserman, A. Ramdas and S. Balakrishnan, Universal inference, PNAS 117,
+2020). With the other half means are compared as above, but an interval counts only if at its cut the rates
+differ too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -72,9 +75,11 @@ class Change:
     until
         The look at which this was compared: that of the alarm, or the last one.
     difference, low, high
-        The mean after the cut less that before, and its interval; no alarm without an interval.
+        The mean after the cut less that before, and its interval; None where looks are too few, or too much
+        alike, for one.
     alarm
-        The look at which an interval excluded 0 for the first time.
+        The look at which an interval excluded 0 for the first time, or unusual looks became more or less
+        frequent.
     correlation
         φ: how far a look resembles the one before.
     """
@@ -92,7 +97,7 @@ class Change:
 
     @property
     def judged(self) -> bool:
-        return self.low is not None
+        return self.low is not None or self.alarm is not None
 
 
 def change(values: ArrayLike, *, baseline: int = BASELINE, alpha: float = ALPHA) -> Change:
@@ -111,7 +116,7 @@ def change(values: ArrayLike, *, baseline: int = BASELINE, alpha: float = ALPHA)
     _check(baseline, alpha)
     found = Change(len(x), baseline, alpha)
     best: tuple[int, float, int, Sequence] | None = None
-    for cut, share in _cuts(len(x), baseline, alpha):
+    for cut, share in _cuts(x, baseline, alpha):
         seen = sequence(x, cut, alpha=share)
         found = found if cut > baseline else _compared(found, cut, len(x), seen)
         outside = np.abs(seen.difference) > seen.reach
@@ -120,6 +125,8 @@ def change(values: ArrayLike, *, baseline: int = BASELINE, alpha: float = ALPHA)
             margin = float(seen.reach[first] / abs(seen.difference[first]))
             candidate = (cut + first + 1, margin, cut, seen)
             best = candidate if best is None or candidate[:2] < best[:2] else best
+    if (rarely := _turned(x, baseline, alpha / 2)) and (best is None or rarely[0] < best[0]):
+        best = (rarely[0], 0.0, rarely[1], sequence(x, rarely[1], alpha=alpha))
     if best is None:
         return found
     return _compared(Change(len(x), baseline, alpha, alarm=best[0]), best[2], best[0], best[3])
@@ -130,9 +137,19 @@ def first_alarms(values: ArrayLike, *, baseline: int = BASELINE, alpha: float = 
     x = np.asarray(values, np.float64)
     _check(baseline, alpha)
     found = np.zeros(x.shape, bool)
-    for cut, share in _cuts(x.shape[-1], baseline, alpha):
-        seen = sequence(x, cut, alpha=share)
-        found[..., cut:] |= np.abs(seen.difference) > seen.reach
+    if x.shape[-1] <= baseline:
+        return np.zeros(x.shape[:-1], np.int64)
+    steady = _is_steady(x, baseline)
+    for rows in (steady, ~steady):
+        if rows.any():
+            some = found[rows]
+            for cut, share in _cuts(x[rows], baseline, alpha):
+                seen = sequence(x[rows], cut, alpha=share)
+                some[..., cut:] |= np.abs(seen.difference) > seen.reach
+            found[rows] = some
+    for row in np.argwhere(steady):
+        if turned := _turned(x[tuple(row)], baseline, alpha / 2):
+            found[(*row, turned[0] - 1)] = True
     return np.where(found.any(axis=-1), found.argmax(axis=-1) + 1, 0)
 
 
@@ -174,28 +191,74 @@ def sequence(values: ArrayLike, cut: int, *, alpha: float = ALPHA, typical: floa
     below = 1 / v - c / (v + typical**2)
     bounded = (below > 0) & (freedom > 1)
     reach = np.sqrt(variance * nu * (c - 1) / np.where(bounded, below, 1.0))
-    rare = (np.abs(mean) > reach) & _may_be_rare(before, after, ROUNDING * largest, alpha)
-    return Sequence(mean, np.where(bounded & ~rare, reach, np.inf), phi)
+    unsure = ~bounded | (
+        (np.abs(mean) > reach) & ((squares == 0) | _may_be_rare(before, after, largest, alpha))
+    )
+    return Sequence(mean, np.where(unsure, np.inf, reach), phi)
 
 
-def _may_be_rare(before: Floats, after: Floats, rounding: Floats, alpha: float) -> NDArray[np.bool_]:
+def _may_be_rare(before: Floats, after: Floats, largest: Floats, alpha: float) -> NDArray[np.bool_]:
     """Are most looks before the cut the same, and those that differ perhaps no more frequent after it?"""
     cut = before.shape[-1]
-    usual = np.sort(before, axis=-1)[..., (cut - 1) // 2, None]  # the mode, if more than half are the same
+    usual = _usual(before)
     k = np.arange(1, after.shape[-1] + 1)
-    earlier = (np.abs(before - usual) > rounding).sum(axis=-1, keepdims=True)
-    later = np.cumsum(np.abs(after - usual) > rounding, axis=-1)
-    n, both = cut + k, earlier + later
-    evidence = _mixed(earlier, np.full_like(k, cut)) + _mixed(later, k) - _best(both, n)
-    return (2 * earlier < cut) & (evidence < -np.log(alpha))
+    earlier, later = (_running(np.abs(part - usual) > ROUNDING * largest) for part in (before, after))
+    earlier = earlier[..., -1:]
+    evidence = _mixed(earlier, np.full_like(k, cut)) + _mixed(later, k) - _best(earlier + later, cut + k)
+    return np.asarray((2 * earlier < cut) & (evidence < -np.log(alpha)))
+
+
+def _turned(x: Floats, baseline: int, alpha: float) -> tuple[int, int] | None:
+    """The look at which the rate of unusual looks has changed, and after which one; None if it has not."""
+    if len(x) <= baseline or not _is_steady(x, baseline):
+        return None
+    unusual = np.concatenate([[0], _running(_differs(x, _usual(x[:baseline])))])
+    cuts = np.arange(baseline, len(x))
+    nth = cuts - baseline + 1.0
+    earlier = _mixed(unusual[cuts], cuts) - log(nth * (nth + 1))
+    best = _best(unusual[cuts + 1], cuts + 1)
+    for looked, n in enumerate((cuts + 1).tolist()):
+        own = cuts[: looked + 1]
+        terms = earlier[: looked + 1] + _mixed(unusual[n] - unusual[own], n - own)
+        highest = terms.max()
+        if highest + np.log(np.exp(terms - highest).sum()) - best[looked] >= -np.log(alpha):
+            return n, int(own[terms.argmax()])
+    return None
+
+
+def _running(odd: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many there were up to each look."""
+    return np.asarray(np.cumsum(odd, axis=-1), np.int64)
+
+
+def _usual(looks: Floats) -> Floats:
+    """The value of more than half of the looks, if they have one."""
+    return np.asarray(np.sort(looks, axis=-1)[..., (looks.shape[-1] - 1) // 2, None])
+
+
+def _differs(x: Floats, usual: Floats) -> NDArray[np.bool_]:
+    largest = np.abs(x).max(axis=-1, keepdims=True)
+    return np.asarray(np.abs(x - usual) > ROUNDING * largest)
+
+
+def _is_steady(x: Floats, baseline: int) -> NDArray[np.bool_]:
+    """Are more than half of the looks of the baseline the same?"""
+    first = x[..., :baseline]
+    return np.asarray(2 * _differs(x, _usual(first))[..., :baseline].sum(axis=-1) < first.shape[-1])
 
 
 def _mixed(count: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
     """The logarithm of ∫ p^count (1 − p)^(n − count) over Jeffreys' distribution of p."""
-    steps = np.arange(int(n.max()))
-    halves, wholes = (np.concatenate([[0.0], np.cumsum(log(steps + more))]) for more in (0.5, 1.0))
+    halves, wholes = _sums_of_logarithms(1 << int(n.max()).bit_length())  # few sizes, each made once
     found: Floats = halves[count] + halves[n - count] - wholes[n]
     return found
+
+
+@lru_cache(maxsize=8)
+def _sums_of_logarithms(most: int) -> tuple[Floats, Floats]:
+    steps = np.arange(most)
+    halves, wholes = (np.concatenate([[0.0], np.cumsum(log(steps + more))]) for more in (0.5, 1.0))
+    return halves, wholes
 
 
 def _best(count: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
@@ -208,8 +271,13 @@ def _best(count: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
     return part(count) + part(n - count)
 
 
-def _cuts(looks: int, baseline: int, alpha: float) -> list[tuple[int, float]]:
-    return [(cut, alpha / (j * (j + 1))) for j, cut in enumerate(range(baseline, looks, baseline), start=1)]
+def _cuts(x: Floats, baseline: int, alpha: float) -> list[tuple[int, float]]:
+    """Where looks are compared, and each cut's share of α, or of half of it if looks hardly ever differ."""
+    if x.shape[-1] <= baseline:
+        return []
+    own = alpha / 2 if _is_steady(x, baseline).all() else alpha
+    cuts = enumerate(range(baseline, x.shape[-1], baseline), start=1)
+    return [(cut, own / (j * (j + 1))) for j, cut in cuts]
 
 
 def _compared(found: Change, cut: int, until: int, seen: Sequence) -> Change:

@@ -20,7 +20,7 @@ import evenrank
 from evenrank.arithmetic import log1p
 from evenrank.data import parquet
 from evenrank.data.columns import refuse_repeats, show
-from evenrank.data.files import reading, writing
+from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.frames import is_spark, spark
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
@@ -205,11 +205,8 @@ def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> N
         raise InputError(
             "a tally is a Parquet file, compressed in itself; end its name in .parquet", path=path
         )
-    if source is not None and source.path is not None and Path(path).exists():
-        with reading(path):
-            same = Path(path).samefile(source.path)
-        if same:
-            raise InputError("this is the input itself; give the tally another name", path=path)
+    if source is not None:
+        refuse_input(path, source.path, what="the tally")
 
 
 def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:

@@ -139,8 +139,9 @@ def probe(
 ) -> dict[str, Any]:
     """How well a fresh classifier reads gender off finished vectors: its AUC on others, with interval.
 
-    With several groups it is the mean of each group's AUC against all others. ``auc`` is None where one of
-    the two parts has no gendered pair, or no other.
+    With several groups it is the mean of each group's AUC against all others, those without a group being one
+    more. ``auc`` is None where one of the two parts has no gendered pair, or no other. ``gendered`` counts
+    the pairs whose label is not 0, whatever the groups are.
 
     Parameters
     ----------
@@ -187,20 +188,29 @@ def probe(
 
 
 def probed(
-    found: Examples, vector: Callable[[Ints], Floats], what: str, seed: int, say: Callable[[str], None]
+    found: Examples,
+    vector: Callable[[Ints], Floats],
+    what: str,
+    seed: int,
+    say: Callable[[str], None],
+    *,
+    lexicon: Any = None,
 ) -> dict[str, Any]:
     """What a fresh classifier reads off the finished vectors of a ranker, for its metrics and its card."""
+    from evenrank.text.lexicon import lexicon as as_lexicon
+
     labels = found.reads
     if labels is None:
         raise InputError("there is nothing for a probe to read")
     seen, tried = probe_rows(found, seed)
     read = probe(vector(seen), labels[seen], vector(tried), labels[tried], seed=seed)
     if read["auc"] is None:
-        say("a fresh probe of the vectors: not judged, one of its parts has no gendered pair, or no other")
+        say("a fresh probe of the vectors: not judged, one of its parts has only pairs of one kind")
     else:
         between = "" if read["low"] is None else f" [{read['low']:.3f}, {read['high']:.3f}]"
         say(f"a fresh probe of the vectors: AUC {read['auc']:.3f}{between} ({what}, {read['pairs']:,} pairs)")
-    return {"reads": what, **read}
+    groups = list(as_lexicon("rekabsaz2020" if lexicon is None else lexicon).groups)
+    return {"reads": what, "groups": groups, **read}
 
 
 def auc(scores: Any, truth: Any) -> Any:

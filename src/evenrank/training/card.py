@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Say
+from evenrank.show.numbers import counted
 from evenrank.training.examples import Examples, Ints
 
 _LIMITS = (
@@ -23,20 +24,19 @@ _LIMITS = (
 
 
 def model_card(
-    config: Mapping[str, Any], metrics: Mapping[str, Any], *, training: int, left_out: Mapping[str, int]
+    config: Mapping[str, Any], metrics: Mapping[str, Any], *, training: int, left_out: Sequence[str]
 ) -> str:
-    """The card, as Markdown."""
+    """The card, as Markdown; `training` is the number of queries that were learned from."""
     kind = config["ranker"]
     rows = [f"| {label} | {value:.4f} |" for label, value in dev_table(metrics, kind)]
-    missing = [f"- left out: {count:,} {reason}" for reason, count in left_out.items()]
     facts = {key: config[key] for key in ("settings", "recipe", "seed", "facts")}
     return "\n".join(
         [
             f"# Re-ranker: {kind}",
             "",
-            f"Trained by evenrank {config['evenrank']} on {training:,} queries; "
-            f"{metrics['dev']['queries']:,} others decided when to stop{_apart(metrics['dev'])}.",
-            *missing,
+            f"Trained by evenrank {config['evenrank']} on {counted(training, 'query', 'queries')}; "
+            f"{counted(metrics['dev']['queries'], 'other')} decided when to stop{_apart(metrics['dev'])}.",
+            *(f"- left out: {each}" for each in left_out),
             "",
             "## RR@10 on the dev queries",
             "",
@@ -97,21 +97,31 @@ def dev_metrics(
     return metrics
 
 
+def _is_gender(groups: Sequence[str]) -> bool:
+    """Whether the groups of a lexicon are the genders."""
+    return set(groups) == {"female", "male"}
+
+
 def _probe(found: Mapping[str, Any] | None) -> list[str]:
     """What a fresh classifier reads off the vectors, where an adversary was trained against."""
     if found is None:
         return []
-    reads = "gendered or not" if found["reads"] == "neutrality" else "which group"
-    said = "not judged: one of its parts has no gendered pair, or no other"
+    by_group, gender = found["reads"] == "group", _is_gender(found["groups"])
+    named = f"({', '.join(found['groups'])})"
+    marked = "gendered" if gender else "with a group" if by_group else "not neutral"
+    reads = f"which group {named}" if by_group else "gendered or not" if gender else f"neutral or not {named}"
+    said = "not judged: one of its parts has only pairs of one kind"
     if found["auc"] is not None:
         between = "" if found["low"] is None else f" [{found['low']:.3f}, {found['high']:.3f}]"
         said = f"AUC {found['auc']:.3f}{between}; 0.5 is chance, 1 is plain to see"
+        if by_group:
+            said += ". It is the mean over the groups and the pairs without one, each against the rest"
     return [
-        "## What its vectors tell of gender",
+        f"## What its vectors tell of {'gender' if gender else 'the groups'}",
         "",
-        f"A fresh classifier, trained on the finished vectors of {found['learned from']:,} pairs to tell "
-        f"{reads}, and tried on {found['pairs']:,} pairs of other queries and documents, "
-        f"{found['gendered']:,} of them gendered: {said}.",
+        f"A fresh classifier, trained on the finished vectors of {counted(found['learned from'], 'pair')} to "
+        f"tell {reads}, and tried on {counted(found['pairs'], 'pair')} of other queries and documents, "
+        f"{found['gendered']:,} of them {marked}: {said}.",
         "",
     ]
 

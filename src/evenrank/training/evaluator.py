@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from ir_measures.measures import Measure
+
 from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.neural.candidates import candidates
 from evenrank.rankers.neural.transformers import library
+from evenrank.show.numbers import counted, level, number
 
 library()
 from sentence_transformers.base.evaluation import BaseEvaluator  # noqa: E402 - library() says what to install
@@ -29,7 +33,9 @@ class BiasEvaluator(BaseEvaluator):
     run, docs, queries
         The first stage, the collection, the queries' texts: those the model is not trained on.
     measures
-        Ours and those of ir_measures: ``["ARaB@10", "NFaiRR@10", "RR@10"]``.
+        Ours and those of ir_measures: ``["ARaB@10", "NFaiRR@10", "RR@10"]``. The first is the primary metric,
+        by which a trainer can choose the best model. Where 0 is its good value, that is how far it is from 0:
+        ``bias_abs(ARaB@10)``, the mean over the queries of the absolute value.
     depth
         Candidates of each query.
     name
@@ -41,7 +47,7 @@ class BiasEvaluator(BaseEvaluator):
     --------
     >>> evaluator = BiasEvaluator("bm25.run", "docs.tsv", "queries.tsv", ["ARaB@10"])  # doctest: +SKIP
     >>> evaluator(model)  # doctest: +SKIP
-    {'bias_ARaB@10': 0.21}
+    {'bias_ARaB@10': 0.21, 'bias_abs(ARaB@10)': 0.34}
     """
 
     def __init__(
@@ -49,28 +55,28 @@ class BiasEvaluator(BaseEvaluator):
         run: Any,
         docs: Any,
         queries: Any,
-        measures: Sequence[Any] = ("ARaB@10", "NFaiRR@10"),
+        measures: str | Measure | Sequence[str | Measure] = ("ARaB@10", "NFaiRR@10"),
         *,
         depth: int = 50,
         name: str = "bias",
         **inputs: Any,
     ) -> None:
         from evenrank.data import tables
-        from evenrank.measures.parse import parse
+        from evenrank.measures.base import good
+        from evenrank.measures.evaluate import listed_measures
 
         super().__init__()
-        if not measures:
-            raise InputError("no measure is given; name one, such as 'ARaB@10'")
         self.name = name
-        self.measures = [parse(each) if isinstance(each, str) else each for each in measures]
+        self.measures = listed_measures(measures)
+        self._primary = _sized(self.measures[0])
         self.inputs = inputs
         self._docs = tables.docs(docs)
         self._queries = tables.queries(queries)
         self._run = tables.run(run)
         self._pairs = candidates(self._run, self._docs, self._queries, depth=depth)
         self._tally = inputs.pop("tally", None)
-        self.primary_metric = f"{name}_{self.measures[0]}"
-        self.greater_is_better = False
+        self.primary_metric = f"{name}_{_size_name(self._primary)}"
+        self.greater_is_better = good(self._primary) == "high"
         self.history: list[dict[str, Any]] = []
         self._found: Any = None
 
@@ -84,15 +90,17 @@ class BiasEvaluator(BaseEvaluator):
         **more: Any,
     ) -> dict[str, float]:
         """The values of the lists that this model makes."""
+        from evenrank.measures.base import amount
         from evenrank.measures.evaluate import measure
         from evenrank.text.tally import tally
 
         if self._tally is None and "labels" not in self.inputs:
-            self._tally = tally(self._docs, self.inputs.pop("lexicon", None) or "rekabsaz2020")
+            lexicon, words = (self.inputs.pop(each, None) for each in ("lexicon", "tokenizer"))
+            self._tally = tally(self._docs, lexicon or "rekabsaz2020", tokenizer=words or "words")
         run = self._pairs.run(self._scores(model))
         self._found = measure(
             run,
-            self.measures,
+            [*self.measures, self._primary],
             tally=self._tally,
             docs=self._docs,
             queries=self._queries,
@@ -100,6 +108,9 @@ class BiasEvaluator(BaseEvaluator):
             **self.inputs,
         )
         values = {f"{self.name}_{each.measure}": each.value for each in self._found if each.value is not None}
+        chosen = self._found[self._primary].value
+        if chosen is not None:
+            values[self.primary_metric] = float(amount(self._primary, np.array(chosen)))
         self.history.append({"epoch": epoch, "step": steps, **values})
         self.store_metrics_in_model_card_data(model, values, epoch, steps)
         if output_path:
@@ -129,19 +140,22 @@ class BiasEvaluator(BaseEvaluator):
         """What the last evaluation found, as a section of a model card."""
         if self._found is None:
             raise InputError("nothing has been evaluated yet; call the evaluator first")
+        count, sure = len(self._pairs.query_ids), ""
+        if any(each.low is not None for each in self._found):
+            sure = f", with {level(self.inputs.get('confidence', 0.95))} intervals"
         lines = [
             "## Bias of its rankings",
             "",
-            f"{self._pairs.run(self._pairs.first)['query_id'].n_unique():,} queries, their candidates "
-            "re-ranked by this model 95 % intervals. Measured by evenrank.",
+            f"{counted(count, 'query', 'queries')}, {'its' if count == 1 else 'their'} candidates re-ranked "
+            f"by this model{sure}. Measured by evenrank.",
             "",
             "| measure | value | interval |",
             "|---|--:|---|",
         ]
         for each in self._found:
-            interval = "" if each.low is None else f"{each.low:+.4f} to {each.high:+.4f}"
-            value = "–" if each.value is None else f"{each.value:+.4f}"
-            lines.append(f"| {each.measure} | {value} | {interval} |")
+            form = "+.4f" if getattr(each.measure, "SIGNED", False) else ".4f"
+            interval = "" if each.low is None else f"{each.low:{form}} to {each.high:{form}}"
+            lines.append(f"| {each.measure} | {number(each.value, form)} | {interval} |")
         return "\n".join([*lines, ""])
 
     def write_card(self, folder: str | os.PathLike[str]) -> None:
@@ -152,3 +166,20 @@ class BiasEvaluator(BaseEvaluator):
         after = rest[rest.index("\n## ") + 1 :] if "\n## " in rest else ""
         with writing(path) as file:
             file.write((before.rstrip("\n") + "\n\n" + self.card_section() + "\n" + after).lstrip().encode())
+
+
+def _sized(measure: Any) -> Any:
+    """abs(measure) where 0 is good and its absolute value is a measure; else the measure itself."""
+    from evenrank.measures.base import good
+
+    try:
+        return abs(measure) if good(measure) == "zero" else measure
+    except InputError:  # one value over all queries
+        return measure
+
+
+def _size_name(measure: Any) -> str:
+    """What tells better from worse: the measure, or how far it is from 0 or 1."""
+    from evenrank.measures.base import good
+
+    return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(good(measure), str(measure))

@@ -9,7 +9,7 @@ gender of a document.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
+from evenrank.show.numbers import counted
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -87,6 +88,18 @@ class Examples:
         held_out = self.dev[self.pairs.query]
         mine = self.pairs.document[self.relevant & held_out]
         return not np.isin(mine, self.pairs.document[self.relevant & ~held_out]).any()
+
+    def queries_of(self, rows: Iterable[int]) -> int:
+        """How many queries these pairs are of; a mirrored copy is no other query."""
+        places = np.unique(self.pairs.query[np.fromiter(rows, np.int64)])
+        return len({self.pairs.query_ids[each].removesuffix(MARK) for each in places})
+
+    def told_left_out(self) -> list[str]:
+        """Why queries or documents are not used, and how many: `1 query without negatives`."""
+        return [
+            counted(count, reason.replace("queries", "query").replace("documents", "document"), reason)
+            for reason, count in self.left_out.items()
+        ]
 
     def dev_rows(self, depth: int | None = None) -> Ints:
         """The candidates of the dev queries, as a re-ranker would get them; the first so many of each."""
@@ -210,6 +223,8 @@ def examples(
         named = order.join(negatives.with_columns(named=True), on=both, how="left", maintain_order="left")
         against &= named["named"].fill_null(False).to_numpy()
     dev = _drawn(pairs.query_ids, good, dev_share, dev_most, seed)
+    answered_by, opposed = (np.unique(pairs.query[each]) for each in (flags["relevant"].to_numpy(), against))
+    left_out["queries without negatives"] = len(np.setdiff1d(answered_by[~dev[answered_by]], opposed))
     return Examples(
         pairs,
         flags["relevant"].to_numpy(),

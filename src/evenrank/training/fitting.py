@@ -29,6 +29,21 @@ from evenrank.training.examples import Examples
 from evenrank.training.losses import LOSSES, check_loss, is_biased, strength_of
 
 Ints = npt.NDArray[np.int64]
+_HIGHEST = 1e30
+"""Of rates and decay: torch fails where a step does not fit into 32 bits, which end at 3e38."""
+
+
+class DivergedError(InputError):
+    """The loss, or a score, is no number any more."""
+
+    def __init__(self) -> None:
+        super().__init__("training diverged: the loss or a score is not a finite number; lower rate")
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Refuse what is not a whole number from 1 on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +97,9 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in self.WHOLE:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
-        if not self.rate > 0:
-            raise InputError(f"rate is {self.rate:g}; it must be above 0")
+            check_whole(name, getattr(self, name))
+        if not 0 < self.rate <= _HIGHEST:
+            raise InputError(f"rate is {self.rate:g}; it must be a number above 0, at most {_HIGHEST:g}")
         check_loss(self.loss, self.loss_strength)
         check_choice("adversary_labels", self.adversary_labels, ("neutrality", "group"))
         check_choice("mirror", self.mirror, ("none", "augment", "consistency"))
@@ -104,6 +117,11 @@ class Recipe(Training):
 
     decay: float = 0.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.decay <= _HIGHEST:
+            raise InputError(f"decay is {self.decay:g}; it must be a number from 0 to {_HIGHEST:g}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class WordRecipe(Recipe):
@@ -118,10 +136,10 @@ class WordRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.embedding_rate is not None and not self.embedding_rate > 0:
+        if self.embedding_rate is not None and not 0 < self.embedding_rate <= _HIGHEST:
             raise InputError(
-                f"embedding_rate is {self.embedding_rate:g}; it must be above 0 (train_embeddings=false "
-                "leaves the word vectors as they are)"
+                f"embedding_rate is {self.embedding_rate:g}; it must be a number above 0, at most "
+                f"{_HIGHEST:g} (train_embeddings=false leaves the word vectors as they are)"
             )
 
 
@@ -173,9 +191,14 @@ def fit(
             loss.backward()
             optimizer.step()
             total += loss.item() * len(rows)
+            if not math.isfinite(total):
+                raise DivergedError
             if progress:
                 progress(epoch * steps + step + 1, recipe.epochs * steps)
-        rr = examples.rr(dev, scored(module, pairs, dev))
+        scores = scored(module, pairs, dev)
+        if not np.isfinite(scores).all():
+            raise DivergedError
+        rr = examples.rr(dev, scores)
         state.add(total / len(positives), rr, module)
         best = " (best so far)" if state.waited == 0 else ""
         say(f"epoch {epoch + 1}: loss {total / len(positives):.4f}, dev RR@10 {rr:.4f}{best}")

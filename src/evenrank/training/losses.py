@@ -24,7 +24,7 @@ has to carry what it does not know.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from evenrank.data import tables
 from evenrank.errors import InputError, choices
-from evenrank.measures.document_bias import document_bias
+from evenrank.measures.document_bias import KINDS, document_bias
 from evenrank.training.adversary import pair_labels, reader, reverse
 from evenrank.training.examples import Examples, augmented, twinned
 
@@ -116,13 +116,36 @@ def strength_of(name: str, given: float | None) -> float:
     return 0.0 if not is_biased(name) else 1.0 if given is None else float(given)
 
 
+def check_aims(recipe: Any, settings: Iterable[str], bias: Any, lexicon: Any, labels: Any) -> None:
+    """Refuse what would be given and read by nothing; `settings` are the names of those given."""
+    if "adversary_labels" in settings and recipe.adversary is None:
+        raise InputError("adversary_labels is what an adversary reads; there is none, give adversary too")
+    aware, kind = ", ".join(filter(is_biased, LOSSES)), str(bias).lower()
+    if not is_biased(recipe.loss):
+        for name, given in (("bias", kind != "tf"), ("labels", labels is not None)):
+            if given:
+                raise InputError(f"{name} is for losses that look at bias ({aware}), not for {recipe.loss}")
+    elif labels is not None and kind in KINDS and kind != "label":
+        raise InputError(f"labels is for bias=label; bias is {bias}")
+    if lexicon is not None and not _needs_words(recipe):
+        raise InputError(
+            f"lexicon is for losses that look at bias ({aware}), an adversary and mirroring; this training "
+            "has none of them"
+        )
+
+
+def _needs_words(recipe: Any) -> bool:
+    """Whether a training looks at the words of groups."""
+    return is_biased(recipe.loss) or recipe.adversary is not None or recipe.mirror != "none"
+
+
 def aimed(
     found: Examples, recipe: Any, bias: Any, lexicon: Any, labels: Any
 ) -> tuple[Examples, dict[str, Any]]:
     """The training data with what a recipe needs: bias, mirrored texts, an adversary's labels; and facts."""
     from evenrank.text.lexicon import lexicon as as_lexicon
 
-    if not (is_biased(recipe.loss) or recipe.adversary is not None or recipe.mirror != "none"):
+    if not _needs_words(recipe):
         return found, {}
     facts = {"lexicon": as_lexicon("rekabsaz2020" if lexicon is None else lexicon).name}
     if is_biased(recipe.loss):

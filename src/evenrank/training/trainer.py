@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -108,16 +110,16 @@ def train_ranker(
             f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
         )
     from evenrank.rankers.neural.saved import open_ranker, save_ranker
-    from evenrank.training.losses import aimed
+    from evenrank.training.losses import aimed, check_aims
 
     started = time.process_time()
-    if not isinstance(docs, Prepared):
+    if not isinstance(docs, Prepared):  # a sweep gives all of its trainings the same, the plain one too
+        check_aims(recipe, settings, bias, lexicon, labels)
         first: dict[str, Any] = {"run": run, "index": index, "negatives": negatives}
         first |= {name: getattr(recipe, name) for name in ("depth", "dev_share", "dev_most")}
         docs = prepared(docs, queries, qrels, **first, seed=seed, say=say)
     ready: Prepared = docs
     target, found = Path(output), ready.examples
-    asked = int((~found.dev).sum())
     found, of_gender = aimed(found, recipe, bias, lexicon, labels)
     config: dict[str, Any] = {
         "evenrank": evenrank.__version__,
@@ -131,15 +133,16 @@ def train_ranker(
     checkpoint = target.with_name(f".{target.name}.training")
     data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
     job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, say, progress)
-    reranker, files, history, vector = _fit(job, vectors)
+    with _cleared(checkpoint):
+        reranker, files, history, vector = _fit(job, vectors)
     dev = found.dev_rows(recipe.dev_depth)
     metrics = dev_metrics(found, dev, reranker, history, kind, hybrid, say, progress)
     if found.reads is not None:
         from evenrank.training.adversary import probed
 
-        metrics["probe"] = probed(found, vector, recipe.adversary_labels, seed, say)
+        metrics["probe"] = probed(found, vector, recipe.adversary_labels, seed, say, lexicon=lexicon)
     used = pl.DataFrame({"query_id": found.pairs.query_ids, "text": found.pairs.queries})
-    card = model_card(config, metrics, training=asked, left_out=found.left_out)
+    card = model_card(config, metrics, training=_learned_from(job), left_out=found.told_left_out())
     save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
     shutil.rmtree(checkpoint, ignore_errors=True)
     return Trained(open_ranker(output), metrics, time.process_time() - started)
@@ -183,8 +186,8 @@ def prepared(
         scores=scores,
         negatives=None if negatives is None else negative_pairs(negatives),
     )
-    for reason, count in found.left_out.items():
-        say(f"left out: {count:,} {reason}")
+    for each in found.told_left_out():
+        say(f"left out: {each}")
     return Prepared(found, stage, collection.describe())
 
 
@@ -194,10 +197,40 @@ def train_prepared(kind: str, ready: Prepared, output: str | os.PathLike[str], *
 
 
 def _check_output(output: str | os.PathLike[str], seed: int) -> None:
-    if Path(output).exists() and not is_model(output):
-        raise InputError("exists and is not a model; choose another name", path=output)
+    """Refuse a place where no model can be written, before the work."""
+    target = Path(output).absolute()
+    try:
+        if target.exists() and not is_model(output):
+            raise InputError("exists and is not a model; choose another name", path=output)
+        near = next(each for each in target.parents if each.exists())
+        with tempfile.TemporaryDirectory(dir=near, prefix=f".{target.name}."):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=output) from None
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
+
+
+@contextmanager
+def _cleared(checkpoint: Path) -> Iterator[None]:
+    """After a failure, keep the folder of a training only if training can go on from it."""
+    from evenrank.training.fitting import DivergedError
+
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, DivergedError) or not any(checkpoint.glob("checkpoint*")):
+            shutil.rmtree(checkpoint, ignore_errors=True)
+        raise
+
+
+def _learned_from(job: Job) -> int:
+    """How many queries the groups of a training are of."""
+    if job.kind not in ("cross-encoder", "bi-encoder"):
+        return job.found.queries_of(job.found.groups()[0])
+    from evenrank.training.transformers import drawn_groups
+
+    return job.found.queries_of(drawn_groups(job.found, job.recipe, job.seed)[:, 0])
 
 
 def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:

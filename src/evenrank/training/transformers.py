@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -25,9 +26,11 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.examples import Examples, Job
-from evenrank.training.fitting import Training
+from evenrank.training.fitting import DivergedError, Training, check_whole
 
 _FACTS = "facts.json"
+_CHECK = "eval_dev_mrr@10"
+"""What the library calls RR@10 on the dev queries."""
 _SURE = 100.0
 """The label of a relevant document: ListNet takes a softmax of labels, which this makes 1 and 0."""
 
@@ -68,7 +71,8 @@ class TransformerRecipe(Training):
     checks
         How often the dev queries are asked in all.
     most_queries
-        Training queries at most, drawn by the seed; all if not given.
+        Relevant documents of training queries at most, drawn by the seed in each epoch; all if not given. A
+        query with two of them counts twice.
     """
 
     WHOLE = (*Training.WHOLE, "checks")
@@ -81,6 +85,13 @@ class TransformerRecipe(Training):
     warm_up: float = 0.1
     checks: int = 5
     most_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.warm_up <= 1:
+            raise InputError(f"warm_up is {self.warm_up:g}; it must be from 0 to 1")
+        if self.most_queries is not None:
+            check_whole("most_queries", self.most_queries)
 
     @property
     def is_plain(self) -> bool:
@@ -99,8 +110,9 @@ def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, flo
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(job.seed)
         model, source = _new(job.kind, job.settings)
-        with contextlib.suppress(AttributeError):
-            model.model_card_data.generate_widget_examples = False  # the card is ours
+        with contextlib.suppress(AttributeError):  # the card is ours
+            model.model_card_data.generate_widget_examples = False
+            model.model_card_data.set_widget_examples = _nothing
         facts["model"] = source.describe()
         history = _train(job, model)
         with tempfile.TemporaryDirectory() as folder:
@@ -147,6 +159,10 @@ def _new(kind: str, settings: TransformerSettings) -> tuple[Any, Any]:
     return model, source
 
 
+def _nothing(dataset: Any) -> None:
+    """In place of examples for the library's card, which it looks for with a bar of its own."""
+
+
 def _train(job: Job, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
     from evenrank.training.losses import group_columns, group_loss
@@ -158,7 +174,7 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
-    rows = _groups(found, recipe, job.seed)
+    rows = drawn_groups(found, recipe, job.seed)
     columns = _columns(kind, found, rows) if recipe.is_plain else group_columns(kind, found, rows)
     dataset = import_module("datasets").Dataset.from_dict(columns)
     steps = -(-len(rows) // recipe.batch)
@@ -170,7 +186,7 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
     trainer_class, arguments_class = (getattr(library, name) for name in names)
     evaluator = _evaluator(kind, found, recipe)
     arguments = arguments_class(
-        output_dir=str(checkpoint),
+        output_dir=str(checkpoint.absolute()),  # it is kept as the place of the best checkpoint
         num_train_epochs=1,
         per_device_train_batch_size=recipe.batch,
         learning_rate=recipe.rate,
@@ -181,9 +197,10 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         save_steps=every,
         save_total_limit=2,
         load_best_model_at_end=True,
-        metric_for_best_model="eval_dev_mrr@10",
+        metric_for_best_model=_CHECK,
         greater_is_better=True,
         logging_steps=every,
+        logging_nan_inf_filter=False,  # a loss that is no number has to be seen
         seed=job.seed,
         data_seed=job.seed,
         use_cpu=True,
@@ -198,25 +215,25 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         train_dataset=dataset,
         loss=_loss(kind, model, recipe) if recipe.is_plain else group_loss(kind, model, recipe, found),
         evaluator=evaluator,
-        callbacks=[heard, transformers.EarlyStoppingCallback(early_stopping_patience=recipe.patience)],
+        callbacks=[heard, _stopper(transformers, recipe.patience)],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
         trainer.remove_callback(default)
     if not goes_on:
         shutil.rmtree(checkpoint, ignore_errors=True)
     write_facts(checkpoint, job.data)
-    last = last_checkpoint(checkpoint) if goes_on else None
+    last = last_checkpoint(checkpoint, recipe.patience) if goes_on else None
     if last is not None:
         job.say(f"going on after step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return [
-        {"step": float(each["step"]), "dev RR@10": float(each["eval_dev_mrr@10"])}
+        {"step": float(each["step"]), "dev RR@10": float(each[_CHECK])}
         for each in trainer.state.log_history
-        if "eval_dev_mrr@10" in each
+        if _CHECK in each
     ]
 
 
-def _groups(found: Examples, recipe: TransformerRecipe, seed: int) -> Any:
+def drawn_groups(found: Examples, recipe: TransformerRecipe, seed: int) -> Any:
     """Rows of the groups, the relevant document first, for all epochs."""
     positives, against = found.groups()
     if not positives:
@@ -271,7 +288,17 @@ def _evaluator(kind: str, found: Examples, recipe: TransformerRecipe) -> Any:
     place = "cross_encoder" if kind == "cross-encoder" else "sentence_transformer"
     module = import_module(f"sentence_transformers.{place}.evaluation")
     made = module.CrossEncoderRerankingEvaluator if kind == "cross-encoder" else module.RerankingEvaluator
-    return made(samples, at_k=10, name="dev", write_csv=False, show_progress_bar=False)
+
+    class Evaluator(made):  # type: ignore[misc, valid-type]
+        def __call__(self, *given: Any, **more: Any) -> Any:
+            try:
+                return super().__call__(*given, **more)
+            except ValueError as error:
+                if "Input contains" in str(error):  # scikit-learn's word for NaN and infinity
+                    raise DivergedError from error
+                raise
+
+    return Evaluator(samples, at_k=10, name="dev", write_csv=False, show_progress_bar=False)
 
 
 def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
@@ -285,18 +312,39 @@ def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
                 progress(state.global_step, state.max_steps)
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:
-            self.loss = (logs or {}).get("loss", self.loss)
+            if "loss" in (logs or {}):
+                self.loss = float(logs["loss"])
+                if not math.isfinite(self.loss):
+                    raise DivergedError
 
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **rest: Any) -> None:
-            rr = (metrics or {}).get("eval_dev_mrr@10")
+            rr = (metrics or {}).get(_CHECK)
             if rr is not None:
                 step = f"step {state.global_step} of {state.max_steps}"
                 say(
-                    f"{step}: loss {float(self.loss):.4f}, dev RR@10 {rr:.4f} "
-                    "(of queries with a relevant candidate)"
+                    f"{step}: loss {self.loss:.4f}, dev RR@10 {rr:.4f} (of queries with a relevant candidate)"
                 )
 
     return Listener()
+
+
+def _stopper(transformers: Any, patience: int) -> Any:
+    """What stops training; checks before an interruption count too."""
+
+    class Stopper(transformers.EarlyStoppingCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            super().on_train_begin(args, state, control, **rest)
+            self.early_stopping_patience_counter = _waited(state.log_history)
+
+    return Stopper(early_stopping_patience=patience)
+
+
+def _waited(log: Iterable[Mapping[str, Any]]) -> int:
+    """Checks since the best one."""
+    best, waited = -math.inf, 0
+    for rr in (each[_CHECK] for each in log if _CHECK in each):
+        best, waited = (rr, 0) if rr > best else (best, waited + 1)
+    return waited
 
 
 def is_same(checkpoint: Path, data: Mapping[str, Any]) -> bool:
@@ -314,9 +362,19 @@ def write_facts(checkpoint: Path, data: Mapping[str, Any]) -> None:
         file.write(json.dumps(dict(data), sort_keys=True).encode())
 
 
-def last_checkpoint(folder: Path) -> Path | None:
-    """The last whole checkpoint: the trainer writes its state last."""
-    whole = [each for each in folder.glob("checkpoint-*") if (each / "trainer_state.json").is_file()]
+def last_checkpoint(folder: Path, patience: int | None = None) -> Path | None:
+    """The last whole checkpoint: the trainer writes its state last.
+
+    With a patience, the last one before it was lost: the library takes a step before it asks whether to stop.
+    """
+    whole = []
+    for each in folder.glob("checkpoint-*"):
+        try:
+            log = json.loads((each / "trainer_state.json").read_bytes())["log_history"]
+        except (OSError, ValueError, KeyError):
+            continue
+        if patience is None or _waited(log) < patience:
+            whole.append(each)
     return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
 
 

@@ -76,7 +76,7 @@ def balance_command(
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,
     range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,
-    seed: Annotated[int, typer.Option(help="Seed of the draw from the bins.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw from the bins.")] = 0,
     with_genders: Annotated[
         bool, typer.Option("--with-genders", help="Also write genders and scores (kept.tsv, added.tsv).")
     ] = False,
@@ -172,7 +172,7 @@ def _fill(
 
 
 def rendered(even: Balanced | Filled, form: Format) -> str:
-    """What has changed: how many queries there are, and how far apart the distributions are."""
+    """What has changed: how many pairs of query and document there are, and how far apart the sides are."""
     import json
 
     if form is Format.json:
@@ -183,7 +183,7 @@ def rendered(even: Balanced | Filled, form: Format) -> str:
     sides = {"before": even.before, "after": even.after}
     if form is Format.csv:
         return even.frame().write_csv()
-    headings = ["", "female", "male", "mean female", "mean male", "KS", "p", "Wasserstein"]
+    headings = ["", "female pairs", "male pairs", "mean female", "mean male", "KS", "p", "Wasserstein"]
     rows = [
         [
             name,
@@ -197,4 +197,5 @@ def rendered(even: Balanced | Filled, form: Format) -> str:
         ]
         for name, found in sides.items()
     ]
-    return render_grid(form, headings, rows, remarks=even.remarks())
+    remarks = ["pairs: a query and one of its relevant documents", *even.remarks()]
+    return render_grid(form, headings, rows, remarks=remarks)

@@ -103,7 +103,8 @@ def sweep_command(
     training = None
     if train is not None:
         from evenrank.cli.neural import parsed_settings
-        from evenrank.mitigate.trained import Training
+        from evenrank.mitigate.tradeoff import bias_measure
+        from evenrank.mitigate.trained import Training, training_bias
 
         if docs is None or train_queries is None or queries is None or run is None:
             raise InputError("--train needs --docs, --train-queries, and --run and --queries to re-rank")
@@ -113,7 +114,9 @@ def sweep_command(
             train_queries,
             train_qrels or qrels,
             run=train_run,
+            bias=training_bias(bias_measure(bias)[0], methods),
             lexicon=given.lexicon,
+            labels=labels,
             seed=seed,
             settings=parsed_settings(train, settings or []),
         )

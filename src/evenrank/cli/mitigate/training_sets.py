@@ -112,7 +112,9 @@ def judgments_command(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A folder for the data set.")],
     ratio: Annotated[
         float,
-        typer.Option(min=0, max=1, help="How many queries to add, as a share of the pairs judged relevant."),
+        typer.Option(
+            help="How many queries to add, as a share of the pairs judged relevant: above 0, at most 1."
+        ),
     ] = 0.25,
     genders: Annotated[
         str | None,
@@ -199,8 +201,7 @@ def _added(found: EvenJudgments, form: Format) -> str:
         *(number(away[name], ".4f") for name in ("mean", "median", "largest")),
     ]
     headings = ["generated female", "male", "pairs", "queries added", "mean distance", "median", "largest"]
-    remarks = [f"not matched: {count:,} ({reason})" for reason, count in found.left_out.items()]
-    return render_grid(form, headings, [row], remarks=remarks)
+    return render_grid(form, headings, [row], remarks=found.remarks())
 
 
 def compare_sets_command(

@@ -44,7 +44,7 @@ class Manner:
     distance
         Jensen–Shannon distance of its words to those of the real queries, from 0 (the same shares) to 1 (none
         in common). It falls with the number of queries: for the real ones it is that of one half to the
-        other, a floor for as many.
+        other, a floor for as many. See `Closeness.compared`.
     """
 
     queries: int
@@ -65,15 +65,23 @@ class Manner:
 
 @dataclass(frozen=True)
 class Closeness:
-    """Generated queries beside real ones; `real` is None where none were given."""
+    """Generated queries beside real ones; `real` is None where none were given.
+
+    Attributes
+    ----------
+    compared
+        How many queries, generated and real, each distance is computed on; None without real ones.
+    """
 
     generated: Manner
     real: Manner | None
+    compared: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "generated": self.generated.to_dict(),
             "real": None if self.real is None else self.real.to_dict(),
+            "compared": self.compared,
         }
 
 
@@ -91,24 +99,32 @@ def closeness(
     queries, qrels
         Real queries, and which documents they ask for.
     seed
-        Splits the real queries in halves, and draws as many generated ones as a half has, for the distance.
+        Splits the real queries in halves, and draws as many generated ones as real ones of the first half,
+        for the distance to the second.
     """
     made = read_generated(generated)
     own = made.queries.select("query_id", "doc_id", "text")
     if queries is None or qrels is None:
         return Closeness(_manner(own, index, None), None)
+    real = real_pairs(queries, qrels)
+    texts = real.unique("query_id", maintain_order=True)["text"].to_list()
+    order = np.random.default_rng(seed).permutation(len(texts))
+    first, second = ([texts[row] for row in half] for half in np.array_split(order, 2))
+    drawn = own["text"].to_list()
+    count = min(len(first), len(drawn))
+    rows = np.random.default_rng([seed, 1]).permutation(len(drawn))[:count]
+    distances = (distance([drawn[row] for row in rows], second), distance(first[:count], second))
+    return Closeness(_manner(own, index, distances[0]), _manner(real, index, distances[1]), count)
+
+
+def real_pairs(queries: Any, qrels: Any) -> pl.DataFrame:
+    """Real queries with each of their relevant documents: ``query_id, doc_id, text``."""
     asked = tables.queries(queries)
     judged = tables.qrels(qrels).filter(pl.col("relevance") > 0)
     real = judged.join(asked, on="query_id", maintain_order="left").select("query_id", "doc_id", "text")
     if real["query_id"].n_unique() < 2:
         raise InputError("there are not two real queries with a relevant document; do the ids agree?")
-    texts = real.unique("query_id", maintain_order=True)["text"].to_list()
-    order = np.random.default_rng(seed).permutation(len(texts))
-    first, second = ([texts[row] for row in half] for half in np.array_split(order, 2))
-    drawn = own["text"].to_list()
-    rows = np.random.default_rng([seed, 1]).permutation(len(drawn))[: len(first)]
-    distances = (distance([drawn[row] for row in rows], second), distance(first, second))
-    return Closeness(_manner(own, index, distances[0]), _manner(real, index, distances[1]))
+    return real
 
 
 def _manner(pairs: pl.DataFrame, index: Index, away: float | None) -> Manner:

@@ -58,10 +58,7 @@ def filter_generated(
     made = read_generated(generated)
     if index is None and (top is not None or answerable is not None or reranker is not None):
         raise InputError("top, answerable and reranker look at documents; give an index of the collection")
-    if (reranker is None) != (min_score is None):
-        raise InputError("give a reranker and the least score together")
-    if words is not None and not 0 <= words[0] <= words[1]:
-        raise InputError(f"words is {words}; it must be the least and the greatest number of words")
+    check_filters(words, reranker, min_score)
     steps: list[tuple[str, Keep]] = []
     if words is not None:
         reason = f"fewer than {words[0]} or more than {words[1]} words"
@@ -92,6 +89,14 @@ def filter_generated(
         frame = frame.filter(kept)
     facts = {**made.provenance, "filters": [reason for reason, _ in steps]}
     return replace(made, queries=frame, left_out=left_out, provenance=facts)
+
+
+def check_filters(words: tuple[int, int] | None, reranker: Any, min_score: float | None) -> None:
+    """Refuse filters that contradict each other; this needs no queries, so it can come before them."""
+    if (reranker is None) != (min_score is None):
+        raise InputError("give a reranker and the least score together")
+    if words is not None and not 0 <= words[0] <= words[1]:
+        raise InputError(f"words is {words}; it must be the least and the greatest number of words")
 
 
 def _plain(text: str) -> str:

@@ -16,9 +16,9 @@ import xxhash
 
 import evenrank
 from evenrank.data import door, tables
-from evenrank.data.columns import DOC_ID, QUERY_ID, QUERY_TEXT
+from evenrank.data.columns import DOC_ID, QUERY_ID, QUERY_TEXT, show
 from evenrank.data.docs import DuplicateCheck
-from evenrank.data.files import writing
+from evenrank.data.files import format_suffix, refuse_input, writing
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress
@@ -92,6 +92,9 @@ class Generated:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """A TSV file with a header, and beside it how the queries were made (``.json``)."""
+        check_output(path)
+        for name in SCHEMA:
+            refuse_tabs(self.queries[name])
         with writing(path) as file:
             file.write(self.queries.write_csv(separator="\t", quote_style="never").encode())
         with writing(beside(path)) as file:
@@ -103,6 +106,28 @@ def beside(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     stem = target.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".tsv")
     return target.with_name(f"{stem}.json")
+
+
+def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
+    """Refuse a file that is a folder, is not called TSV, or would replace an input."""
+    if Path(path).is_dir():
+        raise InputError("this is a folder; name a file", path=path)
+    if format_suffix(path) != ".tsv":
+        raise InputError("generated queries are TSV; end the name in .tsv, .tsv.gz or .tsv.zst", path=path)
+    for each in (Path(path), beside(path)):
+        refuse_input(each, *inputs, what="the generated queries")
+
+
+def refuse_tabs(column: pl.Series) -> None:
+    """Refuse values that would break the lines of a TSV file."""
+    refuse_holding(column, r"[\t\r\n]", "a tab or a line end, which TSV cannot hold")
+
+
+def refuse_holding(column: pl.Series, pattern: str, problem: str) -> None:
+    """Refuse the first value in which the pattern is found."""
+    bad = column.filter(column.str.contains(pattern))
+    if len(bad):
+        raise InputError(f"{column.name} {show(bad[0])} has {problem}; change it in the input")
 
 
 def read_generated(x: Any) -> Generated:
@@ -180,8 +205,10 @@ def generate(
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
     opened = tables.docs(docs)
+    if output is not None:
+        check_output(output, opened.path)
     writer = _writer(model, opened, queries, qrels, shots, seed, settings)
-    chosen, total = _chosen(opened, sample, seed)
+    chosen, total = _chosen(opened, sample, seed, None if output is None else refuse_tabs)
     facts = {
         "evenrank": evenrank.__version__,
         **writer.describe(),
@@ -282,8 +309,13 @@ def own_number(seed: int, *ids: str) -> int:
     return xxhash.xxh3_64_intdigest("\0".join((str(seed), *ids)).encode("utf-8", "surrogatepass"))
 
 
-def _chosen(docs: Any, sample: int | None, seed: int) -> tuple[set[str] | None, int]:
-    """Which documents are taken (None: all), and how many; the collection is checked for repeated ids."""
+def _chosen(
+    docs: Any, sample: int | None, seed: int, check_ids: Callable[[pl.Series], None] | None
+) -> tuple[set[str] | None, int]:
+    """Which documents are taken (None: all), and how many.
+
+    The collection is checked for repeated ids, and the ids that are taken for what they may not hold.
+    """
     check, total = DuplicateCheck(), 0
     drawn: list[tuple[int, str]] = []
     for batch in docs.batches():
@@ -292,10 +324,15 @@ def _chosen(docs: Any, sample: int | None, seed: int) -> tuple[set[str] | None, 
         if sample is not None:
             drawn += [(own_number(seed, doc_id), doc_id) for doc_id in batch.column("doc_id").to_pylist()]
             drawn = sorted(drawn)[:sample]
+        elif check_ids is not None:
+            check_ids(pl.Series("doc_id", batch.column("doc_id").to_pylist(), pl.String))
     check.finish(docs)
     if sample is None:
         return None, total
-    return {doc_id for _, doc_id in drawn}, len(drawn)
+    chosen = [doc_id for _, doc_id in drawn]
+    if check_ids is not None:
+        check_ids(pl.Series("doc_id", chosen, pl.String))
+    return set(chosen), len(chosen)
 
 
 def _parts(docs: Any, chosen: set[str] | None, size: int) -> Iterator[tuple[list[str], list[str]]]:

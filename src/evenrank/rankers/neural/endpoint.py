@@ -13,11 +13,13 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import xxhash
@@ -48,7 +50,8 @@ class EndpointReranker:
     Parameters
     ----------
     endpoint
-        The address, such as ``http://localhost:8000/v1``; ``/chat/completions`` is asked.
+        The address, such as ``http://localhost:8000/v1``; ``/chat/completions`` below it is asked. What
+        follows a question mark stays behind the path.
     llm
         The name of the model there.
     key
@@ -95,6 +98,11 @@ class EndpointReranker:
             raise InputError("name the model of the endpoint: --llm NAME")
         if style not in ("pointwise", "listwise"):
             raise InputError(f"style is {style!r}; choose one of: pointwise, listwise")
+        if words < 1:
+            raise InputError(f"words is {words}; it must be at least 1")
+        for name, price in (("price_in", price_in), ("price_out", price_out)):
+            if price is not None and not 0 <= price < math.inf:
+                raise InputError(f"{name} is {price:g}; it must be from 0 on, in dollars")
         if not 1 <= step < window:
             raise InputError(f"window is {window} and step {step}; a step is at least 1 and below the window")
         if not endpoint.startswith(("http://", "https://")):
@@ -102,7 +110,8 @@ class EndpointReranker:
         if key is not None and not re.fullmatch(r"env:\w+", key):
             raise InputError("--key: put the key into an environment variable and write --key env:VARIABLE")
         secrets = Secrets(endpoint)
-        url, headers = separated(endpoint.rstrip("/") + "/chat/completions", secrets)
+        url, headers = separated(endpoint, secrets)
+        url = _chat(url)
         if key is not None:
             headers |= secrets.resolved("header", {"Authorization": f"Bearer {key}"})
         self.llm, self.style, self.words = llm, style, words
@@ -129,7 +138,7 @@ class EndpointReranker:
             texts = [pairs.documents[pairs.document[i]] for i in rows]
             if self.style == "pointwise":
                 return rows, [self._probability(query, texts[0], calls)]
-            order = self._ordered(query, texts, calls)
+            order = self._ordered(query, texts, lambda text, count: self._asked_order(text, count, calls))
             return [rows[i] for i in order], [-float(place) for place in range(len(order))]
 
         try:
@@ -149,14 +158,14 @@ class EndpointReranker:
         return found
 
     def estimate(self, pairs: Candidates) -> str:
-        """What is going to be asked, and what it may cost, in words."""
+        """What is going to be asked, and what it may cost, in words; empty if all answers are known."""
         work = self._pieces(pairs)
         requests, tokens, answers = 0, 0, 0
         if self.style == "pointwise":
             for rows in work:
                 i = rows[0]
                 text = question(pairs.queries[pairs.query[i]], pairs.documents[pairs.document[i]], self.words)
-                if not self._answer_path(self._body(text, 1)).is_file():
+                if _kept(self._answer_path(self._body(text, 1))) is None:
                     requests, tokens = requests + 1, tokens + len(text) // _CHARACTERS_PER_TOKEN
                     answers += 1
         else:
@@ -164,10 +173,12 @@ class EndpointReranker:
                 shown = sum(min(len(pairs.documents[pairs.document[i]]), self.words * 6) for i in rows) / len(
                     rows
                 )
-                windows = len(self._windows(len(rows)))
+                windows = self._unknown_windows(pairs, rows)
                 requests += windows
                 tokens += int(windows * min(self.window, len(rows)) * shown / _CHARACTERS_PER_TOKEN)
                 answers += windows * min(self.window, len(rows)) * _PER_NUMBER
+        if not requests:
+            return ""
         text = f"up to {requests:,} requests to {self._place}, about {tokens:,} tokens in and {answers:,} out"
         into, out = self.prices
         if into is None and out is None:
@@ -209,8 +220,34 @@ class EndpointReranker:
             self._count("with more than one word")
         return 1.0 if said else 0.0
 
-    def _ordered(self, query: str, texts: Sequence[str], calls: Calls) -> list[int]:
-        """The order of a list: windows from its end to its beginning."""
+    def _unknown_windows(self, pairs: Candidates, rows: Sequence[int]) -> int:
+        """How many windows of a list have to be asked about: those from the first without an answer on."""
+        texts = [pairs.documents[pairs.document[i]] for i in rows]
+        known = 0
+
+        def kept(text: str, count: int) -> list[int]:
+            nonlocal known
+            answer = _kept(self._answer_path(self._body(text, _PER_NUMBER * count)))
+            if answer is None:
+                raise _Unknown
+            known += 1
+            return read_order(answer["text"], count)[0]
+
+        with suppress(_Unknown):
+            self._ordered(pairs.queries[pairs.query[rows[0]]], texts, kept)
+        return len(self._windows(len(rows))) - known
+
+    def _asked_order(self, text: str, count: int, calls: Calls) -> list[int]:
+        """The order of a window, as the model says it."""
+        answer = self._answer(text, _PER_NUMBER * count, calls)
+        places, problems = read_order(answer["text"], count)
+        self._count(*problems)
+        return places
+
+    def _ordered(
+        self, query: str, texts: Sequence[str], order_of: Callable[[str, int], list[int]]
+    ) -> list[int]:
+        """The order of a list: windows from its end to its beginning, each asked about with `order_of`."""
         order = list(range(len(texts)))
         for first, last in self._windows(len(texts)):
             shown = [texts[i] for i in order[first:last]]
@@ -218,10 +255,7 @@ class EndpointReranker:
                 f"[{number}] {' '.join(text.split()[: self.words])}" for number, text in enumerate(shown, 1)
             )
             asked = _LIST.format(count=len(shown), passages=passages, query=query)
-            answer = self._answer(asked, _PER_NUMBER * len(shown), calls)
-            places, problems = read_order(answer["text"], len(shown))
-            self._count(*problems)
-            order[first:last] = [order[first + place] for place in places]
+            order[first:last] = [order[first + place] for place in order_of(asked, len(shown))]
         return order
 
     def _windows(self, count: int) -> list[tuple[int, int]]:
@@ -258,14 +292,11 @@ class EndpointReranker:
         """The answer in the cache, or of the server."""
         body = self._body(text, tokens)
         path = self._answer_path(body)
-        try:
-            known = json.loads(path.read_bytes())
-            if isinstance(known, dict) and isinstance(known.get("text"), str):
-                with self._lock:
-                    self.known += 1
-                return known
-        except (OSError, ValueError):
-            pass
+        known = _kept(path)
+        if known is not None:
+            with self._lock:
+                self.known += 1
+            return known
         try:
             answer = _read(calls.call(lambda: fetch(self._site, self._url, body, place=self._place)))
         except Refusal as refusal:
@@ -283,6 +314,28 @@ class EndpointReranker:
         with self._lock:
             self.malformed += bool(problems)
             self.repaired.update(problems)
+
+
+class _Unknown(Exception):  # noqa: N818 - not an error: the answer is not there yet
+    """There is no answer in the cache."""
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    """The answer in the cache; None if there is none."""
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return known if isinstance(known, dict) and isinstance(known.get("text"), str) else None
+
+
+def _chat(url: str) -> str:
+    """The address of the chat below that of a server, unless it is named already."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/")
+    if not path.endswith("/chat/completions"):
+        path += "/chat/completions"
+    return urlunsplit(parts._replace(path=path, fragment=""))
 
 
 def _read(content: Any) -> dict[str, Any]:
@@ -331,9 +384,11 @@ def _yes_or_no(text: str) -> bool | None:
 def read_order(text: str, count: int) -> tuple[list[int], list[str]]:
     """The order in an answer, from 0, and what was wrong with it.
 
-    Numbers twice or out of range are dropped; those that are missing follow in the order they were shown in.
+    Numbers in brackets are read, as was asked for; only where there are none, others. Numbers twice or out of
+    range are dropped; those that are missing follow in the order they were shown in.
     """
-    numbers = [int(each) - 1 for each in re.findall(r"\d{1,6}", text)]
+    found = re.findall(r"\[(\d{1,6})\]", text) or re.findall(r"\d{1,6}", text)
+    numbers = [int(each) - 1 for each in found]
     places: list[int] = []
     problems: list[str] = []
     for number in numbers:

@@ -9,11 +9,10 @@ Through an OpenAI-compatible server: :mod:`evenrank.rankers.neural.endpoint`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from evenrank.data.files import fingerprint, one_line, writing_folder
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, Doubles
+from evenrank.rankers.neural.rerankers import read_settings
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 QUESTION = (
@@ -38,16 +38,16 @@ def language_model(
 
         if checkpoint is not None:
             raise InputError("a checkpoint and an endpoint are both given; choose one")
-        return EndpointReranker(endpoint, **_checked(settings, EndpointReranker.SETTINGS))
+        return EndpointReranker(endpoint, **_read(settings, EndpointReranker, EndpointReranker.SETTINGS))
     if "llm" in settings or "key" in settings:
         raise InputError("--llm and --key are for --endpoint")
-    return LanguageModelReranker(checkpoint, **_checked(settings, ("batch", "words")))
+    return LanguageModelReranker(checkpoint, **_read(settings, LanguageModelReranker, ("batch", "words")))
 
 
-def _checked(settings: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    if unknown := [key for key in settings if key not in known]:
-        raise InputError(f"llm has no setting {unknown[0]!r}; it has: {', '.join(known)}")
-    return dict(settings)
+def _read(settings: dict[str, Any], kind: type, names: tuple[str, ...]) -> dict[str, Any]:
+    """Settings in the types that a class wants."""
+    hints = get_type_hints(kind.__init__)  # type: ignore[misc]
+    return read_settings("llm", settings, {name: hints[name] for name in names})
 
 
 class LanguageModelReranker:

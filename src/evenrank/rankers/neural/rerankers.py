@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 
@@ -52,6 +52,22 @@ class Reranker(Protocol):
     def describe(self) -> dict[str, Any]:
         """Its provenance."""
         ...
+
+
+def read_settings(name: str, settings: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a re-ranker, those given as texts in the type that is wanted; unknown ones are refused."""
+    from evenrank.rankers.catalogue import typed
+
+    if unknown := [key for key in settings if key not in types]:
+        raise InputError(f"{name} has no setting {unknown[0]!r}; it has: {', '.join(types)}")
+    return {
+        key: typed(value, types[key], key) if isinstance(value, str) and not _is_text(types[key]) else value
+        for key, value in settings.items()
+    }
+
+
+def _is_text(kind: Any) -> bool:
+    return kind is str or str in get_args(kind)
 
 
 def interaction_class(kind: str) -> tuple[type[Any], type[Any]]:

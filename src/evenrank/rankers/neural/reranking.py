@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -45,8 +45,9 @@ def rerank(
     model
         A folder that ``evenrank train`` wrote; or a name: ``bi-encoder`` or ``bi-encoder:CHECKPOINT`` (any
         sentence-transformer), ``cross-encoder:CHECKPOINT``, ``hybrid`` (the default bi-encoder plus
-        ``weight`` times the first stage), ``llm`` or ``llm:CHECKPOINT`` (a language model is asked). Or an
-        object with ``score``, such as :func:`make_reranker` returns.
+        ``weight`` times the first stage), ``llm`` or ``llm:CHECKPOINT`` (a language model is asked). Or what
+        `train_ranker` returns as ``ranker``, or an object with ``score``, such as :func:`make_reranker`
+        returns.
     run, docs, queries
         The first stage, the collection, the queries' texts.
     depth
@@ -73,6 +74,16 @@ def rerank(
     if method is not None:
         if model is not None:
             raise InputError("a model and a method are given; give one of them")
+        _refuse_unused(
+            method,
+            queries=queries is not None,
+            depth=depth != 100,
+            hybrid=hybrid,
+            keep_rest=keep_rest,
+            allow_training_queries=allow_training_queries,
+        )
+        if progress is not None:
+            settings["progress"] = progress
         found: pl.DataFrame = import_module("evenrank.mitigate.rebalancing").rebalance(
             run, method, docs=docs, **settings
         )
@@ -81,7 +92,8 @@ def rerank(
         if value is None:
             raise InputError(f"rerank needs {name}, or a method that balances groups")
     table, asked = tables.run(run), tables.queries(queries)
-    made = make_reranker(model, hybrid=hybrid, queries=None if allow_training_queries else asked, **settings)
+    checked = None if allow_training_queries else queries_of(table, asked)
+    made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
     check_depth(depth)
     pairs = candidates(table, docs, asked, depth=depth)
     scores = np.asarray(made.score(pairs, progress=progress), np.float64)
@@ -98,34 +110,61 @@ def rerank(
     return tables.run(pl.concat([found.select("query_id", "doc_id", "score"), below]))
 
 
+def _refuse_unused(method: str, **given: bool) -> None:
+    """Refuse what is for models, where a method balances groups."""
+    if unused := [name for name, is_given in given.items() if is_given]:
+        raise InputError(f"{', '.join(unused)}: for models, not for method {method!r}; leave out")
+
+
+def queries_of(run: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
+    """Those of the queries that a run ranks documents for."""
+    return queries.join(run.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
+
+
 def make_reranker(
     model: Any, *, hybrid: bool = False, queries: pl.DataFrame | None = None, **settings: Any
 ) -> Reranker:
-    """A re-ranker by folder or name; `queries` are refused if the model was trained on them."""
-    from evenrank.rankers.neural import rerankers
-    from evenrank.rankers.neural.saved import is_ranker, open_ranker
+    """A re-ranker by folder or name; `queries` are refused if the model was trained on them.
 
-    if hasattr(model, "score") and not isinstance(model, (str, os.PathLike)):
-        made: Reranker = model
-        return made
-    if is_ranker(model):
-        opened = open_ranker(model, **_known("a trained model", settings, ("backend",)))
+    Settings may be texts, as on a command line: ``weight="0.1"``.
+    """
+    from evenrank.rankers.neural import rerankers
+    from evenrank.rankers.neural.rerankers import read_settings
+    from evenrank.rankers.neural.saved import SavedRanker, is_ranker, open_ranker
+
+    if isinstance(model, SavedRanker) or is_ranker(model):
+        known = read_settings("a trained model", settings, {"backend": Backend})
+        if known and isinstance(model, SavedRanker):
+            raise InputError("backend: this model is open already; give its folder instead")
+        opened = model if isinstance(model, SavedRanker) else open_ranker(model, **known)
         if queries is not None:
             opened.refuse_seen(queries)
         return opened.hybrid() if hybrid else opened.reranker
+    if not isinstance(model, (str, os.PathLike)):
+        if not hasattr(model, "score"):
+            kind = type(model).__name__
+            raise InputError(f"a model is a folder, a name, or an object with score; found: {kind}")
+        if unused := [*(["hybrid"] if hybrid else []), *settings]:
+            raise InputError(f"{unused[0]}: this model is made already, and takes no settings here")
+        made: Reranker = model
+        return made
     name, _, checkpoint = str(model).partition(":")
     if hybrid:
         raise InputError("--hybrid is for trained models; without one: --model hybrid")
     if name == "llm":
         from evenrank.rankers.neural.language import language_model
 
+        if "checkpoint" in settings:
+            raise InputError("checkpoint is no setting; it follows the name, as in llm:CHECKPOINT")
         return language_model(checkpoint or None, **settings)
     if name in ("bi-encoder", "hybrid"):
         from evenrank.rankers.dense import Encoder
 
-        weight = settings.pop("weight", 0.1) if name == "hybrid" else None
-        encoder = Encoder(checkpoint or None, **_known(name, settings, ("batch", "max_length", "backend")))
-        inner = rerankers.BiEncoderReranker(encoder)
+        hints = get_type_hints(Encoder.__init__)
+        types = {key: hints[key] for key in ("batch", "max_length", "backend")}
+        known = read_settings(name, settings, types | ({"weight": float} if name == "hybrid" else {}))
+        weight = known.pop("weight", 0.1) if name == "hybrid" else None
+        inner = rerankers.BiEncoderReranker(Encoder(checkpoint or None, **known))
         return inner if weight is None else rerankers.Hybrid(inner, weight)
     if name == "cross-encoder":
         from evenrank.rankers.neural.transformers import open_cross_encoder
@@ -133,7 +172,10 @@ def make_reranker(
 
         if not checkpoint:
             raise InputError("a cross-encoder has to be trained, or named: --model cross-encoder:CHECKPOINT")
-        known = _known(name, settings, ("batch", "max_length", "backend"))
+        known = read_settings(name, settings, {"batch": int, "max_length": int | None, "backend": Backend})
+        for key in ("batch", "max_length"):
+            if known.get(key) is not None and known[key] < 1:
+                raise InputError(f"{key} must be at least 1, not {known[key]}")
         found = find_model(checkpoint)
         opened_model = open_cross_encoder(
             found.place, max_length=known.get("max_length"), local=found.source != "hub"
@@ -148,12 +190,6 @@ def make_reranker(
     raise InputError(
         f"{str(model)!r} is neither the folder of a trained model nor one of: {', '.join(NAMES)}"
     )
-
-
-def _known(name: str, settings: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    if unknown := [key for key in settings if key not in known]:
-        raise InputError(f"{name} has no setting {unknown[0]!r}; it has: {', '.join(known)}")
-    return settings
 
 
 class Reranking:
