@@ -154,8 +154,17 @@ Pairs = Annotated[
         rich_help_panel=FURTHER,
     ),
 ]
+
+
+class Unmeasured(StrEnum):
+    """What to do with documents that the collection lacks, where lists are changed and not only measured."""
+
+    error = "error"
+    zero = "zero"
+
+
 Lacking = Annotated[
-    Missing,
+    Unmeasured,
     typer.Option(help="Ranked documents missing from the collection: stop, or count them as without words."),
 ]
 Tag = Annotated[str | None, typer.Option(help="Tag of the new run.", show_default="the file's name")]

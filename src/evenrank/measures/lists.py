@@ -294,7 +294,7 @@ def refuse_missing(doc_ids: pl.Series, name: str, depth: int | None = None) -> N
     more = ", …" if len(distinct) > 5 else ""
     raise InputError(
         f"{name}: the collection lacks {len(distinct):,} of its documents{in_top(depth)} ({first}{more}); "
-        "check that they belong together, or choose what to do with --missing zero or skip"
+        "check that they belong together, or choose what to do with them by --missing"
     )
 
 

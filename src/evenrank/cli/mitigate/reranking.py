@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Missing, deliver, note, progress_bar
+from evenrank.cli.common import deliver, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def constrain_command(
     labels: options.Labels = None,
     targets: options.Targets = None,
     dictionary: options.Dictionary = None,
-    missing: options.Lacking = Missing.error,
+    missing: options.Lacking = options.Unmeasured.error,
     name: options.Tag = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File for what was done and proved, as JSON.")
@@ -81,8 +81,6 @@ def constrain_command(
 
     if given.tally is not None and given.docs is not None:
         raise InputError("--tally and --docs are both given; give one")
-    if missing is Missing.skip:
-        raise InputError("--missing skip is for measuring; choose error or zero")
     counted = given.counted()
     with progress_bar("re-ranking", unit="rounds" if mode.value == "mean" else "queries") as progress:
         fair = constrain(
@@ -99,7 +97,7 @@ def constrain_command(
             docs=given.documents(),
             dictionary=dictionary,
             utility=utility.value,
-            missing=missing.value,  # type: ignore[arg-type]
+            missing=missing.value,
             progress=progress,
         )
     write_run(fair, output, name=name or run_name(output))
@@ -184,7 +182,7 @@ def rebalance_command(
     candidates: Annotated[int, typer.Option(min=1, help="How many documents from the top may move.")] = 100,
     labels: options.Labels = None,
     targets: options.Targets = None,
-    missing: options.Lacking = Missing.error,
+    missing: options.Lacking = options.Unmeasured.error,
     name: options.Tag = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File for what happened to each query, as JSON.")
@@ -201,8 +199,6 @@ def rebalance_command(
     from evenrank.measures.inputs import run_name
     from evenrank.mitigate.rebalancing import rebalance
 
-    if missing is Missing.skip:
-        raise InputError("--missing skip is for measuring; choose error or zero")
     if given.tally is not None and given.docs is not None:
         raise InputError("--tally and --docs are both given; give one")
     even = rebalance(
@@ -217,7 +213,7 @@ def rebalance_command(
         tally=given.counted(),
         labels=labels,
         targets=targets,
-        missing=missing.value,  # type: ignore[arg-type]
+        missing=missing.value,
     )
     write_run(even, output, name=name or run_name(output))
     if report is not None:

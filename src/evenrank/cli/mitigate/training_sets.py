@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, Missing, coloured, deliver, note, split_names
+from evenrank.cli.common import Format, coloured, deliver, note, split_names
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def negatives_command(
     form: Annotated[
         Form, typer.Option(help="With texts: which format of sentence-transformers.")
     ] = Form.n_tuple,
-    missing: options.Lacking = Missing.error,
+    missing: options.Lacking = options.Unmeasured.error,
 ) -> None:
     """Choose negatives for training: some the most one-sided documents of the first stage, the rest random.
 
