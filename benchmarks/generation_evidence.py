@@ -491,7 +491,7 @@ def _compared_page(found: dict[str, Any]) -> list[str]:
                 cells = ["bm25" if which == "bm25" else ranker, "" if which == "bm25" else which]
                 cells += [f"{each['male']:.3f}", f"{each['female']:.3f}", f"{each['gap']:+.3f}"]
                 cells += [f"{each['low']:+.3f} to {each['high']:+.3f}", p_value(each["p"])]
-                cells.append(f"{each['smallest gap that would be found']:.3f}")
+                cells.append(_known(each["smallest gap that would be found"]))
                 change = each.get("change")
                 cells += (
                     ["", "", "", ""]
@@ -500,12 +500,17 @@ def _compared_page(found: dict[str, Any]) -> list[str]:
                         f"{change['gap']:+.3f}",
                         f"{change['low']:+.3f} to {change['high']:+.3f}",
                         p_value(change["p"]),
-                        f"{change['smallest change that would be found']:.3f}",
+                        _known(change["smallest change that would be found"]),
                     ]
                 )
                 lines.append(_row([*cells, f"{each['ARaB@10, neutral queries']:+.3f}"]))
         lines += ["", *_apart(unit), ""]
     return lines + _missing(found, ("compared",))
+
+
+def _known(size: float | None) -> str:
+    """Three digits, or a dash where nothing is known: values without any spread say nothing of power."""
+    return "–" if not size or size < 0.0005 else f"{size:.3f}"
 
 
 def _apart(unit: dict[str, Any]) -> list[str]:
