@@ -356,3 +356,23 @@ def test_the_help_of_the_ratio_is_what_is_checked(tmp_path: Path) -> None:
 def test_a_negative_seed_is_a_mistake_of_the_caller(how: tuple[str, ...], tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["mitigate", "balance", *how, "--seed", "-1", "-o", str(tmp_path / "x")])
     assert done.exit_code == 2 and "--seed" in done.output
+
+
+def test_a_folder_that_holds_an_input_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from evenrank.cli import main
+
+    own = tmp_path / "queries.tsv"
+    own.write_text("q\twho is he\n")
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    (tmp_path / "docs.tsv").write_text("d\the\n")
+    (tmp_path / "made.tsv").write_text("query_id\tdoc_id\ttext\nx\td\twho\n")
+    given = [
+        f"--{name}={tmp_path / file}" for name, file in (("queries", "queries.tsv"), ("qrels", "qrels.txt"))
+    ]
+    more = [f"--docs={tmp_path / 'docs.tsv'}", f"--generated={tmp_path / 'made.tsv'}"]
+    assert main(["mitigate", "judgments", *given, *more, "-o", str(tmp_path)]) == 2
+    assert "this is the input itself; give the folder another name" in capsys.readouterr().err
+    assert (
+        main(["mitigate", "balance", *given, f"--genders={own}", f"--scores={own}", "-o", str(tmp_path)]) == 2
+    )
+    assert "this is the input itself" in capsys.readouterr().err and own.read_text() == "q\twho is he\n"

@@ -14,7 +14,7 @@ import xxhash
 
 from evenrank.data import door, tables
 from evenrank.data.columns import listing, show
-from evenrank.data.files import writing
+from evenrank.data.files import refuse_input, writing
 from evenrank.errors import InputError
 from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
 from evenrank.rankers.catalogue import search
@@ -124,6 +124,15 @@ def data_set(queries: pl.DataFrame | None, qrels: pl.DataFrame | None) -> dict[s
             refuse_holding(qrels[name], r"\s", "a blank, which judgments (qrels.txt) cannot hold")
         content["qrels.txt"] = "".join(f"{q} 0 {d} {relevance}\n" for q, d, relevance in qrels.iter_rows())
     return content
+
+
+def refuse_folder_of(folder: Path, *inputs: str | os.PathLike[str] | None) -> None:
+    """Refuse a folder in which an input has the name of a file that is to be written."""
+    given = {Path(each).name for each in inputs if each is not None}
+    for name in sorted(
+        given & {*MAY_BE_STALE, "queries.tsv", "qrels.txt", "query_ids.txt", "kept.tsv", REPORT}
+    ):
+        refuse_input(folder / name, *inputs, what="the folder")
 
 
 def write_folder(folder: str | os.PathLike[str], content: Mapping[str, str]) -> list[Path]:

@@ -93,6 +93,7 @@ def balance_command(
             --qrels qrels.txt --genders predict -o even
     """
     from evenrank.mitigate.matching import association_scores, balance
+    from evenrank.mitigate.training_sets import refuse_folder_of
 
     settings: dict[str, Any] = {
         "method": method.value,
@@ -101,6 +102,7 @@ def balance_command(
         "range": range_.value,
         "seed": seed,
     }
+    refuse_folder_of(output, queries, qrels, triples, generated, genders, *(scores or []))
     labels = genders_or_predicted(genders, queries)
     if by is By.generation:
         if generated is None or index is None or queries is None or qrels is None or labels is None or scores:

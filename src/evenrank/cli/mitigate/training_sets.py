@@ -154,8 +154,10 @@ def judgments_command(
 
     from evenrank.data import tables
     from evenrank.mitigate.judgments import even_judgments
+    from evenrank.mitigate.training_sets import refuse_folder_of
     from evenrank.rankers.index import Index
 
+    refuse_folder_of(output, queries, qrels, triples, generated, genders, docs)
     judged = tables.qrels(qrels)
     found = even_judgments(
         generated,
