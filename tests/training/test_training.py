@@ -410,3 +410,33 @@ def test_the_weight_is_finite_whatever_the_scores_are() -> None:
     assert misled["dev RR@10"] == pytest.approx(plain, abs=0.01)
     unjudged = replace(found, relevant=np.zeros_like(found.relevant))
     assert np.isfinite(chosen_weight(unjudged, rows, first)["weight"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('rate = "x"', "rate is 'x'; it must be a number"),
+        ("epochs = 1.5", "epochs is '1.5'; it must be a whole"),
+    ],
+)
+def test_a_file_of_settings_names_what_is_wrong(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evenrank.cli import main
+
+    config = tmp_path / "settings.toml"
+    config.write_text(text)
+    given = [
+        "--docs",
+        "d",
+        "--queries",
+        "q",
+        "--qrels",
+        "r",
+        "--config",
+        str(config),
+        "-o",
+        str(tmp_path / "m"),
+    ]
+    assert main(["train", "--ranker", "knrm", *given]) == 2
+    assert f"{config}: {said}" in capsys.readouterr().err

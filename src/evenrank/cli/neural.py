@@ -137,7 +137,7 @@ def train_command(
     from evenrank.training import train_ranker
     from evenrank.training.trainer import read_settings
 
-    settings = {**_from_file(config), **parsed_settings(ranker.value, given or [])}
+    settings = {**_from_file(config, ranker.value), **parsed_settings(ranker.value, given or [])}
     aims = {
         "loss": loss,
         "loss_strength": loss_strength,
@@ -183,20 +183,30 @@ def train_command(
     note(f"{ranker.value}, {found.seconds / 60:.1f} CPU-minutes: {output}")
 
 
-def _from_file(path: Path | None) -> dict[str, Any]:
-    """Settings out of a TOML file."""
+def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
+    """Settings out of a TOML file, each of the type that the ranker wants."""
     if path is None:
         return {}
     import tomllib
 
     from evenrank.data.files import reading
+    from evenrank.rankers.catalogue import typed
+    from evenrank.training.trainer import setting_types
 
     with reading(path):
         text = path.read_bytes().decode()
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {error}", path=path) from None
+    types = setting_types(kind)
+    for name, value in found.items():
+        if name in types and isinstance(value, str | int | float):
+            try:
+                found[name] = typed(str(value), types[name], name)
+            except InputError as error:
+                raise InputError(str(error), path=path) from None
+    return found
 
 
 def parsed_settings(kind: str, given: list[str]) -> dict[str, Any]:
