@@ -52,6 +52,11 @@ def _heavy_days(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return (_heavy(rng, (*shape[:-1], 1)) + rng.normal(size=shape)) / math.sqrt(2)
 
 
+def _wild_days(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Nothing but days that move all queries together, a few of them by very much: lognormal, σ = 2."""
+    return np.asarray(np.broadcast_to(rng.lognormal(0, 2, (*shape[:-1], 1)), shape))
+
+
 def _weekly(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Means of the last seven days' noise: dependence that is no AR(1)."""
     rows, looks, queries = shape
@@ -87,6 +92,7 @@ _WORLDS: dict[str, Draw] = {
     "fixed panel, a tenth of the answers missing": _holes,
     "changing panel": _new,
     "fixed panel, always the same but for one look in a hundred": _rarely,
+    "fixed panel, lognormal (σ = 2) days": _panel(_wild_days),
 }
 _NEW = "changing panel"
 
