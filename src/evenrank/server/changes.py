@@ -143,7 +143,8 @@ def meaning(judging: Judging, series: int) -> str:
     return (
         "An alarm says that the mean of the looks has changed: while nothing changes, at most about "
         f"{level(judging.alpha)} of such monitors ever raise one, however often they look "
-        f"(α = {judging.alpha:g}{shared}; looks may depend on each other, if that fades within a few looks)."
+        f"(α = {judging.alpha:g}{shared}; looks may depend on each other, if that fades within a few looks, "
+        "and none may stand out enormously)."
     )
 
 
