@@ -13,7 +13,7 @@ import numpy as np
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, LinearMeasure, Param, good
-from evenrank.measures.groups import Groups
+from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.parse import parse
@@ -37,6 +37,14 @@ class _Labelled(LinearMeasure):
 
     def values(self, context: Context) -> Floats:
         return np.asarray(context.lists.counts().sum(axis=1) > 0, np.float64)
+
+
+def bias_by(measure: Any) -> Any:
+    """What to call one-sided where this measure judges: itself, if it is a sum over documents; ``label``, if
+    it compares groups; None, if it says nothing of single documents."""
+    if isinstance(measure, LinearMeasure):
+        return measure
+    return "label" if isinstance(measure, GroupMeasure) else None
 
 
 def document_measure(bias: Any) -> LinearMeasure:

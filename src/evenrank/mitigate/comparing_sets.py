@@ -135,7 +135,7 @@ class Plan:
 
 
 def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and value >= least
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _share(value: Any) -> bool:

@@ -19,8 +19,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import LinearMeasure
-from evenrank.measures.groups import GroupMeasure
+from evenrank.measures.document_bias import bias_by
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
 
@@ -56,10 +55,8 @@ def training_bias(measure: Any, wanted: Sequence[str]) -> Any:
     The measure itself where it is a sum over documents, ``label`` where it compares groups. Where it says
     nothing of single documents, the methods that have to know are refused; the others do without.
     """
-    if isinstance(measure, LinearMeasure):
-        return measure
-    if isinstance(measure, GroupMeasure):
-        return "label"
+    if (found := bias_by(measure)) is not None:
+        return found
     own = {*methods()} - {"adversary", "augment", "consistency"}
     for method in wanted:
         if method in own:

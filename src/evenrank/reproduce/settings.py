@@ -209,14 +209,17 @@ _TEXTS = ("data", "split", "genders")
 _LEAST = {"queries": 0, "resamples": 1, "seed": 0}
 
 
+def _is_whole(value: Any) -> bool:
+    """A whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _problem(name: str, value: Any) -> str:
     """What a setting must be, if it is not; else empty."""
     if name in _TEXTS:
         return "" if isinstance(value, str) else "a text"
     if name in _LEAST:
-        return (
-            "" if type(value) is int and value >= _LEAST[name] else f"a whole number from {_LEAST[name]} on"
-        )
+        return "" if _is_whole(value) and value >= _LEAST[name] else f"a whole number from {_LEAST[name]} on"
     if not isinstance(value, Mapping):
         return f"a table, as in [{name}]"
     if name == "runs" and not all(isinstance(path, str) for path in value.values()):
@@ -231,7 +234,7 @@ def _like(name: str, value: Any, default: Any) -> Any:
             value = json.loads(value)
     found = _same_kind(value, default)
     if found is None:
-        kind = f"a whole number from {min(default, 1)} on, " if type(default) is int else ""
+        kind = f"a whole number from {min(default, 1)} on, " if _is_whole(default) else ""
         raise InputError(f"{name} is {value!r}; it must be {kind}like {default!r}")
     return found
 
@@ -247,15 +250,12 @@ def _same_kind(value: Any, default: Any) -> Any:
             return None
         made = [_same_kind(each, default[0] if default else "") for each in value]
         return None if None in made else made
-    if type(default) is float and type(value) is int:
-        value = float(value)
-    if type(value) is not type(default):
-        return None
-    if type(default) is float:
-        return value if 0 <= value < math.inf else None
-    if type(default) is int:
-        return value if value >= min(default, 1) else None
-    return value
+    if isinstance(default, float):
+        known = _is_whole(value) or isinstance(value, float)
+        return float(value) if known and 0 <= value < math.inf else None
+    if _is_whole(default):
+        return value if _is_whole(value) and value >= min(default, 1) else None
+    return value if isinstance(value, default.__class__) else None
 
 
 def parse_values(given: Iterable[str]) -> dict[str, Any]:
