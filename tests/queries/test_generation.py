@@ -282,6 +282,7 @@ def test_compressed_queries_are_tsv_too(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("--reranker", "bm25"), "together"),
+        (("--reranker", "nosuch", "--min-score", 0.1), "neither the folder of a trained model nor"),
         (("--min-words", 10, "--max-words", 3), "words is (10, 3)"),
         (("--index", "nothere"), "no such index"),
         (("--queries", "nothere.tsv", "--qrels", HERE / "qrels.txt"), "no such file"),

@@ -98,6 +98,10 @@ def generate_command(
     opened = open_docs(docs, fields=split_names(fields))
     check_output(output, opened.path, queries, qrels)
     check_filters((min_words, max_words), reranker, min_score)
+    if reranker is not None:
+        from evenrank.rankers.neural.reranking import make_reranker
+
+        make_reranker(reranker)  # says at once if there is none
     asked, judged = _real(queries, qrels, report)
     needs_index = report or any(each is not None for each in (round_trip, answerable, reranker))
     searched = _searched(opened, index, needs_index)
