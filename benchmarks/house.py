@@ -39,7 +39,8 @@ _LATER = tuple(
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
     mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
-    mitigate/training_sets.py mitigate/comparing_sets.py cli/mitigate/training_sets.py
+    mitigate/training_sets.py mitigate/comparing_sets.py mitigate/comparing_plan.py
+    cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
     arithmetic.py stats/sequences.py server/changes.py data/sequences.py measures/alignments.py
     measures/expected_exposure.py queries/label_errors.py stats/misclassified.py

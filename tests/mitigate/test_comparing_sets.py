@@ -17,7 +17,8 @@ from evenrank import InputError, demo
 from evenrank.cli.app import app
 from evenrank.data import tables
 from evenrank.mitigate import comparing_sets
-from evenrank.mitigate.comparing_sets import SETS, Plan, compare_sets
+from evenrank.mitigate.comparing_plan import FILES, Plan
+from evenrank.mitigate.comparing_sets import SETS, compare_sets
 
 HERE = demo.folder()
 
@@ -132,7 +133,7 @@ def test_a_setting_that_is_misspelt_is_named(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_settings_of_another_kind_are_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    given = "".join(f'{name} = "x"\n' for name in comparing_sets.FILES[:5])
+    given = "".join(f'{name} = "x"\n' for name in FILES[:5])
     path.write_text(f"{given}{line}\n")
     with pytest.raises(InputError, match=rf"plan\.toml: {line.split()[0]} is .*; it must be"):
         Plan.read(path)
@@ -141,7 +142,7 @@ def test_settings_of_another_kind_are_named(line: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ['rankers = ["knrn"]', "settings = {knrn = {epochs = 1}}"])
 def test_rankers_that_are_not_known_are_refused_at_once(line: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    path.write_text("".join(f'{name} = "x"\n' for name in comparing_sets.FILES[:5]) + line + "\n")
+    path.write_text("".join(f'{name} = "x"\n' for name in FILES[:5]) + line + "\n")
     with pytest.raises(InputError, match="no ranker 'knrn' to train; did you mean 'knrm'"):
         Plan.read(path)
 

@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,9 @@ from evenrank.arithmetic import settled
 from evenrank.data import tables
 from evenrank.data.files import writing
 from evenrank.data.frames import fingerprint
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError
 from evenrank.measures.disparities import percent_of_lower
+from evenrank.mitigate.comparing_plan import FILES, Plan
 from evenrank.mitigate.filling import fill
 from evenrank.mitigate.judgments import even_judgments
 from evenrank.mitigate.matching import association_scores, balance
@@ -34,145 +35,14 @@ from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate, own_number
 from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
-from evenrank.rankers.neural.rerankers import KINDS
 from evenrank.stats.intervals import constant
 from evenrank.text.lexicon import PROCESSES
 
 Say = Callable[[str], None]
 SETS = ("unbalanced", "matching", "generation", "judgments")
-FILES = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
 GENDERS = ("female", "male", "neutral")
 LEVEL, POWER = 0.05, 0.8
 """A gap is found where p (two-sided) lies below the one; it should be found in so many of all trials."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What is compared.
-
-    Attributes
-    ----------
-    docs, queries, qrels, test_queries, test_qrels
-        The collection; training and test queries with their judgments. Paths, from the folder of the file.
-    genders, test_genders
-        Genders of the queries; predicted by the shipped classifier if not given. Test queries that it was
-        trained on are then left out.
-    writer, per_document, sample
-        What writes queries (the model of :func:`evenrank.generate`), how many for each document, and for how
-        many documents.
-    answerable
-        The share of a generated query's terms that its document must have.
-    ratio
-        Queries that the set `judgments` adds, as a share of the real ones.
-    rankers, seeds, depth, settings
-        Rankers of `evenrank train`, seeds of their training, first-stage candidates, and settings of each.
-    neutral
-        Neutral test queries on which ARaB@10 is measured, drawn by the seed.
-    write_genders
-        Leave files that tell genders in the folder.
-    """
-
-    docs: str
-    queries: str
-    qrels: str
-    test_queries: str
-    test_qrels: str
-    genders: str | None = None
-    test_genders: str | None = None
-    writer: str | None = None
-    per_document: int = 1
-    sample: int | None = None
-    answerable: float | None = 0.5
-    ratio: float = 0.25
-    rankers: tuple[str, ...] = ("head",)
-    seeds: tuple[int, ...] = (0, 1, 2)
-    depth: int = 100
-    neutral: int = 200
-    write_genders: bool = False
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be used, before anything is done."""
-        for name, (fits, must) in _MUST.items():
-            value = getattr(self, name)
-            if not fits(value):
-                raise InputError(f"{name} is {value!r}; it must be {must}")
-        for ranker in (*self.rankers, *self.settings):
-            if ranker not in KINDS:
-                raise InputError(f"there is no ranker {ranker!r} to train; {choices(str(ranker), KINDS)}")
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Plan:
-        """A plan out of a TOML file."""
-        import tomllib
-
-        from evenrank.data.files import reading
-
-        with reading(path):
-            text = Path(path).read_bytes().decode()
-        try:
-            given = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"not TOML: {error}", path=path) from None
-        known = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise InputError(f"there is no setting {name!r}; {choices(name, known)}", path=path)
-        for name in FILES[:5]:
-            if not isinstance(given.get(name), str):
-                raise InputError(f"{name} is missing; name a file", path=path)
-        base = Path(path).parent
-        for name in FILES:
-            if isinstance(given.get(name), str) and not given[name].startswith("irds:"):
-                given[name] = str(base / given[name])
-        for name in ("rankers", "seeds"):
-            if isinstance(given.get(name), list):
-                given[name] = tuple(given[name])
-        try:
-            return cls(**given)
-        except InputError as error:
-            raise InputError(error.message, path=path) from None
-
-
-def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _share(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= 1
-
-
-def _optional(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or fits(value)
-
-
-def _several(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, tuple) and len(value) > 0 and all(map(fits, value))
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _tables(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(each, Mapping) for each in value.values())
-
-
-_MUST: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "genders": (_optional(_text), "a file"),
-    "test_genders": (_optional(_text), "a file"),
-    "writer": (_optional(_text), "the name of a model"),
-    "per_document": (_whole(1), "a whole number from 1 on"),
-    "sample": (_optional(_whole(1)), "a whole number from 1 on"),
-    "answerable": (_optional(_share), "a number from 0 to 1"),
-    "ratio": (lambda value: _share(value) and value > 0, "a number above 0 and at most 1"),
-    "rankers": (_several(_text), "a list of rankers"),
-    "seeds": (_several(_whole(0)), "a list of whole numbers from 0 on"),
-    "depth": (_whole(1), "a whole number from 1 on"),
-    "neutral": (_whole(0), "a whole number from 0 on"),
-    "write_genders": (lambda value: isinstance(value, bool), "true or false"),
-    "settings": (_tables, "a table for each ranker, as in [settings.knrm]"),
-}
 
 
 def compare_sets(

@@ -15,7 +15,8 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.disparities import disparity
-from evenrank.mitigate.comparing_sets import SETS, Plan, compare_sets
+from evenrank.mitigate.comparing_plan import Plan
+from evenrank.mitigate.comparing_sets import SETS, compare_sets
 from evenrank.mitigate.matching import association_scores, balance
 from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, alike, changed, checksum, nearer
 from evenrank.reproduce.retraining import unseen

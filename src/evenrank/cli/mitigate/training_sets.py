@@ -219,7 +219,8 @@ def compare_sets_command(
 
         evenrank mitigate compare-sets plan.toml -o compared
     """
-    from evenrank.mitigate.comparing_sets import Plan, compare_sets
+    from evenrank.mitigate.comparing_plan import Plan
+    from evenrank.mitigate.comparing_sets import compare_sets
 
     result = compare_sets(Plan.read(plan), output, say=note)
     deliver(_compared(result, form), None)
