@@ -67,12 +67,10 @@ def by_test(
     needed = np.zeros((len(shares), at), np.int64)
     tables: dict[tuple[int, float], Ints] = {}
     for row, (share, n) in enumerate(zip(shares, lengths.tolist(), strict=True)):
-        ranks = min(n, at)
         if share is None:
             found[row, 2] = -1
-        elif share >= 1:  # nothing but the group will do
-            needed[row, :ranks] = np.arange(1, ranks + 1)
         elif share > 0:
+            ranks = min(n, at)
             if (ranks, share) not in tables:
                 level = adjusted_alpha(ranks, share, alpha)
                 tables[ranks, share] = minimum_counts(ranks, share, level)
