@@ -46,8 +46,9 @@ _LATER = tuple(
     measures/expected_exposure.py queries/label_errors.py stats/misclassified.py
     reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
     reproduce/recipes.py reproduce/representation.py reproduce/settings.py reproduce/debiased_judgments.py
-    reproduce/disparities.py reproduce/negatives.py reproduce/retraining.py reproduce/stereotype_page.py
-    reproduce/stereotypes.py reproduce/stereotype_charts.py reproduce/tradeoff.py reproduce/variants.py
+    reproduce/disparities.py reproduce/disparities_page.py reproduce/negatives.py reproduce/retraining.py
+    reproduce/stereotype_page.py reproduce/stereotypes.py reproduce/stereotype_charts.py
+    reproduce/tradeoff.py reproduce/variants.py
     reproduce/query_gender.py show/charts/long_form.py auditing/rules.py
     show/label_errors.py process.py cli/streams.py queries/teaching.py
     """.split()

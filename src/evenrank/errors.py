@@ -64,6 +64,17 @@ def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
         raise InputError(f"{name} cannot be {value!r}; {choices(str(value), known)}")
 
 
+def is_whole(value: Any) -> bool:
+    """A whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_whole(name: str, value: Any, *, least: int = 1) -> None:
+    """Refuse what is not a whole number, or too small a one."""
+    if not is_whole(value) or value < least:
+        raise InputError(f"{name} is {value!r}; it must be a whole number from {least} on")
+
+
 def choices(word: str, known: Iterable[str]) -> str:
     """A hint for a word that is not known: the nearest that is, or all of them."""
     names = [str(name) for name in known]

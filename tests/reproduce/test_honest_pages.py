@@ -14,7 +14,7 @@ from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.mitigate.trained import Training
-from evenrank.reproduce import debiased_judgments, disparities
+from evenrank.reproduce import debiased_judgments, disparities, disparities_page
 from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, from_zero, nearer
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings
@@ -132,7 +132,7 @@ def test_claims_of_associations_rest_on_queries(tmp_path: Path) -> None:
 
 def test_sets_are_told_by_what_they_hold() -> None:
     one = {"queries": 1360, "real female": 60, "real male": 74, "generated": 2}
-    assert disparities._held(one) == ["1,360", "60", "74", "2"]
+    assert disparities_page._held(one) == ["1,360", "60", "74", "2"]
 
 
 def test_pages_speak_of_rankers_that_were_run(tmp_path: Path) -> None:
@@ -212,6 +212,7 @@ def test_the_demo_has_no_splits() -> None:
         ("negatives", 'strengths=["a"]'),
         ("negatives", 'training=["epochs=x"]'),
         ("disparities", 'training=["epochs=x"]'),
+        ("negatives", "ranker=hed"),
         ("debiased-judgments", 'ratios=["a"]'),
         ("debiased-judgments", "ratios=[0.0]"),
         ("tradeoff", 'levels=["a"]'),
@@ -224,6 +225,30 @@ def test_options_are_checked_to_their_elements(
     name: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert option.partition("=")[0] in refused(capsys, tmp_path, name, "--set", option)
+
+
+@pytest.mark.parametrize("name", ["disparities", "negatives", "debiased-judgments"])
+@pytest.mark.parametrize("given", ["rat=1", '["rat=1"]', "epochs=2,rat=1"])
+def test_training_settings_that_the_ranker_does_not_have_are_refused_at_once(
+    name: str, given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "no setting 'rat'" in refused(capsys, tmp_path, name, "--set", f"training={given}")
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "expected"),
+    [
+        ("0,0.6", [0.5], [0.0, 0.6]),
+        ("1", [0.5], [1.0]),
+        ("bm25, qld", ["x"], ["bm25", "qld"]),
+        ("7", [], ["7"]),
+        ('["a"]', [], ["a"]),
+        ("[]", ["a"], []),
+    ],
+)
+def test_lists_are_written_with_commas_or_as_json(text: str, default: list[Any], expected: list[Any]) -> None:
+    chosen = Settings(options={"name": text}).completed({"name": default})
+    assert chosen.option("name") == expected
 
 
 def test_whole_numbers_are_taken_for_others_in_lists_too() -> None:

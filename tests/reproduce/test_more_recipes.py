@@ -14,7 +14,7 @@ from evenrank.cli import main
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.mitigate.trained import Training
-from evenrank.reproduce import disparities
+from evenrank.reproduce import disparities_page
 from evenrank.reproduce.page import HOLDS, Claim
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings, parse_options
@@ -61,7 +61,7 @@ def trained(gap: float, after: float, *, unlike: int = 40) -> list[Claim]:
     changed = one(after, abs(after) - abs(gap))
     held = {"queries": 100, "unlike unbalanced": unlike}
     sets = {"unbalanced": one(gap), "matching": changed, "generation": changed}
-    return disparities._trained_claims(
+    return disparities_page._trained_claims(
         {"rankers": {"head": sets}, "sets": {"matching": held, "generation": held}}
     )
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from evenrank.data import files
 from evenrank.data.columns import TITLE, Block, batch_of, join_fields, listing, pick, pick_fields, show
-from evenrank.errors import InputError
+from evenrank.errors import InputError, is_whole
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 TORN = "an escape encodes half a character (a lone surrogate)"
@@ -158,7 +158,7 @@ def _id(found: dict[str, Any], keys: Keys) -> str:
     if keys.id not in found:
         raise InputError(f"no field {keys.id}; found {listing(found)}")
     value = found[keys.id]
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         return str(value)
     if not isinstance(value, str):
         raise InputError(f"{keys.id} is {show(value)}; it must be text or a whole number")

@@ -12,7 +12,7 @@ import evenrank
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
 from evenrank.data.frames import fingerprint
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.measures.document_groups import (
     FULL,
     GROUP,
@@ -70,8 +70,7 @@ def represent(
         What columns of the results are called: ``{"group": "perceived_gender"}``.
     """
     refuse_after_fork()
-    if isinstance(at, bool) or not isinstance(at, int) or at < 1:
-        raise InputError(f"at is {show(at)}; it must be a whole number, at least 1")
+    check_whole("at", at)
     if short not in ("length", "paper"):
         raise InputError(f"short is {show(short)}; it must be 'length' or 'paper'")
     lists, how = _lists(results, _groups(labels, tally), columns or {})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choices, is_whole
 from evenrank.rankers.neural.rerankers import KINDS
 
 FILES = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
@@ -103,7 +103,7 @@ class Plan:
 
 
 def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return lambda value: is_whole(value) and value >= least
 
 
 def _share(value: Any) -> bool:

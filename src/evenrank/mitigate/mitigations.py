@@ -103,13 +103,18 @@ def mitigation(
     return Bounds(frame, inputs, measure, given, candidates, mode)
 
 
+def check_finite(strengths: Sequence[float]) -> None:
+    """Refuse no strength at all, and one that is not a finite number."""
+    if len(strengths) == 0:
+        raise InputError("name at least one strength")
+    if not all(map(math.isfinite, strengths)):
+        raise InputError("a strength is not a finite number")
+
+
 def _numbers(strengths: Sequence[float]) -> list[float]:
     """Each strength once, rising."""
     given = sorted({float(strength) for strength in strengths})
-    if not given:
-        raise InputError("name at least one strength")
-    if not all(map(math.isfinite, given)):
-        raise InputError("a strength is not a finite number")
+    check_finite(given)
     return given
 
 

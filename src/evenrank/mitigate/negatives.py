@@ -21,7 +21,7 @@ import xxhash
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID
 from evenrank.data.files import raw_blocks, writing
-from evenrank.errors import InputError, check_choice
+from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.document_bias import document_bias
 
 Form = Literal["ids", "triplet", "n-tuple", "labeled-pair", "labeled-list"]
@@ -163,10 +163,8 @@ def negatives(
     if not 0 <= bias_lambda <= 1:
         raise InputError(f"bias_lambda is {bias_lambda!r}, but must be between 0 and 1")
     for name, value in (("n", n), ("depth", depth)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
+        check_whole(name, value)
+    check_whole("seed", seed, least=0)
     judged = tables.qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
     frame = tables.run(run)

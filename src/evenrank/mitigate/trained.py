@@ -20,6 +20,7 @@ import polars as pl
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by
+from evenrank.mitigate.mitigations import check_finite
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
 
@@ -39,10 +40,7 @@ def methods() -> tuple[str, ...]:
 
 def check_strengths(method: str, strengths: Sequence[float], *, most: float = math.inf) -> None:
     """Refuse strengths that a method cannot have; asked before anything is trained."""
-    if len(strengths) == 0:
-        raise InputError("name at least one strength")
-    if not all(map(math.isfinite, strengths)):
-        raise InputError("a strength is not a finite number")
+    check_finite(strengths)
     for each in strengths:
         if not 0 <= each <= most:
             wanted = "from 0 on" if most == math.inf else f"from 0 to {most:g}"

@@ -11,8 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.data.columns import show
-from evenrank.errors import InputError
+from evenrank.errors import check_whole
 
 Progress = Callable[[int, int | None], None]
 """Called with (done, in all) as the work goes on; what is not known in all is None."""
@@ -45,8 +44,7 @@ class Ranker(Protocol):
 
 def check_depth(depth: int) -> None:
     """Refuse a depth that is no whole number above 0."""
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-        raise InputError(f"depth is {show(depth)}; it must be a whole number from 1 on")
+    check_whole("depth", depth)
 
 
 class Judged:
@@ -77,6 +75,5 @@ def perfect(index: Any = None, *, qrels: Any) -> Judged:
 
 def random(index: Any = None, *, qrels: Any, seed: int = 0) -> Judged:
     """The judged documents in random order: what a ranker that knows nothing does with them."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed is {show(seed)}; it must be a whole number from 0 on")
+    check_whole("seed", seed, least=0)
     return Judged("random", tables.random_run(qrels, seed=seed), {"seed": seed})

@@ -17,7 +17,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.data import files, tables
 from evenrank.data.tables import Dataset
-from evenrank.errors import InputError
+from evenrank.errors import InputError, choices
 from evenrank.measures.evaluate import measure
 from evenrank.reproduce.page import Steps
 from evenrank.reproduce.settings import Settings, parse_values
@@ -41,7 +41,8 @@ class Retraining:
         if settings.data is not None and not split and not settings.runs:
             raise InputError("name the training queries, as in --set train_split=train")
         self.learned = replace(settings, split=split or None, queries=settings.option("train_queries"))
-        parse_values(settings.option("training"))  # what cannot be read is refused before any work
+        if not settings.runs:
+            training_values(settings, [settings.option("ranker")])
         self.facts = dict(settings.facts)
         if not settings.runs:
             self.facts["training"] = self.learned.facts["data"]
@@ -151,6 +152,20 @@ class Retraining:
             name: {query: float(np.mean(values)) for query, values in each.items()}
             for name, each in found.items()
         }
+
+
+def training_values(settings: Settings, rankers: Sequence[str]) -> dict[str, Any]:
+    """Settings of the training, out of texts NAME=VALUE; refused unless each of the rankers has them."""
+    from evenrank.rankers.neural.rerankers import KINDS
+    from evenrank.training.trainer import read_settings
+
+    given = parse_values(settings.option("training"))
+    for ranker in rankers:
+        if ranker not in KINDS:
+            raise InputError(f"there is no ranker {ranker!r} to train; {choices(ranker, KINDS)}")
+        if given:
+            read_settings(ranker, given)
+    return given
 
 
 def _way(name: str) -> str:

@@ -19,7 +19,7 @@ import polars as pl
 from evenrank.data import files, tables
 from evenrank.data.frames import fingerprint
 from evenrank.data.tables import Dataset
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choices, is_whole
 
 
 @dataclass(frozen=True)
@@ -209,17 +209,12 @@ _TEXTS = ("data", "split", "genders")
 _LEAST = {"queries": 0, "resamples": 1, "seed": 0}
 
 
-def _is_whole(value: Any) -> bool:
-    """A whole number; true and false are none."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _problem(name: str, value: Any) -> str:
     """What a setting must be, if it is not; else empty."""
     if name in _TEXTS:
         return "" if isinstance(value, str) else "a text"
     if name in _LEAST:
-        return "" if _is_whole(value) and value >= _LEAST[name] else f"a whole number from {_LEAST[name]} on"
+        return "" if is_whole(value) and value >= _LEAST[name] else f"a whole number from {_LEAST[name]} on"
     if not isinstance(value, Mapping):
         return f"a table, as in [{name}]"
     if name == "runs" and not all(isinstance(path, str) for path in value.values()):
@@ -230,13 +225,25 @@ def _problem(name: str, value: Any) -> str:
 def _like(name: str, value: Any, default: Any) -> Any:
     """A value of the kind that the default is of; texts of the command line are read."""
     if isinstance(value, str) and not isinstance(default, str):
-        with suppress(ValueError):
-            value = json.loads(value)
+        value = _read(value, default)
     found = _same_kind(value, default)
     if found is None:
-        kind = f"a whole number from {min(default, 1)} on, " if _is_whole(default) else ""
+        kind = f"a whole number from {min(default, 1)} on, " if is_whole(default) else ""
         raise InputError(f"{name} is {value!r}; it must be {kind}like {default!r}")
     return found
+
+
+def _read(text: str, default: Any) -> Any:
+    """What a text says, as JSON; lists also without brackets and quotes, with commas."""
+    with suppress(ValueError):
+        made = json.loads(text)
+        if isinstance(made, list) or not isinstance(default, list):
+            return made
+    if not isinstance(default, list) or text.lstrip().startswith("["):
+        return text
+    texts = [each.strip() for each in text.split(",")]
+    kind = default[0] if default else ""
+    return texts if isinstance(kind, str) else [_read(each, kind) for each in texts]
 
 
 def _same_kind(value: Any, default: Any) -> Any:
@@ -251,10 +258,10 @@ def _same_kind(value: Any, default: Any) -> Any:
         made = [_same_kind(each, default[0] if default else "") for each in value]
         return None if None in made else made
     if isinstance(default, float):
-        known = _is_whole(value) or isinstance(value, float)
+        known = is_whole(value) or isinstance(value, float)
         return float(value) if known and 0 <= value < math.inf else None
-    if _is_whole(default):
-        return value if _is_whole(value) and value >= min(default, 1) else None
+    if is_whole(default):
+        return value if is_whole(value) and value >= min(default, 1) else None
     return value if isinstance(value, default.__class__) else None
 
 

@@ -22,7 +22,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from evenrank.data.files import writing
-from evenrank.errors import InputError, check_choice
+from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Pairs, scored
 from evenrank.training.examples import Examples
@@ -38,12 +38,6 @@ class DivergedError(InputError):
 
     def __init__(self) -> None:
         super().__init__("training diverged: the loss or a score is not a finite number; lower rate")
-
-
-def check_whole(name: str, value: Any) -> None:
-    """Refuse what is not a whole number from 1 on."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ import xxhash
 import evenrank
 from evenrank.data import tables
 from evenrank.data.model_files import is_model
-from evenrank.errors import InputError, nearest
+from evenrank.errors import InputError, check_whole, nearest
 from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
@@ -207,8 +207,7 @@ def _check_output(output: str | os.PathLike[str], seed: int) -> None:
             pass
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=output) from None
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
+    check_whole("seed", seed, least=0)
 
 
 @contextmanager

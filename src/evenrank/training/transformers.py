@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from evenrank.data.files import writing
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.examples import Examples, Job
-from evenrank.training.fitting import DivergedError, Training, check_whole
+from evenrank.training.fitting import DivergedError, Training
 
 _FACTS = "facts.json"
 _CHECK = "eval_dev_mrr@10"

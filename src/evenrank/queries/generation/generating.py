@@ -19,7 +19,7 @@ from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID, QUERY_TEXT, show
 from evenrank.data.docs import DuplicateCheck
 from evenrank.data.files import format_suffix, refuse_input, writing
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress
 
@@ -199,11 +199,9 @@ def generate(
     """
     refuse_after_fork()
     for name, value in (("n", n), ("shots", shots), ("sample", sample)):
-        least = 0 if name == "shots" else 1
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise InputError(f"{name} is {value!r}; it must be a whole number from {least} on")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed is {seed!r}; it must be a whole number from 0 on")
+        if value is not None:
+            check_whole(name, value, least=0 if name == "shots" else 1)
+    check_whole("seed", seed, least=0)
     opened = tables.docs(docs)
     if output is not None:
         check_output(output, opened.path)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.language import SMOLLM2, open_language_model, smollm2
 
@@ -63,8 +63,7 @@ class LanguageWriter:
         temperature: float = 0.7,
     ) -> None:
         for name, value in (("batch", batch), ("words", words), ("longest", longest), ("top", top)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
+            check_whole(name, value)
         if not temperature > 0:
             raise InputError(f"temperature is {temperature!r}; it must be above 0")
         self.label = SMOLLM2 if checkpoint is None else Path(os.fspath(checkpoint)).name

@@ -19,7 +19,7 @@ import polars as pl
 import evenrank
 from evenrank.data import tables
 from evenrank.data.files import writing, writing_folder
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.queries.generation.language import ASKED, PROMPT
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.language import SMOLLM2, open_language_model, smollm2
@@ -71,8 +71,8 @@ def tune_generator(
     if target.exists() and not (target / ASKED).is_file():
         raise InputError("exists and is no generator; choose another name", path=output)
     for name, value in (("epochs", epochs), ("batch", batch), ("most", most), ("layers", layers)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
+        if value is not None:
+            check_whole(name, value)
     pairs = _pairs(docs, queries, qrels, most, seed)
     label = SMOLLM2 if model is None else Path(os.fspath(model)).name
     prompt = PROMPT

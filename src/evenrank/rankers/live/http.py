@@ -14,7 +14,7 @@ from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from evenrank.data.columns import BODY, DOC_ID, TITLE, listing, show
-from evenrank.errors import InputError
+from evenrank.errors import InputError, is_whole
 from evenrank.rankers.live.calls import Busy, QueryFailed
 from evenrank.rankers.live.ranker import Hit
 from evenrank.rankers.live.secrets import Secrets, encoded, hidden
@@ -190,7 +190,7 @@ class HTTP:
         rank = at(item, path)
         if isinstance(rank, str) and rank.isdecimal():
             rank = int(rank)
-        if not isinstance(rank, int) or isinstance(rank, bool):
+        if not is_whole(rank):
             found = "none" if rank is MISSING else shape(rank)
             raise QueryFailed(f"{self.place}: a result has no whole number at rank={path}, but {found}")
         return rank

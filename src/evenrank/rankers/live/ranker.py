@@ -16,7 +16,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.data.columns import show
-from evenrank.errors import InputError
+from evenrank.errors import InputError, is_whole
 from evenrank.rankers.base import Progress
 from evenrank.rankers.live.calls import Calls, EngineDown, Limits, QueryFailed
 from evenrank.rankers.live.secrets import SHORTEST, Secrets
@@ -72,7 +72,7 @@ def listed(query_id: str, hits: Sequence[Hit], depth: int) -> Listed:
 
 
 def _doc_id(value: object, place: int) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         return str(value)
     if isinstance(value, bytes):  # what a database holds need not be text; different bytes, different ids
         value = value.decode("utf-8", "backslashreplace")

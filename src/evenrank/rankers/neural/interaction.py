@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.rankers.neural.candidates import Candidates, FirstStage
 from evenrank.text.tokens import tokens
 
@@ -55,9 +55,7 @@ class InteractionSettings:
 
     def __post_init__(self) -> None:
         for name in ("dimension", "query_words", "document_words"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be a whole number from 1 on")
+            check_whole(name, getattr(self, name))
 
 
 class Match(NamedTuple):
