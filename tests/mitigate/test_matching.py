@@ -113,6 +113,8 @@ def test_genders_are_written_only_if_asked_for(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["kept"] == {"female": {"before": 1, "after": 1}, "male": {"before": 2, "after": 1}}
     assert "kept.tsv" in {path.name for path in even.write(tmp_path, genders=True)}
+    even.write(tmp_path)
+    assert not (tmp_path / "kept.tsv").exists()  # an earlier call told genders, the last one does not
     assert (tmp_path / "query_ids.txt").read_text() == "a\nb\n"
 
 

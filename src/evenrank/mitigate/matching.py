@@ -6,7 +6,6 @@ Rankers learn the closer associations better, and those of male queries are clos
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from evenrank.data.columns import listing
 from evenrank.data.files import one_line
 from evenrank.errors import InputError
 from evenrank.measures.associating import BINS, Association, association, pair_scores
-from evenrank.mitigate.training_sets import data_set, read_triples, write_folder
+from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
 from evenrank.show.grid import Displayed
@@ -120,7 +119,8 @@ class Balanced(Displayed):
         """Write ``queries.tsv``, ``qrels.txt``, ``triples.jsonl`` and ``report.json`` to a folder.
 
         Genders and scores (``kept.tsv``) are written only if asked for: a trainer should not see them.
-        Without queries and judgments, ``query_ids.txt`` says which queries stay.
+        Without queries and judgments, ``query_ids.txt`` says which queries stay. What an earlier call has
+        left in the folder is removed if this one does not write it.
         """
         content = data_set(
             None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
@@ -131,8 +131,7 @@ class Balanced(Displayed):
             content["query_ids.txt"] = "".join(f"{each}\n" for each in self._query_ids())
         if genders:
             content["kept.tsv"] = self.kept.write_csv(separator="\t")
-        content["report.json"] = json.dumps(self.report(), indent=2, allow_nan=False) + "\n"
-        return write_folder(folder, content)
+        return write_reported(folder, content, self.report())
 
     def _triple_lines(self, x: Any) -> str:
         """The triples that stay, as JSONL; those of a file as they are written there."""

@@ -21,7 +21,7 @@ from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
 
 REPORT = "report.json"
-MAY_BE_STALE = ("triples.jsonl", "added.tsv", "pairs.tsv")
+MAY_BE_STALE = ("triples.jsonl", "added.tsv", "pairs.tsv", "kept.tsv", "query_ids.txt")
 """Files that only some calls write: triples, and what tells genders."""
 
 
@@ -88,10 +88,17 @@ class WithAdded:
             raise InputError("triples of added queries need negatives; give an index of the collection")
         if genders:
             content[self.TELLING] = self.telling().write_csv(separator="\t")
-        report = {**self.report(), "files": [*content, REPORT]}
-        content[REPORT] = json.dumps(report, indent=2, allow_nan=False) + "\n"
-        _remove_stale(Path(folder), content)
-        return write_folder(folder, content)
+        return write_reported(folder, content, self.report())
+
+
+def write_reported(
+    folder: str | os.PathLike[str], content: dict[str, str], report: Mapping[str, Any]
+) -> list[Path]:
+    """Write files and a report that lists them; what only an earlier call has written is removed."""
+    listed = {**report, "files": [*content, REPORT]}
+    content = {**content, REPORT: json.dumps(listed, indent=2, allow_nan=False) + "\n"}
+    _remove_stale(Path(folder), content)
+    return write_folder(folder, content)
 
 
 def _remove_stale(folder: Path, content: Mapping[str, str]) -> None:
@@ -129,9 +136,7 @@ def data_set(queries: pl.DataFrame | None, qrels: pl.DataFrame | None) -> dict[s
 def refuse_folder_of(folder: Path, *inputs: str | os.PathLike[str] | None) -> None:
     """Refuse a folder in which an input has the name of a file that is to be written."""
     given = {Path(each).name for each in inputs if each is not None}
-    for name in sorted(
-        given & {*MAY_BE_STALE, "queries.tsv", "qrels.txt", "query_ids.txt", "kept.tsv", REPORT}
-    ):
+    for name in sorted(given & {*MAY_BE_STALE, "queries.tsv", "qrels.txt", REPORT}):
         refuse_input(folder / name, *inputs, what="the folder")
 
 
