@@ -68,9 +68,12 @@ def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tiny: Path,
     with pytest.raises(KeyboardInterrupt):
         train(kind, tiny, tmp_path / "broken", say=interrupt)
     assert not (tmp_path / "broken").exists()
+    (state,) = tmp_path.glob(".broken*/checkpoint-1/trainer_state.json")
+    assert "EarlyStoppingCallback" in json.loads(state.read_bytes())["stateful_callbacks"]  # as ever
     said: list[str] = []
     train(kind, tiny, tmp_path / "broken", say=said.append)
     assert any(each.startswith("going on after step 1") for each in said)
+    assert not any("nan" in each for each in said)
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
     assert not list(tmp_path.glob(".broken*"))
     assert whole.metrics["epochs"], "each check has its RR@10"

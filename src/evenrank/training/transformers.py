@@ -305,7 +305,7 @@ def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
     """What tells of steps, of the loss, and of RR@10."""
 
     class Listener(transformers.TrainerCallback):
-        loss = float("nan")
+        loss: float | None = None  # none is told by the first steps after an interruption
 
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
             if progress:
@@ -320,10 +320,9 @@ def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **rest: Any) -> None:
             rr = (metrics or {}).get(_CHECK)
             if rr is not None:
+                loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
                 step = f"step {state.global_step} of {state.max_steps}"
-                say(
-                    f"{step}: loss {self.loss:.4f}, dev RR@10 {rr:.4f} (of queries with a relevant candidate)"
-                )
+                say(f"{step}: {loss}dev RR@10 {rr:.4f} (of queries with a relevant candidate)")
 
     return Listener()
 
@@ -331,12 +330,12 @@ def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
 def _stopper(transformers: Any, patience: int) -> Any:
     """What stops training; checks before an interruption count too."""
 
-    class Stopper(transformers.EarlyStoppingCallback):
+    class EarlyStoppingCallback(transformers.EarlyStoppingCallback):  # the name it has in checkpoints
         def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
             super().on_train_begin(args, state, control, **rest)
             self.early_stopping_patience_counter = _waited(state.log_history)
 
-    return Stopper(early_stopping_patience=patience)
+    return EarlyStoppingCallback(early_stopping_patience=patience)
 
 
 def _waited(log: Iterable[Mapping[str, Any]]) -> int:
