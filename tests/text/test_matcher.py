@@ -11,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -154,6 +155,57 @@ def test_more_hits_than_the_working_memory_holds_are_all_counted() -> None:
     found = MATCHERS["words"].count(["she he " * 20_000])
     assert found.counts.tolist() == [[20_000, 20_000]]
     assert found.tokens.tolist() == [40_000]
+
+
+LONG = "she saw her first lady, the prime minister; José and his fiancée: womanly. " * 4000
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@pytest.mark.parametrize("spare", [0, 1, 2, 3, 5, 8])
+def test_texts_with_more_hits_than_are_looked_up_at_once_go_on_where_they_stopped(
+    tokenizer: str, spare: int
+) -> None:
+    matcher = MATCHERS[tokenizer]
+    short = ["he", "", "a fiancée and a señorita", "first lady"]
+    texts = [*short * 15, LONG[spare:], *short, "x" * 90_000, LONG[:5000], LONG.replace("é", "e"), *short]
+    found = matcher.count(texts)
+    slow = type(found)(*(np.zeros_like(each) for each in found))
+    matcher._plain.count(texts, *slow)
+    for one, other in zip(found, slow, strict=True):
+        assert one.tobytes() == other.tobytes()
+    hits = matcher.find(texts)
+    assert len(hits) == found.counts.sum()
+    row = 60
+    said = [
+        texts[row].encode()[a:b].decode() for a, b in hits.filter(pl.col("row") == row)["start", "end"].rows()
+    ]
+    assert said[-1] in {"womanly", "womanly."} and said.count("first lady") == said.count("prime minister")
+
+
+def test_texts_may_lie_anywhere_in_memory() -> None:
+    matcher = MATCHERS["words"]
+    texts = [f"she and {'his ' * n}first lady of k{n}" for n in range(300)]
+    expected = matcher.count(texts)
+    series = pl.Series(texts)
+    for order in (range(300), range(299, -1, -1), [(7 * n) % 300 for n in range(300)]):
+        views = series.gather(list(order)).to_arrow(compat_level=pl.CompatLevel.newest())
+        assert pa.types.is_string_view(views.type)
+        found = matcher.count(views)
+        for one, other in zip(found, expected, strict=True):
+            assert one.tolist() == other[list(order)].tolist()
+
+
+def test_texts_may_lie_far_apart() -> None:
+    text, size = b"she and his first lady of k", 3 << 30
+    room = np.empty(size, np.uint8)  # hardly any of it is ever touched
+    near, far = 2 * len(text), size - len(text)
+    for place in (0, len(text), far):
+        room[place : place + len(text)] = np.frombuffer(text, np.uint8)
+    offsets = np.array([0, len(text), near, far, size], np.int64)  # the third is the gap, and null
+    buffers = [pa.py_buffer(bytes([0b1011])), pa.py_buffer(offsets), pa.py_buffer(room)]
+    found = MATCHERS["words"].count(pa.Array.from_buffers(pa.large_string(), 4, buffers))
+    assert found.counts.tolist() == [[2, 2], [2, 2], [0, 0], [2, 2]]
+    assert found.tokens.tolist() == [7, 7, 0, 7]
 
 
 def test_whitespace_counts_equal_the_published_code_on_ascii_text() -> None:

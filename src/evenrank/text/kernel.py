@@ -4,7 +4,8 @@ Three steps, each a loop without branches that the processor would guess wrong. 
 of the token bytes of each 64; where the mask turns, tokens begin and end. `_choose` multiplies each token's
 first eight bytes, lower-cased by one OR, into a hash, and keeps the few tokens whose hash is that of an
 entry. `_look_up` folds these and compares them with the entries byte by byte, and remembers what it found
-for short tokens, since most of what a text says it says again.
+for short tokens, since most of what a text says it says again. `_note_all` counts the hits of each text, and
+looks closer where a phrase may begin. All but the last take many texts at once.
 
 Everything here is a free function on the arrays of :mod:`evenrank.text.layout`.
 """
@@ -26,9 +27,13 @@ from evenrank.text.codepoints import (
     next_word,
 )
 from evenrank.text.layout import (
+    BASE,
+    CARRIED,
     ENTRY,
     FIRST_PHRASE,
     GOES_ON,
+    HELD,
+    HIGH,
     HITS,
     KEY,
     LANES,
@@ -41,18 +46,25 @@ from evenrank.text.layout import (
     MEMO,
     NONE,
     OFFSET,
+    OPEN,
     P_ENTRY,
     P_OFFSET,
     P_OPEN,
     P_SIZE,
     P_TOKENS,
     PHRASE_END,
+    POSITION,
+    QUOTED,
     SIZE,
     TOKEN_END,
+    TOKENS,
+    TOKENS_OF,
     TOUCHED,
 )
 
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
+_LOWER = np.int64(0xFFFFFFFF)
+_NEAR = np.int64(1 << 30)  # bytes: places of tokens take 32 bits
 _CASE = np.uint64(0x2020202020202020)
 _HIGH = np.uint64(0x8080808080808080)
 _FIVE = np.uint64(0xFFFFFFFFFF)
@@ -120,34 +132,36 @@ def _may_be(bits, salt, stems, corners, prefixed, key):
 
 
 @inlined
-def _choose(bits, salt, stems, corners, prefixed, start, edges, count, chosen):
-    """Put the numbers of those of the first tokens that may be entries into `chosen`; how many they are."""
-    found = 0
+def _choose(table, base, pairs, count, chosen, found):
+    """Put those of the first tokens that may be entries into `chosen`, behind so many; how many there are."""
+    prefixed, salt = len(table.prefixes) > 1, np.uint64(table.salt)
     for number in range(count):
-        first, last = np.int64(edges[2 * number]), np.int64(edges[2 * number + 1])
-        key = _key(start + first, last - first, _CASE)
+        pair = pairs[number]
+        first, last = np.int64(np.int32(pair)), pair >> 32
+        key = _key(base + first, last - first, _CASE)
         # Written in any case and kept or not: a branch here would be guessed wrong too often.
-        chosen[found] = number
-        found += _may_be(bits, salt, stems, corners, prefixed, key)
+        chosen[np.uint64(found)] = pair
+        found += _may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
     return found
 
 
 @inlined
-def _choose_beyond(bits, salt, stems, corners, prefixed, start, edges, count, chosen):
+def _choose_beyond(table, base, pairs, count, chosen, found):
     """The same where tokens may hold characters beyond ASCII, and how many of them do.
 
-    They are all chosen, by a negative number (~number), and `_look_up` is to count them.
+    They are all chosen, end before beginning, and `_note_all` is to count them.
     """
-    found, beyond = 0, 0
+    beyond, prefixed, salt = 0, len(table.prefixes) > 1, np.uint64(table.salt)
     for number in range(count):
-        first, last = np.int64(edges[2 * number]), np.int64(edges[2 * number + 1])
-        if _has_high(start + first, last - first):
-            chosen[found] = ~number
+        pair = pairs[number]
+        first, last = np.int64(np.int32(pair)), pair >> 32
+        if _has_high(base + first, last - first):
+            chosen[found] = (first << 32) | (last & _LOWER)
             found, beyond = found + 1, beyond + 1
         else:
-            key = _key(start + first, last - first, _CASE)
-            chosen[found] = number
-            found += _may_be(bits, salt, stems, corners, prefixed, key)
+            key = _key(base + first, last - first, _CASE)
+            chosen[found] = pair
+            found += _may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
     return found, beyond
 
 
@@ -331,20 +345,50 @@ def _look_closer(table, start, end, position, last, beyond, row, scratch):
 
 
 @inlined
-def _look_up(table, start, end, found, row, scratch):
-    """Find the entries among the tokens chosen and note them; returns the tokens not yet counted."""
-    edges, chosen, memo, state = scratch.edges, scratch.chosen, scratch.memo, scratch.state
+def _scan(table, base, start, end, found, scratch):
+    """Choose tokens of one text, behind so many; returns how many tokens it has and how many are chosen.
+
+    It stops where there is no room for more, `state[OPEN]` says so, and the next call goes on from there.
+    """
+    state, edges, pairs, chosen = scratch.state, scratch.edges, scratch.pairs, scratch.chosen
+    tokens, position, held = 0, start, np.int64(0)
+    carried, quoted, high = _ZERO, _ZERO, False
+    if state[OPEN]:
+        position, held, high = state[POSITION], state[HELD], state[HIGH] != 0
+        carried, quoted = np.uint64(state[CARRIED]), np.uint64(state[QUOTED])
+        state[OPEN] = 0
+    while position < end or carried != _ZERO:
+        if found + TOKENS > len(chosen):
+            state[OPEN], state[POSITION], state[HELD], state[HIGH] = 1, position, held, np.int64(high)
+            state[CARRIED], state[QUOTED] = np.int64(carried), np.int64(quoted)
+            break
+        held, position, carried, quoted, beyond_ascii = find_edges(
+            table.words, base, position, end, edges, held, carried, quoted
+        )
+        high = high or beyond_ascii
+        count = held >> 1
+        if high:
+            found, beyond = _choose_beyond(table, base, pairs, count, chosen, found)
+            tokens -= beyond
+        else:
+            found = _choose(table, base, pairs, count, chosen, found)
+        tokens += count
+        if held & 1:  # a token goes on
+            edges[0] = edges[held - 1]
+        held &= 1
+    return tokens, found
+
+
+@inlined
+def _look_up(table, base, found, scratch):
+    """The entries of the tokens chosen; GOES_ON where one has to look closer."""
+    chosen, memo, entries = scratch.chosen, scratch.memo, scratch.entries
     case = _CASE if table.words else _ZERO  # else tokens are remembered as they are written
-    tokens = 0
     for i in range(found):
-        number = np.int64(chosen[i])
-        beyond = number < 0
-        number = ~number if beyond else number
-        position, last = start + np.int64(edges[2 * number]), start + np.int64(edges[2 * number + 1])
-        size = last - position
-        if not beyond and size <= 16:
-            if position < state[PHRASE_END]:
-                continue
+        first, last = np.int64(np.int32(chosen[i])), chosen[i] >> 32
+        position, size = base + first, last - first
+        entry = np.int64(GOES_ON)
+        if 0 < size <= 16:
             key = np.int64(_key(position, size, case))
             rest = np.int64(_key(position + 8, max(size - 8, 1), case)) & -np.int64(size > 8)
             place = np.int64(_place(key, rest))
@@ -352,44 +396,55 @@ def _look_up(table, start, end, found, row, scratch):
             entry = memo[place, M_ENTRY]
             if _differs(memo, place, key, rest, size):
                 place -= (last ^ key) & 1  # either, as it comes
-                # The whole table goes on the stack for this call, and for the one below.
-                entry = _learn(table, position, last, scratch.token, memo, scratch.seen, place, key, rest)
-            if entry != GOES_ON:
-                _note(entry, row, position - start, last - start, scratch)
-                continue
-        tokens += _look_closer(table, start, end, position, last, beyond, row, scratch)
-    return tokens
+                # The whole table goes on the stack for this call.
+                entry = _learn(
+                    table, position, position + size, scratch.token, memo, scratch.seen, place, key, rest
+                )
+        entries[i] = entry
+
+
+@compiled
+def _read(table, starts, ends, row, scratch):
+    """Choose tokens of a few texts from a row on, and look them up; returns the row behind the last text that
+    was read to its end.
+
+    Those of the n-th text are bounds[n]:bounds[n + 1], and so are those of a text that is left open. `tokens`
+    has the tokens of each. Many texts at a time, so that the processor does not have to guess for each of
+    them how many tokens will be looked up.
+    """
+    state, bounds, tokens = scratch.state, scratch.bounds, scratch.tokens
+    base, found, stop = starts[row], np.int64(0), row
+    if state[OPEN]:  # where a token began was said from another place
+        scratch.edges[0] += np.int32(state[BASE] - base)
+    state[BASE] = base
+    while stop < len(starts) and stop - row < LANES:
+        n = stop - row
+        if n > 0 and (ends[stop] - base > _NEAR or base - starts[stop] > _NEAR):
+            break
+        bounds[n] = found
+        tokens[n], found = _scan(table, base, starts[stop], ends[stop], found, scratch)
+        bounds[n + 1] = found
+        if state[OPEN]:
+            break
+        stop += 1
+    _look_up(table, base, found, scratch)
+    return stop
 
 
 @inlined
-def _scan(table, start, end, row, scratch):
-    """Find all entries in one text, into scratch.seen; returns its number of tokens."""
-    state, edges = scratch.state, scratch.edges
-    prefixed, salt = len(table.prefixes) > 1, np.uint64(table.salt)
-    tokens, position, held = 0, start, np.int64(0)
-    carried, quoted, high = _ZERO, _ZERO, False
-    state[TOUCHED] = state[PHRASE_END] = 0
-    while position < end or carried != _ZERO:
-        held, position, carried, quoted, beyond_ascii = find_edges(
-            table.words, start, position, end, edges, held, carried, quoted
-        )
-        high = high or beyond_ascii
-        count = held >> 1
-        if high:
-            found, beyond = _choose_beyond(
-                table.bits, salt, table.stems, table.corners, prefixed, start, edges, count, scratch.chosen
-            )
-            tokens -= beyond
-        else:
-            found = _choose(
-                table.bits, salt, table.stems, table.corners, prefixed, start, edges, count, scratch.chosen
-            )
-        tokens += count
-        if found:
-            tokens += _look_up(table, start, end, found, row, scratch)
-        if held & 1:  # a token goes on
-            edges[0] = edges[held - 1]
-        held &= 1
+def _note_all(table, start, end, first, last, row, scratch):
+    """Note the hits of one text among the tokens chosen; returns the tokens not yet counted."""
+    chosen, entries, state = scratch.chosen, scratch.entries, scratch.state
+    base, tokens = state[BASE], 0
+    for i in range(first, last):
+        entry, at, to = np.int64(entries[i]), base + np.int64(np.int32(chosen[i])), base + (chosen[i] >> 32)
+        if entry != GOES_ON:
+            if at >= state[PHRASE_END]:
+                _note(entry, row, at - start, to - start, scratch)
+        elif to < at:
+            tokens += _look_closer(table, start, end, to, at, True, row, scratch)
+        elif at >= state[PHRASE_END]:
+            _look_closer(table, start, end, at, to, False, row, scratch)
     return tokens
 
 
@@ -412,39 +467,55 @@ def count(table, groups, more, starts, ends, scratch, first, tokens, counts, log
     more[groups[e, 2]:groups[e, 3]]. Sums are moved eight at a time: `first` and the length of a column are
     multiples of eight.
     """
-    state, seen, touched = scratch.state, scratch.seen, scratch.touched
+    state, seen, touched, bounds = scratch.state, scratch.seen, scratch.touched, scratch.bounds
     times_of, logs_of = scratch.counts, scratch.logwords
-    for row in range(len(starts)):
-        tokens[first + row] = _scan(table, starts[row], ends[row], row, scratch)
-        lane = np.uint64(row % LANES)
-        for i in range(state[TOUCHED]):
-            entry = np.uint64(touched[i])
-            times = np.int64(seen[entry])
-            seen[entry] = 0
-            logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else _log(1.0 + times)
-            for j in range(2):
-                group = np.uint64(groups[entry, j])
-                times_of[group, lane] += times
-                logs_of[group, lane] += logarithm
-            for j in range(groups[entry, 2], groups[entry, 3]):
-                times_of[more[j], lane] += times
-                logs_of[more[j], lane] += logarithm
-        if lane == LANES - 1 or row == len(starts) - 1:
-            done = np.int64(lane)
-            _hand_over_all(times_of, first + row - done, done + 1, counts)
-            _hand_over_all(logs_of, first + row - done, done + 1, logwords)
+    done = 0
+    while done < len(starts):
+        begin, done = done, _read(table, starts, ends, done, scratch)
+        for row in range(begin, done + state[OPEN]):
+            n = row - begin
+            state[TOKENS_OF] += scratch.tokens[n] + _note_all(
+                table, starts[row], ends[row], bounds[n], bounds[n + 1], row, scratch
+            )
+            if row == done:
+                break
+            tokens[first + row] = state[TOKENS_OF]
+            lane = np.uint64(row % LANES)
+            for i in range(state[TOUCHED]):
+                entry = np.uint64(touched[i])
+                times = np.int64(seen[entry])
+                seen[entry] = 0
+                logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else _log(1.0 + times)
+                for j in range(2):
+                    group = np.uint64(groups[entry, j])
+                    times_of[group, lane] += times
+                    logs_of[group, lane] += logarithm
+                for j in range(groups[entry, 2], groups[entry, 3]):
+                    times_of[more[j], lane] += times
+                    logs_of[more[j], lane] += logarithm
+            state[TOUCHED] = state[PHRASE_END] = state[TOKENS_OF] = 0
+            if lane == LANES - 1 or row == len(starts) - 1:
+                last = np.int64(lane)
+                _hand_over_all(times_of, first + row - last, last + 1, counts)
+                _hand_over_all(logs_of, first + row - last, last + 1, logwords)
     handed_over()
 
 
 @compiled
 def collect(table, starts, ends, scratch, bounds, entries, times):
     """The entries found in each of n texts, and how often: those of text i are bounds[i]:bounds[i + 1]."""
-    state, seen, touched, found = scratch.state, scratch.seen, scratch.touched, 0
-    for row in range(len(starts)):
-        _scan(table, starts[row], ends[row], row, scratch)
-        for i in range(state[TOUCHED]):
-            entry = touched[i]
-            entries[found], times[found] = entry, seen[entry]
-            seen[entry] = 0
-            found += np.int64(entry < len(seen) - 1)
-        bounds[row + 1] = found
+    state, seen, touched, found, done = scratch.state, scratch.seen, scratch.touched, 0, 0
+    while done < len(starts):
+        begin, done = done, _read(table, starts, ends, done, scratch)
+        for row in range(begin, done + state[OPEN]):
+            n = row - begin
+            _note_all(table, starts[row], ends[row], scratch.bounds[n], scratch.bounds[n + 1], row, scratch)
+            if row == done:
+                break
+            for i in range(state[TOUCHED]):
+                entry = touched[i]
+                entries[found], times[found] = entry, seen[entry]
+                seen[entry] = 0
+                found += np.int64(entry < len(seen) - 1)
+            bounds[row + 1] = found
+            state[TOUCHED] = state[PHRASE_END] = 0

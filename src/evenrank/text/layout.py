@@ -15,7 +15,8 @@ PADDING = 64  # bytes that may be read beyond the end of a text
 TOKEN_END = 0xFF  # never a byte of UTF-8
 LONG = 31  # prefixes of this length and more share a bit
 TOKENS = 1024  # of a document, looked at together
-LANES = 64  # documents whose sums are handed over together
+LANES = 64  # documents that are read, and whose sums are handed over, together
+CHOSEN = 8 * TOKENS  # tokens of these documents that may be entries
 MEMO = 8192  # tokens that are remembered, each in one of two places
 
 # Columns of `slots` and `prefixes`, open-addressing hash tables of folded tokens; size 0 is a free slot.
@@ -28,6 +29,8 @@ M_KEY, M_REST, M_SIZE, M_ENTRY = range(4)
 NONE, GOES_ON = -1, -2
 # What `state` holds between calls.
 TOUCHED, HITS, PHRASE_END = range(3)
+# … and of a text that was not yet read to its end: is there one, how far, its tokens so far, and more.
+OPEN, POSITION, TOKENS_OF, HELD, HIGH, CARRIED, QUOTED, BASE = range(3, 11)
 
 
 class Table(NamedTuple):
@@ -52,7 +55,11 @@ class Scratch(NamedTuple):
     """Working memory of one thread."""
 
     edges: np.ndarray  # int32: where tokens of a document begin and end, in turns
-    chosen: np.ndarray  # int32: which of them may be entries; the number is negated if beyond ASCII
+    pairs: np.ndarray  # int64: the same memory, beginning and end together
+    chosen: np.ndarray  # int64: those that may be entries; end before beginning if beyond ASCII
+    entries: np.ndarray  # int32: their entries
+    bounds: np.ndarray  # int64[LANES + 1]: chosen[bounds[n]:bounds[n + 1]] are of the n-th document
+    tokens: np.ndarray  # int64[LANES]: how many each has
     token: np.ndarray  # uint8: one folded token, as much of it as any entry has
     ahead: np.ndarray  # uint8: the folded tokens behind one that may begin a phrase
     marks: np.ndarray  # int64[·, 2]: where each of those ends in `ahead`, and in the document
@@ -61,7 +68,7 @@ class Scratch(NamedTuple):
     touched: np.ndarray  # int32[entries + 2]: the entries that have any, in the order of their first
     counts: np.ndarray  # int64[groups + 1, LANES]: hits of each group in a few documents …
     logwords: np.ndarray  # float64[groups + 1, LANES]: … and logarithms; the last place is for no group
-    state: np.ndarray  # int64[3]
+    state: np.ndarray  # int64[11]
     spans: np.ndarray  # int64[·, 4]: row, entry, start, end of each hit; no rows when not wanted
 
 
@@ -70,9 +77,14 @@ def scratch(
 ) -> Scratch:
     """Working memory for a table of so many entries, whose longest token and longest phrase are known."""
     room = longest + 4  # a token cut to this is longer than any entry's
+    pairs = np.zeros(TOKENS, np.int64)
     return Scratch(
-        edges=np.empty(2 * TOKENS, np.int32),
-        chosen=np.empty(TOKENS, np.int32),
+        edges=pairs.view(np.int32),
+        pairs=pairs,
+        chosen=np.zeros(CHOSEN, np.int64),
+        entries=np.zeros(CHOSEN, np.int32),
+        bounds=np.zeros(LANES + 1, np.int64),
+        tokens=np.zeros(LANES, np.int64),
         token=np.zeros(room, np.uint8),
         ahead=np.zeros(ahead * (room + 1) + 1, np.uint8),
         marks=np.zeros((ahead + 1, 2), np.int64),
@@ -81,7 +93,7 @@ def scratch(
         touched=np.zeros(entries + 2, np.int32),
         counts=_in_lines((groups + 1, LANES)),
         logwords=_in_lines((groups + 1, LANES)).view(np.float64),
-        state=np.zeros(3, np.int64),
+        state=np.zeros(11, np.int64),
         spans=np.zeros((0, 4), np.int64) if spans is None else spans,
     )
 
