@@ -151,6 +151,38 @@ def test_windows_and_depths_change_nothing(
         assert expected[-1][1] == pytest.approx(kth)
 
 
+@pytest.mark.parametrize("model", [BM25(), BM25(k1=0.6, b=0.8), BM25(k1=0, b=0)])
+def test_codes_of_postings_change_no_bit(indexed: Any, monkeypatch: pytest.MonkeyPatch, model: BM25) -> None:
+    chance = np.random.default_rng(5)
+    sizes = [
+        *chance.integers(1, 9, 300),
+        31,
+        32,
+        33,
+        70,
+        260,
+    ]  # also more than 31 of one word
+    index = indexed([" ".join([str(chance.choice(WORDS))] * size + ["ant"]) for size in sizes])
+    many = [{index.number(word): weight for word in WORDS} for weight in (0.3, 1.0, 2.0)]
+    coded = retrieve(index, many, model=model, depth=50)
+    assert "codes" in index._derived
+    monkeypatch.setattr(scoring, "MOST_LENGTHS", 0)
+    for one, other in zip(coded, retrieve(index, many, model=model, depth=50), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_few_queries_do_not_encode_all_postings(indexed: Any) -> None:
+    index = indexed(["ant bee", *["cat dog elk fox"] * 30])
+    assert found(index, {"ant": 1.0}, BM25())[0][0] == "d0"
+    assert "codes" not in index._derived
+
+
+def test_codes_of_a_damaged_file_are_of_no_document() -> None:
+    documents, counts = np.array([0, 9, 1], np.uint32), np.array([2, 2, 40], np.uint8)
+    rows = np.array([1, 0], np.uint32)
+    assert scoring.encode(documents, counts, rows).tolist() == [scoring.TABLE + 2, 0, 0]
+
+
 def test_of_equal_scores_the_greater_id_comes_first(tmp_path: Path) -> None:
     ids = ["9", "10", "b", "a", "é", "B", "aa"]
     index = er.index(dict.fromkeys(ids, "nurse"), tmp_path / "x")

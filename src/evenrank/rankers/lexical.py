@@ -25,6 +25,7 @@ from evenrank.rankers.index.tokenizing import words
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece
 _NO_TABLE = np.zeros((1, 1))
+_NO_CODES = np.zeros(0, np.uint16)
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,9 @@ def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progre
     asked = _prepared(index, bags, model)
     arrays = index.arrays
     postings = scoring.Postings(
-        arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"], arrays["id-rank"]
-    )
+        arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"],
+        _codes(index, asked), arrays["id-rank"],
+    )  # fmt: skip
     depth = min(depth, index.documents)
     queries = len(bags.offsets) - 1
     step = max(1, min(_ROWS, _CELLS // depth, -(-queries // (2 * cores()))))
@@ -153,7 +155,9 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         weights = bags.weights * idf
         bounds = weights * most / (most + worth[:, 0].min(initial=np.inf))
         order = np.lexsort((terms, -bounds, _rows(bags)))  # what adds most first: sums are rounded alike
-        return scoring.Asked(scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth)
+        return scoring.Asked(
+            scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth, worth.reshape(-1)
+        )
     if isinstance(model, Dirichlet):
         share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
         norms = index.derived(("norms", model), lambda: _dirichlet_norms(index, model))
@@ -165,6 +169,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
             model.mu * share,
             norms,
             _NO_TABLE,
+            _NO_TABLE[0],
         )
     if isinstance(model, TfIdf):
         idf = log1p(total / df)
@@ -172,8 +177,20 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
         weights = weights * idf / sizes[_rows(bags)]
-        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE)
+        return scoring.Asked(
+            scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE, _NO_TABLE[0]
+        )
     raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
+
+
+def _codes(index: Index, asked: scoring.Asked) -> np.ndarray:
+    """Lengths and counts of all postings as codes, where so many are read that it pays to encode them."""
+    documents, counts = index.arrays["posting-documents"], index.arrays["posting-counts"]
+    if asked.model != scoring.BM25 or len(asked.worth) > scoring.MOST_LENGTHS:
+        return _NO_CODES
+    if 2 * int(index.document_frequency[asked.terms].sum(dtype=np.int64)) < len(documents):
+        return _NO_CODES
+    return index.derived("codes", lambda: scoring.encode(documents, counts, asked.norms))
 
 
 def _check_bounds(index: Index, terms: np.ndarray) -> None:

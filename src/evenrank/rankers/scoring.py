@@ -19,14 +19,17 @@ from evenrank.rankers.best import SCRATCH, narrow, select, sort
 from evenrank.text.codepoints import compiled, inlined
 
 BM25, DIRICHLET, TFIDF = range(3)
+_CODED = 3  # BM25 with codes
 
-WINDOW = 1 << 13
+WINDOW = 1 << 12
 FOUND, NOTHING = 1e-200, 1e-190
 """What a match adds at least, so that its document counts as found, and the score that stands for no gain at
 all; both vanish in any sum."""
 _LEAST = 1e-300  # of a sum that is not zero
 
-TABLE = 32  # counts whose logarithm is looked up
+TABLE = 32  # counts whose logarithm, or worth, is looked up
+_TABLE, _ONE = np.uint64(TABLE), np.uint64(1)
+MOST_LENGTHS = (1 << 16) // TABLE  # that codes can tell apart
 _log = compiled(log_of)
 _SPARE = 256  # candidates, at least, between two selections
 
@@ -37,6 +40,7 @@ class Postings(NamedTuple):
     offsets: np.ndarray
     documents: np.ndarray
     counts: np.ndarray
+    codes: np.ndarray  # uint16: of each, length and count as a place in `parts`, see `encode`; or none
     ranks: np.ndarray  # the place of each document among the ids, as text
 
 
@@ -50,6 +54,7 @@ class Asked(NamedTuple):
     parameters: np.ndarray  # µ·P(term) of Dirichlet
     norms: np.ndarray  # float64 of each document; for BM25, the row of its length in `worth`, uint32
     worth: np.ndarray  # float64[lengths, 32]: by length, what so many occurrences are worth; first, K
+    parts: np.ndarray  # float64[32 · lengths]: the same memory
 
 
 class Scratch(NamedTuple):
@@ -98,45 +103,66 @@ def _tabulate(model: Any, parameter: Any, table: Any, row: Any) -> None:
 
 
 @inlined
-def _gain(asked: Any, term: Any, table: Any, row: Any, count: Any, document: Any) -> Any:
-    """What a term adds to the score of a document that has it `count` times."""
+def _gain(
+    way: Any, asked: Any, postings: Any, term: Any, table: Any, row: Any, at: Any, document: Any
+) -> Any:
+    """What a posting of a term adds to the score of its document."""
     weight = asked.weights[term]
-    if asked.model == BM25:
-        length = np.int64(asked.norms[document])
+    if way == _CODED:
+        code = postings.codes[at]
+        part = asked.parts[code]
+        if code % _TABLE == 0:
+            part = postings.counts[at] / (postings.counts[at] + part)
+        return max(weight * part, FOUND)
+    count = np.uint64(postings.counts[at])
+    if way == BM25:
+        length = np.uint64(asked.norms[document])
         part = asked.worth[length, count] if count < TABLE else count / (count + asked.worth[length, 0])
         return max(weight * part, FOUND)
-    part = table[row, count] if count < TABLE else _beyond(asked.model, asked.parameters[term], count)
-    if asked.model == DIRICHLET:
+    part = table[row, count] if count < TABLE else _beyond(way, asked.parameters[term], count)
+    if way == DIRICHLET:
         return max(weight * (part + asked.norms[document]), FOUND)
     return max(weight * part * asked.norms[document], FOUND)
 
 
 @inlined
-def _accumulate(asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any) -> None:
-    """Add a term's postings up to document `limit` to the sums."""
-    documents, counts, sums = postings.documents, postings.counts, scratch.sums
-    at, end = scratch.places[row], postings.offsets[asked.terms[term] + 1]
-    inside = np.uint64(limit - base)
+def _add(
+    way: Any, asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any
+) -> Any:
+    """Add a term's postings up to document `limit` to the sums; how many there are."""
+    documents, sums, table = postings.documents, scratch.sums, scratch.table
+    # Unsigned: else each place would be compared with 0, as Python counts from the end below it.
+    first, last = np.uint64(scratch.places[row]), np.uint64(postings.offsets[asked.terms[term] + 1])
+    at, start, inside = first, np.uint64(base), np.uint64(limit - base)
+    while at + _ONE < last:  # two at a time: the processor waits less for the end of the loop
+        one, two = np.uint64(documents[at]), np.uint64(documents[at + _ONE])
+        if (one - start) | (two - start) >= inside:
+            break
+        gain = _gain(way, asked, postings, term, table, row, at, one)
+        more = _gain(way, asked, postings, term, table, row, at + _ONE, two)
+        sums[one - start] += gain
+        sums[two - start] += more
+        at += _ONE + _ONE
+    while at < last:
+        document = np.uint64(documents[at])
+        if document - start >= inside:  # behind, or before in a damaged file
+            break
+        sums[document - start] += _gain(way, asked, postings, term, table, row, at, document)
+        at += _ONE
+    scratch.places[row] = np.int64(at)
+    return np.int64(at - first)
+
+
+@inlined
+def _accumulate(asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any) -> Any:
+    """`_add`, compiled for each way of scoring by itself."""
+    if len(postings.codes):
+        return _add(_CODED, asked, postings, term, row, base, limit, scratch)
     if asked.model == BM25:
-        weight, worth, norms = asked.weights[term], asked.worth, asked.norms
-        while at < end:
-            document = np.int64(documents[at])
-            place = np.uint64(document - base)
-            if place >= inside:  # behind, or before in a damaged file
-                break
-            count, length = np.int64(counts[at]), np.int64(norms[document])
-            part = worth[length, count] if count < TABLE else count / (count + worth[length, 0])
-            sums[place] += max(weight * part, FOUND)
-            at += 1
-    else:
-        while at < end:
-            document = np.int64(documents[at])
-            place = np.uint64(document - base)
-            if place >= inside:
-                break
-            sums[place] += _gain(asked, term, scratch.table, row, np.int64(counts[at]), document)
-            at += 1
-    scratch.places[row] = at
+        return _add(BM25, asked, postings, term, row, base, limit, scratch)
+    if asked.model == DIRICHLET:
+        return _add(DIRICHLET, asked, postings, term, row, base, limit, scratch)
+    return _add(TFIDF, asked, postings, term, row, base, limit, scratch)
 
 
 _EIGHT = ir.VectorType(ir.DoubleType(), 8)
@@ -223,16 +249,6 @@ def _gather(scratch: Any, base: Any, width: Any, least: Any, kept: Any) -> Any:
 
 
 @inlined
-def _is_empty(asked: Any, postings: Any, begin: Any, size: Any, limit: Any, places: Any) -> Any:
-    """Do the terms of a query have no further document before the limit?"""
-    for i in range(size):
-        at = places[i]
-        if at < postings.offsets[asked.terms[begin + i] + 1] and np.int64(postings.documents[at]) < limit:
-            return False
-    return True
-
-
-@inlined
 def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> Any:
     """The best documents of a query, into scratch.scores and scratch.documents; how many there are."""
     scores, documents, places = scratch.scores, scratch.documents, scratch.places
@@ -246,10 +262,11 @@ def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> An
     kept, threshold = np.int64(0), _LEAST
     for base in range(0, total, len(scratch.sums)):
         limit = min(base + len(scratch.sums), total)
-        if _is_empty(asked, postings, begin, size, limit, places):
-            continue
+        added = np.int64(0)
         for i in range(size):
-            _accumulate(asked, postings, begin + i, i, base, limit, scratch)
+            added += _accumulate(asked, postings, begin + i, i, base, limit, scratch)
+        if added == 0:
+            continue
         kept = _gather(scratch, base, limit - base, threshold, kept)
         if kept > room:
             kept, threshold = narrow(scores, documents, kept, depth, scratch.counts)
@@ -280,6 +297,20 @@ def retrieve_rows(
             documents[at + i] = scratch.documents[i]
             scores[at + i] = scratch.scores[i] if scratch.scores[i] > NOTHING else 0.0
         at += kept
+
+
+@njit(nogil=True, cache=True)
+def encode(documents: Any, counts: Any, rows: Any) -> Any:
+    """Of each posting, where what it is worth stands in a table of `TABLE` places for each length.
+
+    That is the place of K, the first, if the count is too high for the table.
+    """
+    codes = np.zeros(len(documents), np.uint16)
+    for at in range(len(documents)):
+        if documents[at] < len(rows):  # else the file is damaged
+            count = counts[at] if counts[at] < TABLE else 0
+            codes[at] = TABLE * rows[documents[at]] + count
+    return codes
 
 
 @njit(nogil=True, cache=True)
