@@ -166,7 +166,9 @@ def test_codes_of_postings_change_no_bit(indexed: Any, monkeypatch: pytest.Monke
     many = [{index.number(word): weight for word in WORDS} for weight in (0.3, 1.0, 2.0)]
     coded = retrieve(index, many, model=model, depth=50)
     assert "codes" in index._derived
-    monkeypatch.setattr(scoring, "MOST_LENGTHS", 0)
+    assert len(index._derived["codes"][0]) and set(index._derived["codes"][2]) >= {33, 70}
+    index._derived.clear()
+    monkeypatch.setattr(scoring, "MOST_CODES", 300)
     for one, other in zip(coded, retrieve(index, many, model=model, depth=50), strict=True):
         assert one.tobytes() == other.tobytes()
 
@@ -174,6 +176,12 @@ def test_codes_of_postings_change_no_bit(indexed: Any, monkeypatch: pytest.Monke
 def test_few_queries_do_not_encode_all_postings(indexed: Any) -> None:
     index = indexed(["ant bee", *["cat dog elk fox"] * 30])
     assert found(index, {"ant": 1.0}, BM25())[0][0] == "d0"
+    assert "codes" not in index._derived
+
+
+def test_a_match_that_is_worth_next_to_nothing_is_found_without_codes(indexed: Any) -> None:
+    index = indexed(["ant bee", "ant"])
+    assert found(index, {"ant": 1e-250, "bee": 1e-300}, BM25()) == [("d1", 0.0), ("d0", 0.0)]
     assert "codes" not in index._derived
 
 

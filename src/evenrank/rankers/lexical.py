@@ -25,7 +25,8 @@ from evenrank.rankers.index.tokenizing import words
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece
 _NO_TABLE = np.zeros((1, 1))
-_NO_CODES = np.zeros(0, np.uint16)
+_TINY = 1e-150
+_NONE, _NO_CODES = np.zeros(0), np.zeros(0, np.uint16)
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,11 @@ def retrieve(
 
 def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progress | None) -> Any:
     """Results by stretches of queries, computed in threads: (found per query, documents, scores)."""
-    asked = _prepared(index, bags, model)
+    asked, codes = _coded(index, _prepared(index, bags, model))
     arrays = index.arrays
     postings = scoring.Postings(
         arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"],
-        _codes(index, asked), arrays["id-rank"],
+        codes, arrays["id-rank"],
     )  # fmt: skip
     depth = min(depth, index.documents)
     queries = len(bags.offsets) - 1
@@ -156,7 +157,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         bounds = weights * most / (most + worth[:, 0].min(initial=np.inf))
         order = np.lexsort((terms, -bounds, _rows(bags)))  # what adds most first: sums are rounded alike
         return scoring.Asked(
-            scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth, worth.reshape(-1)
+            scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth, _NONE
         )
     if isinstance(model, Dirichlet):
         share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
@@ -169,7 +170,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
             model.mu * share,
             norms,
             _NO_TABLE,
-            _NO_TABLE[0],
+            _NONE,
         )
     if isinstance(model, TfIdf):
         idf = log1p(total / df)
@@ -177,20 +178,35 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
         weights = weights * idf / sizes[_rows(bags)]
-        return scoring.Asked(
-            scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE, _NO_TABLE[0]
-        )
+        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE, _NONE)
     raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
 
 
-def _codes(index: Index, asked: scoring.Asked) -> np.ndarray:
-    """Lengths and counts of all postings as codes, where so many are read that it pays to encode them."""
+def _coded(index: Index, asked: scoring.Asked) -> tuple[scoring.Asked, np.ndarray]:
+    """Codes of all postings and what they are worth, where so many are read that it pays to make them."""
+    read = int(index.document_frequency[asked.terms].sum(dtype=np.int64))
+    tiny = asked.weights.min(initial=1) < _TINY  # what is worth less than `FOUND` would not be found
+    if asked.model != scoring.BM25 or tiny or 2 * read < len(index.arrays["posting-documents"]):
+        return asked, _NO_CODES
+    codes, rows, counts = index.derived("codes", lambda: _codes(index, asked.norms, len(asked.worth)))
+    beyond = counts / (counts + asked.worth[rows, 0])
+    return asked._replace(parts=np.append(asked.worth, beyond)), codes
+
+
+def _codes(index: Index, rows: np.ndarray, lengths: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes of all postings; rows of lengths, and counts, of the codes behind the table. None if too many."""
+    none = np.zeros(0, np.int64)
+    if lengths * scoring.TABLE > scoring.MOST_CODES:
+        return _NO_CODES, none, none
     documents, counts = index.arrays["posting-documents"], index.arrays["posting-counts"]
-    if asked.model != scoring.BM25 or len(asked.worth) > scoring.MOST_LENGTHS:
-        return _NO_CODES
-    if 2 * int(index.document_frequency[asked.terms].sum(dtype=np.int64)) < len(documents):
-        return _NO_CODES
-    return index.derived("codes", lambda: scoring.encode(documents, counts, asked.norms))
+    codes = scoring.encode(documents, counts, rows)
+    high = np.flatnonzero(counts >= scoring.TABLE)
+    pairs = rows[np.minimum(documents[high], len(rows) - 1)].astype(np.int64) << 32 | counts[high]
+    known, places = np.unique(pairs, return_inverse=True)
+    if lengths * scoring.TABLE + len(known) > scoring.MOST_CODES:
+        return _NO_CODES, none, none
+    codes[high] = lengths * scoring.TABLE + places
+    return codes, known >> 32, known & 0xFFFFFFFF
 
 
 def _check_bounds(index: Index, terms: np.ndarray) -> None:

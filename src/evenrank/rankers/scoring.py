@@ -28,8 +28,8 @@ all; both vanish in any sum."""
 _LEAST = 1e-300  # of a sum that is not zero
 
 TABLE = 32  # counts whose logarithm, or worth, is looked up
-_TABLE, _ONE = np.uint64(TABLE), np.uint64(1)
-MOST_LENGTHS = (1 << 16) // TABLE  # that codes can tell apart
+MOST_CODES = 1 << 16
+_ONE = np.uint64(1)
 _log = compiled(log_of)
 _SPARE = 256  # candidates, at least, between two selections
 
@@ -40,7 +40,7 @@ class Postings(NamedTuple):
     offsets: np.ndarray
     documents: np.ndarray
     counts: np.ndarray
-    codes: np.ndarray  # uint16: of each, length and count as a place in `parts`, see `encode`; or none
+    codes: np.ndarray  # uint16: of each, length and count as a place in `parts`; or none
     ranks: np.ndarray  # the place of each document among the ids, as text
 
 
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
     parameters: np.ndarray  # µ·P(term) of Dirichlet
     norms: np.ndarray  # float64 of each document; for BM25, the row of its length in `worth`, uint32
     worth: np.ndarray  # float64[lengths, 32]: by length, what so many occurrences are worth; first, K
-    parts: np.ndarray  # float64[32 · lengths]: the same memory
+    parts: np.ndarray  # float64: what a posting of each code is worth
 
 
 class Scratch(NamedTuple):
@@ -109,11 +109,7 @@ def _gain(
     """What a posting of a term adds to the score of its document."""
     weight = asked.weights[term]
     if way == _CODED:
-        code = postings.codes[at]
-        part = asked.parts[code]
-        if code % _TABLE == 0:
-            part = postings.counts[at] / (postings.counts[at] + part)
-        return max(weight * part, FOUND)
+        return weight * asked.parts[postings.codes[at]]
     count = np.uint64(postings.counts[at])
     if way == BM25:
         length = np.uint64(asked.norms[document])
@@ -301,9 +297,9 @@ def retrieve_rows(
 
 @njit(nogil=True, cache=True)
 def encode(documents: Any, counts: Any, rows: Any) -> Any:
-    """Of each posting, where what it is worth stands in a table of `TABLE` places for each length.
+    """Of each posting, its place in a table that has `TABLE` places for each length, one for each count.
 
-    That is the place of K, the first, if the count is too high for the table.
+    That is the first, of no count, if the count is too high for the table.
     """
     codes = np.zeros(len(documents), np.uint16)
     for at in range(len(documents)):
