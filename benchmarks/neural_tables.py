@@ -91,7 +91,7 @@ def _row_of(parts: Parts, values: dict[str, dict[str, float]]) -> dict[str, Any]
     row: dict[str, Any] = {
         "src": sorted({content["src"] for content in contents}),
         "seeds": [unit.seed for unit, _ in parts if unit.seed is not None],
-        _TRAINED: [each[_TRAINED] for each in contents if _TRAINED in each],
+        _TRAINED: [each[_TRAINED] for each in contents if each.get(_TRAINED) is not None],
         "queries": len(values["RR@10"]),
         "re-ranked": contents[0].get("re-ranked"),
         "RR@10 by seed": [content["measures"]["RR@10"]["value"] for content in contents],

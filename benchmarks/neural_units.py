@@ -125,7 +125,8 @@ def trained(unit: Unit) -> tuple[Path, dict[str, Any]]:
         settings |= {"most_queries": 3000, "checks": 2}
     learned = ready(unit.collection, few=is_few(unit))
     found = train_prepared(kind, learned, path, seed=unit.seed or 0, say=say(unit), **settings)
-    content = {"training CPU seconds": round(found.seconds, 1), "dev": found.metrics}
+    seconds = None if found.seconds is None else round(found.seconds, 1)  # not known if it was interrupted
+    content = {"training CPU seconds": seconds, "dev": found.metrics}
     facts.write_text(json.dumps(content))
     return path, content
 

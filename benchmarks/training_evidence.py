@@ -286,7 +286,7 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
         "dev": er.rerank(target, held[2], docs, held[0], depth=depth, allow_training_queries=True),
     }
     facts: dict[str, Any] = {
-        "training CPU seconds": round(made.seconds, 1),
+        **({} if made.seconds is None else {"training CPU seconds": round(made.seconds, 1)}),
         "epochs": len(made.metrics["epochs"]),
         "dev RR@10 while training": made.metrics["dev"][unit.ranker],
     }

@@ -180,7 +180,8 @@ def train_command(
             progress=progress,
             **settings,
         )
-    note(f"{ranker.value}, {found.seconds / 60:.1f} CPU-minutes: {output}")
+    took = "" if found.seconds is None else f", {found.seconds / 60:.1f} CPU-minutes"
+    note(f"{ranker.value}{took}: {output}")
 
 
 def _from_file(path: Path | None, kind: str) -> dict[str, Any]:

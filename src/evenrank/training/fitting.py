@@ -25,7 +25,7 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Pairs, scored
-from evenrank.training.examples import Examples
+from evenrank.training.examples import GOES_ON, Examples
 from evenrank.training.losses import LOSSES, check_loss, is_biased, strength_of
 
 Ints = npt.NDArray[np.int64]
@@ -167,7 +167,7 @@ def fit(
     optimizer = torch.optim.AdamW(_rates(parameters, recipe), lr=recipe.rate, weight_decay=recipe.decay)
     state = _State.read(checkpoint, facts or {}, module, optimizer, parameters)
     if state.history:
-        say(f"going on after epoch {len(state.history)}")
+        say(f"{GOES_ON} epoch {len(state.history)}")
     else:
         state.best_rr = examples.rr(dev, scored(module, pairs, dev))
         say(f"before training: dev RR@10 {state.best_rr:.4f}")

@@ -26,7 +26,7 @@ from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.text.cache import root
 from evenrank.training.card import dev_metrics, model_card
-from evenrank.training.examples import Examples, Job, Scores, examples
+from evenrank.training.examples import GOES_ON, Examples, Job, Scores, examples
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
@@ -37,12 +37,12 @@ class Trained(NamedTuple):
     """What training came to.
 
     ``ranker`` is the model, opened from its folder; ``metrics`` what its folder says; ``seconds`` the
-    processor time it took.
+    processor time it took, and None if it had been interrupted and went on.
     """
 
     ranker: SavedRanker
     metrics: dict[str, Any]
-    seconds: float
+    seconds: float | None
 
 
 def train_ranker(
@@ -132,7 +132,13 @@ def train_ranker(
     config["facts"] |= of_gender
     checkpoint = target.with_name(f".{target.name}.training")
     data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
-    job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, say, progress)
+    told: list[str] = []
+
+    def hear(text: str) -> None:
+        told.append(text)
+        say(text)
+
+    job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, hear, progress)
     with _cleared(checkpoint):
         reranker, files, history, vector = _fit(job, vectors)
     dev = found.dev_rows(recipe.dev_depth)
@@ -145,7 +151,8 @@ def train_ranker(
     card = model_card(config, metrics, training=_learned_from(job), left_out=found.told_left_out())
     save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
     shutil.rmtree(checkpoint, ignore_errors=True)
-    return Trained(open_ranker(output), metrics, time.process_time() - started)
+    went_on = any(text.startswith(GOES_ON) for text in told)
+    return Trained(open_ranker(output), metrics, None if went_on else time.process_time() - started)
 
 
 class Prepared(NamedTuple):

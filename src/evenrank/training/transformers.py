@@ -25,7 +25,7 @@ import numpy as np
 from evenrank.data.files import writing
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
-from evenrank.training.examples import Examples, Job
+from evenrank.training.examples import GOES_ON, Examples, Job
 from evenrank.training.fitting import DivergedError, Training
 
 _FACTS = "facts.json"
@@ -224,7 +224,7 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
     write_facts(checkpoint, job.data)
     last = last_checkpoint(checkpoint, recipe.patience) if goes_on else None
     if last is not None:
-        job.say(f"going on after step {last.name.rpartition('-')[2]} of {steps}")
+        job.say(f"{GOES_ON} step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return [
         {"step": float(each["step"]), "dev RR@10": float(each[_CHECK])}
