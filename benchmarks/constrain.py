@@ -15,6 +15,7 @@ from benchmarks.corpus import shared
 from benchmarks.timing import Row
 from evenrank import demo
 from evenrank.data import tables
+from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.constrain.limits import parse_limits, rows_of
 from evenrank.mitigate.constrain.reranking import applied
 from evenrank.mitigate.constrain.solving import Solved, gains, solve, warm_up
@@ -51,7 +52,7 @@ def _collections() -> Iterator[tuple[str, pl.DataFrame, er.Tally]]:
 
 
 def _problems(run: pl.DataFrame, tally: er.Tally, limits: list[str]) -> Iterator[tuple[Any, Any]]:
-    applicable = applied(parse_limits(limits), run, tally, _CANDIDATES, None, None, None, "error")
+    applicable = applied(parse_limits(limits), Inputs.open(run, tally=tally), _CANDIDATES)
     starts = np.flatnonzero(run["rank"].to_numpy() == 1)
     lengths = np.diff(starts, append=run.height)
     scores = run["score"].to_numpy()

@@ -24,6 +24,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
 from evenrank.measures.explain import Offered
+from evenrank.measures.lists import ranked_queries
 from evenrank.measures.results import gender_labels
 from evenrank.measures.views import refuse_sequences
 
@@ -159,9 +160,10 @@ class Inputs:
 
     def _check_belonging(self) -> None:
         """Refuse queries, judgments or labels that share no query with a run: another collection has them."""
-        for name, run in self.runs.items():
-            ranked = set(run["query_id"].unique().to_list())
-            for ids, said, _ in self._described():
+        described = self._described()
+        for name, run in self.runs.items() if described else ():
+            ranked = set(ranked_queries(run).to_list())
+            for ids, said, _ in described:
                 if ids and ranked.isdisjoint(ids):
                     problem = f"none of the {len(ranked):,} queries of {name} {said}"
                     example = f"it ranks {show(run['query_id'][0])}, they have {show(ids[0])}"
@@ -170,7 +172,7 @@ class Inputs:
     def doubts(self) -> tuple[str, ...]:
         """What looks as if the inputs do not belong together, though it may be so."""
         found = []
-        ranked = set[str]().union(*(run["query_id"].unique().to_list() for run in self.runs.values()))
+        ranked = set[str]().union(*(ranked_queries(run).to_list() for run in self.runs.values()))
         for ids, one, many in self._described():
             known = len(ranked.intersection(ids))
             if ranked and known < len(ranked) / 2:

@@ -197,6 +197,11 @@ def magnitude_of(name: str, group: str, column: Callable[[str], NDArray[Any]]) -
     )
 
 
+def ranked_queries(run: pl.DataFrame) -> pl.Series:
+    """The queries of a normalised run, in their order: a list has one first document."""
+    return run["query_id"].filter(run["rank"] == 1)
+
+
 def ranked_lists(
     run: pl.DataFrame,
     tally: pl.DataFrame,

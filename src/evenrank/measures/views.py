@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from evenrank.data.frames import described, fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.explain import attribution_of
-from evenrank.measures.lists import Floats, Ints, RankedLists, in_top, ranked_lists, refuse_strangers
+from evenrank.measures.lists import (
+    Floats,
+    Ints,
+    RankedLists,
+    in_top,
+    ranked_lists,
+    ranked_queries,
+    refuse_strangers,
+)
 from evenrank.measures.parts import PerQuery, Seen
 from evenrank.measures.results import NOT_ASKED, Measurement, Options, labels_of, left_out
 
@@ -214,7 +222,7 @@ class View:
 
     def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
         """What the measures find in a normalised run, or in the lists of some of its queries."""
-        inputs, asked = self.inputs, run.filter(pl.col("rank") == 1)["query_id"]
+        inputs, asked = self.inputs, ranked_queries(run)
         if options.only not in (None, "all") and inputs.genders is not None:
             # The others are neither measured nor shown, so they need not be in the background either.
             labels = labels_of(asked, inputs.genders)
