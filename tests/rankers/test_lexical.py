@@ -179,9 +179,11 @@ def test_few_queries_do_not_encode_all_postings(indexed: Any) -> None:
     assert "codes" not in index._derived
 
 
-def test_a_match_that_is_worth_next_to_nothing_is_found_without_codes(indexed: Any) -> None:
+@pytest.mark.parametrize(("weight", "k1"), [(1e-250, 0.9), (1e-10, 1e200), (1e-10, 1e305)])
+def test_a_match_that_is_worth_next_to_nothing_is_found(indexed: Any, weight: float, k1: float) -> None:
     index = indexed(["ant bee", "ant"])
-    assert found(index, {"ant": 1e-250, "bee": 1e-300}, BM25()) == [("d1", 0.0), ("d0", 0.0)]
+    for bag in ({"ant": weight}, {"ant": weight, "bee": weight}):  # also where all postings are read
+        assert found(index, bag, BM25(k1=k1)) == [("d1", 0.0), ("d0", 0.0)]
     assert "codes" not in index._derived
 
 

@@ -197,15 +197,15 @@ def test_texts_may_lie_anywhere_in_memory() -> None:
 
 def test_texts_may_lie_far_apart() -> None:
     text, size = b"she and his first lady of k", 3 << 30
-    room = np.empty(size, np.uint8)  # hardly any of it is ever touched
-    near, far = 2 * len(text), size - len(text)
-    for place in (0, len(text), far):
+    room = np.empty(size + 100, np.uint8)  # hardly any of it is ever touched
+    first, far = len(text), size - len(text)
+    for place in (0, first, far):
         room[place : place + len(text)] = np.frombuffer(text, np.uint8)
-    offsets = np.array([0, len(text), near, far, size], np.int64)  # the third is the gap, and null
-    buffers = [pa.py_buffer(bytes([0b1011])), pa.py_buffer(offsets), pa.py_buffer(room)]
-    found = MATCHERS["words"].count(pa.Array.from_buffers(pa.large_string(), 4, buffers))
-    assert found.counts.tolist() == [[2, 2], [2, 2], [0, 0], [2, 2]]
-    assert found.tokens.tolist() == [7, 7, 0, 7]
+    offsets = np.array([0, first, 2 * first, far, size, size + 100], np.int64)  # the gaps are null
+    buffers = [pa.py_buffer(bytes([0b01011])), pa.py_buffer(offsets), pa.py_buffer(room)]
+    found = MATCHERS["words"].count(pa.Array.from_buffers(pa.large_string(), 5, buffers))
+    assert found.counts.tolist() == [[2, 2], [2, 2], [0, 0], [2, 2], [0, 0]]
+    assert found.tokens.tolist() == [7, 7, 0, 7, 0]
 
 
 def test_whitespace_counts_equal_the_published_code_on_ascii_text() -> None:

@@ -184,9 +184,12 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
 
 def _coded(index: Index, asked: scoring.Asked) -> tuple[scoring.Asked, np.ndarray]:
     """Codes of all postings and what they are worth, where so many are read that it pays to make them."""
+    if asked.model != scoring.BM25:
+        return asked, _NO_CODES
     read = int(index.document_frequency[asked.terms].sum(dtype=np.int64))
-    tiny = asked.weights.min(initial=1) < _TINY  # what is worth less than `FOUND` would not be found
-    if asked.model != scoring.BM25 or tiny or 2 * read < len(index.arrays["posting-documents"]):
+    least = asked.weights.min(initial=1) * asked.worth[:, 1].min(initial=1)
+    # What adds less than `FOUND` would not be found by codes.
+    if least < _TINY or 2 * read < len(index.arrays["posting-documents"]):
         return asked, _NO_CODES
     codes, rows, counts = index.derived("codes", lambda: _codes(index, asked.norms, len(asked.worth)))
     beyond = counts / (counts + asked.worth[rows, 0])

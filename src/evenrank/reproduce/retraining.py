@@ -41,8 +41,7 @@ class Retraining:
         if settings.data is not None and not split and not settings.runs:
             raise InputError("name the training queries, as in --set train_split=train")
         self.learned = replace(settings, split=split or None, queries=settings.option("train_queries"))
-        if not settings.runs:
-            training_values(settings, [settings.option("ranker")])
+        self.given = {} if settings.runs else training_values(settings, [settings.option("ranker")])
         self.facts = dict(settings.facts)
         if not settings.runs:
             self.facts["training"] = self.learned.facts["data"]
@@ -102,11 +101,6 @@ class Retraining:
     @cached_property
     def counts(self) -> Any:
         return tally(self.settings.dataset().docs, self.settings.option("lexicon"))
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Settings of the training, out of texts NAME=VALUE."""
-        return parse_values(self.settings.option("training"))
 
     @cached_property
     def learned_first(self) -> pl.DataFrame:

@@ -163,9 +163,9 @@ def _packed(token: bytes) -> int:
 
 
 def _hash(token: bytes) -> int:
-    from evenrank.text import kernel  # loads numba
+    from evenrank.text.entries import hash_key  # loads numba
 
-    return int(kernel.hash_key(_packed(token), len(token)))
+    return int(hash_key(_packed(token), len(token)))
 
 
 def _loosened(token: bytes) -> bytes:

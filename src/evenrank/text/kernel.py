@@ -1,11 +1,11 @@
 """The byte kernel: finds the entries of a lexicon in UTF-8 text, 64 bytes at a step.
 
-Three steps, each a loop without branches that the processor would guess wrong. `find_edges` makes a bit mask
-of the token bytes of each 64; where the mask turns, tokens begin and end. `_choose` multiplies each token's
-first eight bytes, lower-cased by one OR, into a hash, and keeps the few tokens whose hash is that of an
-entry. `_look_up` folds these and compares them with the entries byte by byte, and remembers what it found
-for short tokens, since most of what a text says it says again. `_note_all` counts the hits of each text, and
-looks closer where a phrase may begin. All but the last take many texts at once.
+Four steps, with few branches that the processor could guess wrong. `find_edges` makes a bit mask of the token
+bytes of each 64; where the mask turns, tokens begin and end. `_choose` multiplies each token's first eight
+bytes, lower-cased by one OR, into a hash, and keeps the few tokens whose hash is that of an entry. When this
+is done for many texts, `_look_up` folds what was kept and compares it with the entries byte by byte, and
+remembers what it found for short tokens, since most of what a text says it says again. `_note_all` counts the
+hits of each text, and looks closer where a phrase may begin. `entries.py` knows the entries.
 
 Everything here is a free function on the arrays of :mod:`evenrank.text.layout`.
 """
@@ -15,48 +15,38 @@ from __future__ import annotations
 import numpy as np
 
 from evenrank.arithmetic import log1p, log_of
-from evenrank.text.codepoints import (
-    byte_at,
-    compiled,
-    find_edges,
-    hand_over,
-    handed_over,
-    inlined,
-    load8,
-    next_piece,
-    next_word,
+from evenrank.text.codepoints import compiled, find_edges, hand_over, handed_over, inlined, load8
+from evenrank.text.entries import (
+    CASE,
+    MIX,
+    entry_of,
+    key_of,
+    lower,
+    may_be,
+    next_token,
+    packed,
+    phrase_behind,
 )
 from evenrank.text.layout import (
     BASE,
     CARRIED,
-    ENTRY,
     FIRST_PHRASE,
     GOES_ON,
     HELD,
     HIGH,
     HITS,
-    KEY,
     LANES,
     LAST_PHRASE,
-    LONG,
     M_ENTRY,
     M_KEY,
     M_REST,
     M_SIZE,
     MEMO,
     NONE,
-    OFFSET,
     OPEN,
-    P_ENTRY,
-    P_OFFSET,
-    P_OPEN,
-    P_SIZE,
-    P_TOKENS,
     PHRASE_END,
     POSITION,
     QUOTED,
-    SIZE,
-    TOKEN_END,
     TOKENS,
     TOKENS_OF,
     TOUCHED,
@@ -65,48 +55,10 @@ from evenrank.text.layout import (
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _LOWER = np.int64(0xFFFFFFFF)
 _NEAR = np.int64(1 << 30)  # bytes: places of tokens take 32 bits
-_CASE = np.uint64(0x2020202020202020)
 _HIGH = np.uint64(0x8080808080808080)
-_FIVE = np.uint64(0xFFFFFFFFFF)
-_THREE_LETTERS = np.uint64(0x7FFF)  # of a corner
 _LOGARITHMS = log1p(np.arange(64))
-_MIX_KEY, _MIX_LENGTH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 
 _log = compiled(log_of)
-
-
-@compiled
-def hash_key(key, size):
-    mixed = (np.uint64(key) ^ (np.uint64(size) * _MIX_LENGTH)) * _MIX_KEY
-    return mixed ^ (mixed >> np.uint64(29))
-
-
-@inlined
-def _is_marked(bits, salt, key):
-    """One or zero: the bit for a key; the matcher has set it."""
-    mixed = key * salt
-    word = bits[(mixed >> np.uint64(52)) & np.uint64(len(bits) - 1)]
-    return (word >> ((mixed >> np.uint64(46)) & np.uint64(63))) & _ONE
-
-
-@compiled
-def _corner(key):
-    """Five bits of each of the first four bytes."""
-    key, five = np.uint64(key), np.uint64(31)
-    second = ((key >> np.uint64(8)) & five) << np.uint64(5)
-    third = ((key >> np.uint64(16)) & five) << np.uint64(10)
-    fourth = ((key >> np.uint64(24)) & five) << np.uint64(15)
-    return (key & five) | second | third | fourth
-
-
-@inlined
-def _key(address, size, case):
-    """The first eight bytes at an address, or `size` if fewer, with these bits set.
-
-    The bits of `_CASE` lower-case letters, and change no other ASCII byte that a word can hold.
-    """
-    spare = np.uint64(64 - 8 * min(size, 8))
-    return ((load8(address) | case) << spare) >> spare
 
 
 @inlined
@@ -120,28 +72,16 @@ def _has_high(address, size):
 
 
 @inlined
-def _may_be(bits, salt, stems, corners, prefixed, key):
-    """One if a token with these first bytes may be an entry, or zero."""
-    candidate = _is_marked(bits, salt, key)
-    if prefixed:
-        candidate |= _is_marked(stems, salt, key & _FIVE)
-        if len(corners) > 1:
-            corner = _corner(key)
-            candidate |= (corners[corner >> np.uint64(6)] >> (corner & np.uint64(63))) & _ONE
-    return np.int64(candidate)
-
-
-@inlined
 def _choose(table, base, pairs, count, chosen, found):
     """Put those of the first tokens that may be entries into `chosen`, behind so many; how many there are."""
     prefixed, salt = len(table.prefixes) > 1, np.uint64(table.salt)
     for number in range(count):
         pair = pairs[number]
         first, last = np.int64(np.int32(pair)), pair >> 32
-        key = _key(base + first, last - first, _CASE)
+        key = key_of(base + first, last - first, CASE)
         # Written in any case and kept or not: a branch here would be guessed wrong too often.
         chosen[np.uint64(found)] = pair
-        found += _may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
+        found += may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
     return found
 
 
@@ -159,120 +99,16 @@ def _choose_beyond(table, base, pairs, count, chosen, found):
             chosen[found] = (first << 32) | (last & _LOWER)
             found, beyond = found + 1, beyond + 1
         else:
-            key = _key(base + first, last - first, _CASE)
+            key = key_of(base + first, last - first, CASE)
             chosen[found] = pair
-            found += _may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
+            found += may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
     return found, beyond
-
-
-@compiled
-def _next_token(table, start, position, stop, end, token):
-    if table.words:
-        return next_word(table.kind, table.fold, table.pairs, start, position, stop, end, token)
-    return next_piece(table.fold, position, stop, token)
-
-
-@compiled
-def _packed(token, size):
-    key = _ZERO
-    for i in range(min(size, 8)):
-        key |= np.uint64(token[i]) << np.uint64(8 * i)
-    return np.int64(key)
-
-
-@compiled
-def _same(token, size, pool, offset):
-    for i in range(size):  # noqa: SIM110 (numba has no generators to spare)
-        if token[i] != pool[offset + i]:
-            return False
-    return True
-
-
-@compiled
-def _slot(slots, pool, key, token, size):
-    """The row of a folded token in a hash table, or -1; a hit is compared in all its bytes.
-
-    The first eight are the key, so that `token` is looked at only if there are more.
-    """
-    last = np.int64(len(slots) - 1)
-    slot = np.int64(hash_key(key, size)) & last
-    while slots[slot, SIZE] != 0:
-        if (
-            slots[slot, KEY] == key
-            and slots[slot, SIZE] == size
-            and (size <= 8 or _same(token, size, pool, slots[slot, OFFSET]))
-        ):
-            return slot
-        slot = (slot + 1) & last
-    return np.int64(-1)
-
-
-@compiled
-def _prefix(prefixes, lengths_of, pool, key, token, size):
-    """The entry of the longest prefix of a folded token, or -1."""
-    lengths = lengths_of[_corner(key) & _THREE_LETTERS]
-    for length in range(min(size, len(token)), 0, -1):
-        if (lengths >> min(length, LONG)) & 1:
-            part = key if length >= 8 else key & ((np.int64(1) << (8 * length)) - 1)
-            slot = _slot(prefixes, pool, part, token, length)
-            if slot >= 0:
-                return prefixes[slot, ENTRY]
-    return np.int64(-1)
-
-
-@compiled
-def _phrase(table, start, position, end, slot, scratch):
-    """The longest phrase that goes on behind a token: (entry, where it ends), or (-1, …)."""
-    first, last = table.slots[slot, FIRST_PHRASE], table.slots[slot, LAST_PHRASE]
-    token, ahead, marks = scratch.token, scratch.ahead, scratch.marks
-    found, length = 0, 0
-    while found < table.phrases[first, P_TOKENS]:  # the phrase with the most tokens stands first
-        at, position, size = _next_token(table, start, position, end, end, token)
-        if at < 0:
-            break
-        size = min(size, len(token))  # cut or not, longer than any token of an entry
-        for i in range(size):
-            ahead[length + i] = token[i]
-        ahead[length + size] = TOKEN_END
-        length += size + 1
-        marks[found, 0], marks[found, 1] = length, position
-        found += 1
-    for phrase in range(first, last):
-        tokens, size = table.phrases[phrase, P_TOKENS], table.phrases[phrase, P_SIZE]
-        if tokens > found:
-            continue
-        length = marks[tokens - 1, 0]
-        fits = size <= length if table.phrases[phrase, P_OPEN] else size == length
-        if fits and _same(ahead, size, table.pool, table.phrases[phrase, P_OFFSET]):
-            return table.phrases[phrase, P_ENTRY], marks[tokens - 1, 1]
-    return np.int64(-1), position
-
-
-@compiled
-def _lower(first, last, token):
-    """Fold a token of ASCII bytes."""
-    for i in range(min(last - first, len(token))):
-        byte = byte_at(first + i)
-        token[i] = byte | 0x20 if 0x41 <= byte <= 0x5A else byte
-
-
-@compiled
-def _entry(table, key, token, size):
-    """The entry of a folded token, a word or else a prefix, and the slot of the word, or -1 for each."""
-    slot = np.int64(-1)
-    if size < len(token):
-        slot = _slot(table.slots, table.pool, key, token, size)
-    if slot >= 0:
-        return table.slots[slot, ENTRY], slot
-    if len(table.prefixes) > 1:
-        return _prefix(table.prefixes, table.lengths, table.pool, key, token, size), slot
-    return np.int64(NONE), slot
 
 
 @inlined
 def _place(key, rest):
     """The first of the two places of a token in the memo: an even number."""
-    mixed = (np.uint64(key) - (np.uint64(rest) << _ONE)) * _MIX_KEY
+    mixed = (np.uint64(key) - (np.uint64(rest) << _ONE)) * MIX
     return (mixed >> np.uint64(48)) & np.uint64(MEMO - 2)
 
 
@@ -286,8 +122,8 @@ def _differs(memo, place, key, rest, size):
 def _learn(table, at, last, token, memo, seen, place, key, rest):
     """Look an ASCII token of at most 16 bytes up, and remember its entry."""
     size = last - at
-    _lower(at, last, token)
-    entry, slot = _entry(table, _packed(token, size), token, size)
+    lower(at, last, token)
+    entry, slot = entry_of(table, packed(token, size), token, size)
     if slot >= 0 and table.slots[slot, LAST_PHRASE] > table.slots[slot, FIRST_PHRASE]:
         entry = np.int64(GOES_ON)
     if entry == NONE:
@@ -324,18 +160,18 @@ def _look_closer(table, start, end, position, last, beyond, row, scratch):
     while position < last:
         if not beyond:
             at, position, size = position, last, last - position
-            _lower(at, last, token)
+            lower(at, last, token)
         else:
-            at, position, size = _next_token(table, start, position, last, end, token)
+            at, position, size = next_token(table, start, position, last, end, token)
             if at < 0:
                 break
             tokens += 1
         if at < state[PHRASE_END]:
             continue
-        entry, slot = _entry(table, _packed(token, size), token, size)
+        entry, slot = entry_of(table, packed(token, size), token, size)
         stop = position
         if slot >= 0 and slots[slot, LAST_PHRASE] > slots[slot, FIRST_PHRASE]:
-            phrase, phrase_end = _phrase(table, start, position, end, slot, scratch)
+            phrase, phrase_end = phrase_behind(table, start, position, end, slot, scratch)
             if phrase >= 0:
                 entry, stop = phrase, phrase_end
                 state[PHRASE_END] = stop
@@ -383,14 +219,14 @@ def _scan(table, base, start, end, found, scratch):
 def _look_up(table, base, found, scratch):
     """The entries of the tokens chosen; GOES_ON where one has to look closer."""
     chosen, memo, entries = scratch.chosen, scratch.memo, scratch.entries
-    case = _CASE if table.words else _ZERO  # else tokens are remembered as they are written
+    case = CASE if table.words else _ZERO  # else tokens are remembered as they are written
     for i in range(found):
         first, last = np.int64(np.int32(chosen[i])), chosen[i] >> 32
         position, size = base + first, last - first
         entry = np.int64(GOES_ON)
         if 0 < size <= 16:
-            key = np.int64(_key(position, size, case))
-            rest = np.int64(_key(position + 8, max(size - 8, 1), case)) & -np.int64(size > 8)
+            key = np.int64(key_of(position, size, case))
+            rest = np.int64(key_of(position + 8, max(size - 8, 1), case)) & -np.int64(size > 8)
             place = np.int64(_place(key, rest))
             place += np.int64(_differs(memo, place, key, rest, size) != 0)  # two places side by side
             entry = memo[place, M_ENTRY]

@@ -27,6 +27,7 @@ from evenrank.process import cores
 from evenrank.text import kernel, layout
 from evenrank.text.codepoints import compiled
 from evenrank.text.compiling import every_word_table
+from evenrank.text.entries import hash_key
 from evenrank.text.layout import addresses, strings
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
@@ -303,7 +304,7 @@ def _fill(slots: Any, pool: Any, offsets: Any) -> None:
         key = np.uint64(0)
         for j in range(min(size, 8)):
             key |= np.uint64(pool[offsets[i] + j]) << np.uint64(8 * j)
-        slot = np.int64(kernel.hash_key(key, size)) & last
+        slot = np.int64(hash_key(key, size)) & last
         while slots[slot, layout.SIZE] != 0:
             slot = (slot + 1) & last
         slots[slot, layout.KEY], slots[slot, layout.SIZE] = np.int64(key), size
