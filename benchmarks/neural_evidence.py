@@ -47,12 +47,14 @@ def units() -> Iterator[Unit]:
     yield Unit("squad", "language model")
     yield from (Unit("wiki", name) for name in ("bi-encoder", "hybrid"))
     yield from (Unit("wiki", "head", seed) for seed in range(3))
-    for stage in ("with", "alone"):
-        for kind in INTERACTION:
-            for vectors in ("glove", "random"):
-                yield Unit("wiki", f"{kind}, {vectors}, {stage}", 0)
-    yield from _cross_encoders("wiki", 0)
-    yield Unit("wiki", "fine-tuned bi-encoder", 0)
+    for seed in range(3):
+        for stage in ("with", "alone"):
+            for kind in INTERACTION:
+                for vectors in ("glove", "random"):
+                    yield Unit("wiki", f"{kind}, {vectors}, {stage}", seed)
+        if seed == 0:
+            yield from _cross_encoders("wiki", 0)
+            yield Unit("wiki", "fine-tuned bi-encoder", 0)
     yield from (Unit("extra", name) for name in ("encoding speed", "pair speed"))
 
 
