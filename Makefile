@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs dist bench evidence evidence-check evidence-neural evidence-training clean
+.PHONY: demo test lint docs dist bench evidence evidence-check evidence-neural evidence-training evidence-reproduce clean
 
 demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
@@ -55,6 +55,10 @@ evidence-neural: .venv/dev
 
 evidence-training: .venv/dev
 	$(BIN)/python -m benchmarks.training_evidence
+
+# The papers' experiments on every collection, and the overview of what holds.
+evidence-reproduce: .venv/dev
+	$(BIN)/python -m benchmarks.reproduce_evidence
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("evenrank needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'

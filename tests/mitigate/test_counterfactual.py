@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import evenrank as er
 from evenrank.cli.app import app
+from evenrank.mitigate.counterfactuals import _labelled
 from evenrank.show.charts import shift_data
 
 DOCS = {
@@ -222,3 +223,14 @@ def test_the_balance_command_writes_a_data_set(tmp_path: Path) -> None:
     assert "100.0% of the smaller side stay" in done.output
     done = CliRunner().invoke(app, [*command, "--format", "json"])
     assert json.loads(done.stdout)["kept"]["male"] == {"before": 2, "after": 1}
+
+
+def test_a_model_is_called_by_the_name_of_its_folder() -> None:
+    given = ["bm25", "here/knrm", "models/head(candidates=20)", "a/pacrr", "b/pacrr"]
+    assert _labelled(given) == {
+        "bm25": "bm25",
+        "knrm": "here/knrm",
+        "head(candidates=20)": "models/head(candidates=20)",
+        "a/pacrr": "a/pacrr",
+        "b/pacrr": "b/pacrr",
+    }

@@ -15,9 +15,10 @@ from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.mitigate.trained import Training
 from evenrank.reproduce import debiased_judgments, disparities, disparities_page
-from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, from_zero, nearer
+from evenrank.reproduce.page import Chart, Claim, Page, Table, from_zero, nearer
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 
 DATA = demo.folder()
 NEGATIVES = ["--set", "strengths=[0.0,0.6]", "--set", "adversary=[]"]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
 
+from benchmarks import overview
+
 ROOT = Path(__file__).parents[2]
-spec = importlib.util.spec_from_file_location("overview", ROOT / "tools" / "overview.py")
-assert spec is not None and spec.loader is not None
-overview = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(overview)
 
 
 def test_the_overview_is_made_of_the_pages() -> None:
@@ -37,3 +34,13 @@ def test_pages_are_those_of_recipes_and_name_no_machine() -> None:
         assert json.loads(text)["name"] in overview.RECIPES
         assert "/work/" not in text and "/tmp/" not in text and "/root/" not in text
         assert path.with_suffix(".md").exists()
+
+
+def test_every_page_has_its_study() -> None:
+    from benchmarks.reproduce_evidence import STUDIES
+
+    made = {path.stem for path in (ROOT / "docs" / "reproduce" / "pages").glob("*.json")}
+    assert made <= STUDIES.keys()
+    for name, study in STUDIES.items():
+        assert name.startswith(study.recipe)
+        assert study.options.keys() <= overview.RECIPES[study.recipe].options.keys()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
+from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
-from evenrank.reproduce.page import HOLDS, Claim, Page, Steps, Table, changed, kept
+from evenrank.reproduce.page import HOLDS, Claim, Page, Table, changed, kept
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 
 DATA = demo.folder()
 
@@ -78,6 +82,42 @@ def test_a_step_is_done_once_and_again_with_other_settings(tmp_path: Path) -> No
     (tmp_path / "steps" / "a.json").write_text("{")
     with pytest.raises(InputError, match="remove it"):
         steps("a", {"seed": 1}, work)
+
+
+def test_a_step_knows_what_it_took_without_the_steps_within_it(tmp_path: Path) -> None:
+    def busy(seconds: float) -> None:
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            pass
+
+    def training() -> pl.DataFrame:
+        busy(0.3)
+        return pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
+
+    def outer(steps: Steps) -> dict[str, int]:
+        steps.run("trained", {"seed": 0}, training, trains=True)
+        busy(0.1)
+        return {}
+
+    for folder in (None, tmp_path):
+        steps, started = Steps(folder, lambda _: None), time.perf_counter()
+        steps("all/of it", {}, partial(outer, steps))
+        passed = time.perf_counter() - started
+        assert {name: each.trains for name, each in steps.spent.items()} == {
+            "run trained": True,
+            "all/of it": False,
+        }
+        assert steps.done == ["run trained", "all/of it"]
+        assert steps.spent["run trained"].seconds >= 0.3
+        assert steps.spent["all/of it"].seconds >= 0.1
+        assert sum(each.seconds for each in steps.spent.values()) <= passed + 0.02
+    again = Steps(tmp_path, lambda _: None)
+    again("all/of it", {}, partial(outer, again))
+    assert (again.spent, again.done) == (steps.spent, [])  # also of the steps within it
+    with pytest.raises(ValueError, match="no"):
+        again("fails", {}, partial(int, "no"))
+    again("after", {}, dict)
+    assert again.done == ["after"]
 
 
 def test_settings_are_written_and_read_back(tmp_path: Path) -> None:

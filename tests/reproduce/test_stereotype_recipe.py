@@ -14,9 +14,10 @@ from evenrank.cli import main
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.reproduce.gsr_toy import gsr_parity
-from evenrank.reproduce.page import Steps, alike, correlated
+from evenrank.reproduce.page import alike, correlated
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.vectors import DEFINITION, vocabulary
 
 DATA = demo.folder()

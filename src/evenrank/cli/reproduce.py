@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenrank.cli.common import deliver
 from evenrank.reproduce.recipes import RECIPES, Recipe
+
+if TYPE_CHECKING:
+    from evenrank.reproduce.steps import Steps
 
 app = typer.Typer(
     name="reproduce", help="Repeat a paper's experiment, and compare with the published numbers."
@@ -121,8 +124,9 @@ def _run(
 
     from evenrank.cli.common import note, parse_runs
     from evenrank.data.files import writing
-    from evenrank.reproduce.page import HOLDS, Steps
+    from evenrank.reproduce.page import HOLDS
     from evenrank.reproduce.settings import Settings, parse_options
+    from evenrank.reproduce.steps import Steps
 
     chosen = Settings() if settings is None else Settings.read(settings)
     given["runs"] = parse_runs(runs) if runs else None
@@ -131,13 +135,27 @@ def _run(
         chosen = replace(chosen, options={**(chosen.options or {}), **parse_options(changed)})
     chosen = (chosen.quick(recipe.quick) if quick else chosen).completed(recipe.options)
     output.mkdir(parents=True, exist_ok=True)
-    page = recipe.run(chosen, Steps(output, note))
+    steps = Steps(output, note)
+    page = recipe.run(chosen, steps)
     with writing(output / f"{recipe.name}.toml") as file:
         file.write(chosen.toml().encode())
     made = page.write(output)
     said = [f"{HOLDS[claim.holds]}: {claim.says} ({claim.found})" for claim in page.claims]
     deliver("\n".join(said), None)
+    note(_took(steps))
     note(f"pages: {', '.join(str(path) for path in made)}")
+
+
+def _took(steps: Steps) -> str:
+    """How long the steps took, now or when they were done."""
+    from evenrank.show.numbers import counted
+
+    training = sum(each.seconds for each in steps.spent.values() if each.trains)
+    total = sum(each.seconds for each in steps.spent.values())
+    kept = len(steps.spent) - len(set(steps.done))
+    said = f"{counted(len(steps.spent), 'step')}, {total / 60:.1f} minutes"
+    said += f", {training / 60:.1f} of them for training" if training else ""
+    return said + (f"; {kept} done earlier" if kept else "")
 
 
 for _recipe in RECIPES.values():

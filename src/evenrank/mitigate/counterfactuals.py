@@ -8,6 +8,7 @@ alone.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -140,8 +141,11 @@ def neutral_queries(queries: pl.DataFrame, *, names: bool, lexicon: Source | Non
 def chosen_rankers(
     rankers: Sequence[str] | Mapping[str, str], settings: Mapping[str, Any]
 ) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Label → name and settings; a common setting goes to the rankers that have it."""
-    named = rankers if isinstance(rankers, Mapping) else {each: each for each in rankers}
+    """Label → name and settings; a common setting goes to the rankers that have it.
+
+    A model in a folder is called by the folder's name, unless another is called so too.
+    """
+    named = rankers if isinstance(rankers, Mapping) else _labelled([*rankers])
     if isinstance(rankers, str) or not named:
         raise InputError("rankers is a list of names, such as ['bm25', 'w2v_add(debias=hard)']")
     found: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -160,6 +164,15 @@ def chosen_rankers(
     if unknown := [key for key in settings if key not in used]:
         raise InputError(f"no ranker that is asked for has the setting {unknown[0]!r}")
     return found
+
+
+def _labelled(rankers: list[str]) -> dict[str, str]:
+    short = {}
+    for text in rankers:
+        folder, bracket, inside = text.partition("(")
+        short[text] = Path(folder).name + bracket + inside
+    often = Counter(short.values())
+    return {label if often[label] == 1 else text: text for text, label in short.items()}
 
 
 def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, pl.DataFrame, int]:

@@ -13,18 +13,7 @@ from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.mitigate.judgments import EvenJudgments, even_judgments
 from evenrank.mitigate.trained import Training
-from evenrank.reproduce.page import (
-    Chart,
-    Claim,
-    Page,
-    Steps,
-    Table,
-    bounded,
-    changed,
-    from_zero,
-    kept,
-    nearer,
-)
+from evenrank.reproduce.page import Chart, Claim, Page, Table, bounded, changed, from_zero, kept, nearer
 from evenrank.reproduce.retraining import (
     HEADINGS,
     LEAN,
@@ -38,6 +27,7 @@ from evenrank.reproduce.retraining import (
     untested,
 )
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, counted, number, p_value
 from evenrank.text.lexicon import PROCESSES

@@ -19,9 +19,10 @@ from evenrank.mitigate.comparing_plan import Plan
 from evenrank.mitigate.comparing_sets import SETS, compare_sets
 from evenrank.mitigate.matching import association_scores, balance
 from evenrank.reproduce.disparities_page import disparities_page
-from evenrank.reproduce.page import Page, Steps, checksum
+from evenrank.reproduce.page import Page
 from evenrank.reproduce.retraining import training_values, unseen
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps, checksum
 
 _WAYS: dict[str, dict[str, Any]] = {
     "matching": {},
@@ -52,7 +53,7 @@ def disparities_recipe(settings: Settings, steps: Steps) -> Page:
         )
         if learned is not None and settings.option("rankers"):
             work = partial(_trained, settings, training, learned, steps, f"sets {checksum(facts)[:8]}")
-            found["trained"] = steps("trained", facts | {"form": 2}, work)
+            found["trained"] = steps("trained", facts | {"form": 2}, work, trains=True)
     return disparities_page(found)
 
 

@@ -18,7 +18,6 @@ from evenrank.reproduce.page import (
     Chart,
     Claim,
     Page,
-    Steps,
     Table,
     bounded,
     changed,
@@ -28,6 +27,7 @@ from evenrank.reproduce.page import (
     sign_test,
 )
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, counted, number
 

@@ -23,8 +23,9 @@ from evenrank.data import files
 from evenrank.measures.evaluate import measure
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.measure import GSR
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, correlated
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table, correlated
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.numbers import DASH, number
 from evenrank.vectors.gendered import association_tests
 from evenrank.vectors.texts import gendered_texts

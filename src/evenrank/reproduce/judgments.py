@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from evenrank.psychology.audits import audit_judgments
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.numbers import number
 
 _JUDGMENTS = {

@@ -16,7 +16,6 @@ from evenrank.reproduce.page import (
     Chart,
     Claim,
     Page,
-    Steps,
     Table,
     alike,
     bounded,
@@ -40,6 +39,7 @@ from evenrank.reproduce.retraining import (
     untested,
 )
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import number, p_value
 

@@ -10,14 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
-import xxhash
 
 import evenrank
 from evenrank import stats
-from evenrank.data import tables
-from evenrank.data.files import fingerprint, writing
-from evenrank.errors import InputError
+from evenrank.data.files import writing
 from evenrank.show.grid import Grid, plain_markdown
 from evenrank.show.numbers import DASH, number, p_said
 
@@ -317,61 +313,3 @@ class Page:
             with writing(folder / f"{figure.id}.svg") as file:
                 file.write(slim(drawn(figure, "svg")))
         return made
-
-
-class Steps:
-    """Steps of a recipe, each kept in a folder once it is done, and done anew where its settings changed."""
-
-    def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
-        self.folder, self.say = folder, say
-
-    def __call__(
-        self, name: str, settings: Mapping[str, Any], work: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
-        """What `work` gives, as JSON knows it; from the folder, if it was done with the same settings."""
-        asked = json.loads(json.dumps({"evenrank": evenrank.__version__, **settings}, default=str))
-        path = None if self.folder is None else self.folder / "steps" / f"{name}.json"
-        if path is not None and path.exists():
-            try:
-                stored = json.loads(path.read_text())
-                known, found = stored["settings"] == asked, stored["found"]
-                whole = stored["checksum"] == checksum(found)
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError("not a step of a recipe; remove it", path=path) from error
-            if not whole:
-                raise InputError("was changed since it was written; remove it", path=path)
-            if known:
-                self.say(f"{name}: as it was")
-                return dict(found)
-        self.say(f"{name} …")
-        found = json.loads(json.dumps(work()))
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            stored = {"settings": asked, "checksum": checksum(found), "found": found}
-            with writing(path) as file:
-                file.write((json.dumps(stored, indent=1) + "\n").encode())
-        return dict(found)
-
-    def run(self, name: str, settings: Mapping[str, Any], work: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-        """A run that `work` makes, kept as a file; made anew where it was changed or is gone."""
-        made: list[pl.DataFrame] = []
-        if self.folder is None:
-            return tables.run(work())
-        path = self.folder / "steps" / "runs" / f"{name}.run.gz"
-
-        def step() -> dict[str, Any]:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            tables.write_run(work(), path, name="run")
-            made.append(tables.run(path))
-            return {"rows": len(made[0]), "fingerprint": fingerprint(path)}
-
-        found = self(f"run {name}", settings, step)
-        if not made and (not path.exists() or fingerprint(path) != found["fingerprint"]):
-            (self.folder / "steps" / f"run {name}.json").unlink()
-            self(f"run {name}", settings, step)
-        return made[0] if made else tables.run(path)
-
-
-def checksum(found: Mapping[str, Any]) -> str:
-    """A hash of what JSON knows."""
-    return xxhash.xxh3_128_hexdigest(json.dumps(found, sort_keys=True, default=str).encode())

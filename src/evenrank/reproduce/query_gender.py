@@ -9,8 +9,9 @@ from typing import Any
 
 from evenrank.errors import InputError, check_choice
 from evenrank.queries.evaluation import crossvalidate, read_labelled
-from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, alike, bounded
+from evenrank.reproduce.page import Chart, Claim, Page, Table, alike, bounded
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
 

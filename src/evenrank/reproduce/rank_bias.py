@@ -14,8 +14,9 @@ from evenrank import stats
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
-from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, changed
+from evenrank.reproduce.page import Chart, Claim, Page, Table, changed
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
 

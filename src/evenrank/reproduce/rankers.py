@@ -17,8 +17,9 @@ from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
-from evenrank.reproduce.page import Chart, Page, Steps, Table, bounded, changed
+from evenrank.reproduce.page import Chart, Page, Table, bounded, changed
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
 from evenrank.training.trainer import own_index

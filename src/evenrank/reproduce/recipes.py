@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from evenrank.reproduce.page import Page, Steps
+    from evenrank.reproduce.page import Page
     from evenrank.reproduce.settings import Settings
+    from evenrank.reproduce.steps import Steps
 
 
 class Recipe(NamedTuple):

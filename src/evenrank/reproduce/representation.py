@@ -9,8 +9,9 @@ from typing import Any
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.labelled_lists import represent
-from evenrank.reproduce.page import Chart, Page, Steps, Table, changed
+from evenrank.reproduce.page import Chart, Page, Table, changed
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import number
 

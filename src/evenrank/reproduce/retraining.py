@@ -19,8 +19,8 @@ from evenrank.data import files, tables
 from evenrank.data.tables import Dataset
 from evenrank.errors import InputError, choices
 from evenrank.measures.evaluate import measure
-from evenrank.reproduce.page import Steps
 from evenrank.reproduce.settings import Settings, parse_values
+from evenrank.reproduce.steps import Steps
 from evenrank.show.numbers import DASH, counted, number
 from evenrank.text.tally import tally
 
@@ -121,7 +121,9 @@ class Retraining:
             return [run.filter(asked) for run in self.ready[way]]
         seeds: range = range(self.settings.option("seeds"))
         return [
-            self.steps.run(f"{name}, seed {seed}", {**self.facts, "seed": seed}, partial(work, seed))
+            self.steps.run(
+                f"{name}, seed {seed}", {**self.facts, "seed": seed}, partial(work, seed), trains=True
+            )
             for seed in seeds
         ]
 

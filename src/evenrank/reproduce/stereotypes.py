@@ -23,8 +23,9 @@ from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.measure import GSR
 from evenrank.measures.gsr.results import compared_slopes, most_gendered
 from evenrank.measures.gsr.study import Fitted
-from evenrank.reproduce.page import Page, Steps
+from evenrank.reproduce.page import Page
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.reproduce.stereotype_charts import PANELS, joined, some
 from evenrank.reproduce.stereotype_page import stereotype_page
 from evenrank.reproduce.stereotype_tables import (

@@ -14,8 +14,9 @@ from evenrank.data import tables
 from evenrank.measures.evaluate import measure
 from evenrank.mitigate.constrain import constrain
 from evenrank.mitigate.tradeoff import TradeOff, sweep
-from evenrank.reproduce.page import Chart, Claim, Page, Steps, Table, changed, kept
+from evenrank.reproduce.page import Chart, Claim, Page, Table, changed, kept
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number, p_value
 from evenrank.text.tally import tally

@@ -11,8 +11,9 @@ from evenrank.auditing.black_box import VariantAudit, compare_variants
 from evenrank.data import files
 from evenrank.mitigate.counterfactuals import chosen_rankers
 from evenrank.queries.rewriting import triples as read_triples
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Steps, Table, bounded
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table, bounded
 from evenrank.reproduce.settings import Settings
+from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import DASH, number, p_value
 

@@ -1,7 +1,9 @@
 """docs/reproduce/overview.md out of the pages of the recipes: claim by claim, what holds here.
 
-python tools/overview.py            # the overview, from the pages in docs/reproduce/pages
-python tools/overview.py FOLDER     # first take over FOLDER/NAME/RECIPE.json as pages/NAME.json and .md
+    python -m benchmarks.overview            the overview, from the pages in docs/reproduce/pages
+    python -m benchmarks.overview FOLDER     first take over FOLDER/NAME/RECIPE.json as pages/NAME.json
+
+`make evidence-reproduce` runs the recipes, and does both.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ _LEAD = """# What was found
 
 The papers on gender bias in search used MS MARCO, Robust04 and web collections, and the rankers of their
 day. Do their claims carry over to other collections? Each [recipe](index.md) repeats one experiment and
-tests each claim. This page lists all of them; `python tools/overview.py` makes it from the pages that the
-recipes wrote.
+tests each claim. This page lists all of them; `make evidence-reproduce` runs the recipes and makes it from
+the pages that they write.
 
 How to read it: *holds* and *does not hold* mean that a test at the 5% level found the claim, or its
 opposite, on our collections. *Cannot tell* means that it found neither: there were too few queries, no test
@@ -58,11 +60,11 @@ trained rankers are small, and the genders of queries were predicted unless they
 
 
 def take(folder: Path) -> None:
-    """Copy the pages that recipes wrote, and their pictures."""
-    pages = DOCS / "pages"
+    """Copy the page that a recipe wrote, and its pictures; the folder's name becomes that of the page."""
+    pages, name = DOCS / "pages", folder.name
     pages.mkdir(parents=True, exist_ok=True)
-    for path in sorted(folder.glob("*/*.json")):
-        recipe, name = path.stem, path.parent.name
+    for path in sorted(folder.glob("*.json")):
+        recipe = path.stem
         if recipe not in RECIPES:
             continue
         shutil.copyfile(path, pages / f"{name}.json")
@@ -150,7 +152,13 @@ def _standing(found: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[str]:
     return parts
 
 
+def write() -> None:
+    """Write the page."""
+    (DOCS / "overview.md").write_text(overview(), encoding="utf-8")
+
+
 if __name__ == "__main__":
     for given in sys.argv[1:]:
-        take(Path(given))
-    (DOCS / "overview.md").write_text(overview(), encoding="utf-8")
+        for folder in sorted(Path(given).iterdir()):
+            take(folder)
+    write()
