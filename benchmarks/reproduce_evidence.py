@@ -304,7 +304,9 @@ def page(found: Mapping[str, Any]) -> str:
             named = ", ".join(name.removeprefix(recipe).strip("-") or "constructed" for name in pages)
             rows.append([f"`{recipe}`", named, *_told(spent)])
     rows.append(["all", "", *_told([_minutes(each) for each in found.values()])])
-    return table(["recipe", "on", "training and ranking with it", "all else"], rows, left=2)
+    made = table(["recipe", "on", "training and ranking with it", "all else"], rows, left=2)
+    missing = [name for name in STUDIES if name not in found]
+    return made + (f"\nNot timed yet: {', '.join(missing)}.\n" if missing else "")
 
 
 def _told(spent: list[tuple[float, float]]) -> list[str]:
