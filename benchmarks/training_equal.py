@@ -16,6 +16,7 @@ import polars as pl
 import evenrank as er
 from benchmarks import kept_units
 from benchmarks import training_evidence as evidence
+from benchmarks.training_data import tested
 from benchmarks.training_evidence import AGAIN, Unit, units
 from evenrank.data import tables
 from evenrank.measures.rank_bias import arab_weights
@@ -27,8 +28,8 @@ def compute(ways: Sequence[str] = WAYS) -> None:
     """All that can be computed of what has been run."""
     for how in ways:
         for unit in units():
-            wanted = unit.name.startswith("squad/head/") and unit.method not in AGAIN and unit.strength
-            if wanted and evidence.known(unit) is not None and evidence.run_path(unit.plain).exists():
+            mine = unit.method not in AGAIN and unit.strength and evidence.known(unit) is not None
+            if mine and evidence.run_path(unit.plain).exists():
                 reached(unit, how)
 
 
@@ -46,7 +47,7 @@ def reached(unit: Unit, how: str) -> dict[str, Any]:
     target = float(np.mean(np.abs(bias)))
     made: dict[str, Any]
     if how == "constrain (mean)":
-        found = evidence.collection(unit.collection)
+        found = unit.data
         run = tables.run(pl.read_parquet(evidence.run_path(unit.plain)))
         limit = f"abs(ARaB@10)<={target!r}"
         fair = pl.DataFrame(er.constrain(run, found.tally, limit=limit, mode="mean"))
@@ -66,7 +67,7 @@ def reached(unit: Unit, how: str) -> dict[str, Any]:
 @lru_cache(maxsize=3)
 def _lists(unit: Unit) -> dict[str, Any]:
     """Scores, signed bias and relevance of the top 100 of each list, as arrays of queries × documents."""
-    train, _, judged = evidence.tested(unit.collection)
+    train, _, judged = tested(unit.collection, unit.shape)
     run = tables.run(pl.read_parquet(evidence.run_path(unit)))
     tally = er.tally(train.docs).frame.select(
         "doc_id", male=pl.col("male").cast(float), female=pl.col("female").cast(float)

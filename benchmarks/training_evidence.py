@@ -14,10 +14,10 @@ it was.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,12 +27,12 @@ import polars as pl
 
 import evenrank as er
 from benchmarks import kept_units
-from benchmarks.neural_units import data, drawn
+from benchmarks.neural_units import data
 from benchmarks.pages import committed_source
+from benchmarks.training_data import LAMBDAS, SHAPES, Collection, Shape, collection, dev, ready, shape_of
 from evenrank.data import tables
 from evenrank.text.cache import root
 
-LAMBDAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 TRAINED = {
     "negative-bias": (0.3, 1.0, 3.0),
     "list-bias": (0.3, 1.0, 3.0),
@@ -54,12 +54,11 @@ AGAIN = {
 
 Of the penalty w, in scores for a document of bias 1; λ; the share of the mean bias that is left; the bound.
 """
+FEW = (0.0, 0.6, 1.0)
+"""λ of the negatives that are tried first where training takes long."""
+READERS = ("cross-encoder", "cross-encoder, with")
+"""The cross-encoder by its own scores, and with the first stage, whose weight is chosen on dev queries."""
 MEASURES = ("RR@10", "ARaB@10", "NFaiRR@10")
-SHAPE = {
-    "squad": {"queries": None, "pool": 1000, "n": 20, "depth": 50, "ranked": 100},
-    "wiki": {"queries": 1500, "pool": 1000, "n": 20, "depth": 50, "ranked": 50},
-}
-"""Training queries, candidates for negatives, negatives, candidates of the training, documents re-ranked."""
 
 
 class Unit(NamedTuple):
@@ -80,6 +79,16 @@ class Unit(NamedTuple):
         """The ranker with nothing done against bias."""
         return self._replace(method="negatives", strength=0.0)
 
+    @property
+    def shape(self) -> Shape:
+        """How much it learns from and ranks."""
+        return shape_of(self.collection, self.ranker)
+
+    @property
+    def data(self) -> Collection:
+        """The collection in that shape."""
+        return collection(self.collection, self.shape)
+
 
 def units() -> Iterator[Unit]:
     """Everything, the most telling first."""
@@ -91,13 +100,28 @@ def units() -> Iterator[Unit]:
     for method, strengths in AGAIN.items():
         for seed in range(3):
             yield from (Unit("squad", "head", method, strength, seed) for strength in strengths)
-    for some in ((0.0, 0.6, 1.0), (0.2, 0.4, 0.8)):
+    for seed in range(3):
+        yield from (Unit("squad", "knrm", "negatives", strength, seed) for strength in LAMBDAS)
+    for seed in range(5):
+        yield from (Unit("wiki", "head", "negatives", strength, seed) for strength in LAMBDAS)
+    for some in (FEW, [each for each in LAMBDAS if each not in FEW]):
         for seed in range(3):
-            for name in ("squad", "wiki"):
-                yield from (Unit(name, "knrm", "negatives", strength, seed) for strength in some)
-    for method in ("penalty", "interpolate", "constrain (mean)"):
-        for name in ("squad", "wiki"):
-            yield from (Unit(name, "knrm", method, strength, 0) for strength in AGAIN[method])
+            for ranker in READERS:
+                yield from (Unit("squad", ranker, "negatives", strength, seed) for strength in some)
+    for seed in range(3):
+        yield from (Unit("wiki", "knrm", "negatives", strength, seed) for strength in LAMBDAS)
+    for ranker in READERS:
+        yield from (Unit("squad", ranker, method, 1.0, 0) for method in ("adversary", "consistency"))
+    for ranker in READERS:
+        yield from (Unit("wiki", ranker, "negatives", strength, 0) for strength in FEW)
+    for name, ranker in SHAPES:
+        if (name, ranker) != ("squad", "head"):
+            yield from (
+                Unit(name, each, method, strength, 0)
+                for each in (READERS if ranker in READERS else (ranker,))
+                for method in ("penalty", "interpolate", "constrain (mean)")
+                for strength in AGAIN[method]
+            )
 
 
 def home() -> Path:
@@ -111,110 +135,9 @@ def known(unit: Unit) -> dict[str, Any] | None:
 
 
 def run_path(unit: Unit, part: str = "test") -> Path:
-    return home() / "runs" / f"{unit.name.replace('/', '--')}.{part}.parquet"
-
-
-# The collections
-
-
-class Collection(NamedTuple):
-    """Queries, judgments, first-stage runs and counts of one collection."""
-
-    index: Any
-    tally: Any
-    train: Any
-    pool: pl.DataFrame
-    test: pl.DataFrame
-    qrels: pl.DataFrame
-    first: pl.DataFrame
-
-
-def tested(name: str) -> tuple[Any, pl.DataFrame, pl.DataFrame]:
-    """The training part, and the test queries that are not asked there too, with their judgments."""
-    from evenrank.rankers.neural.saved import text_hashes
-
-    shape, folder = SHAPE[name], data() / name
-    train, test = er.load(folder, split="train"), er.load(folder, split="test")
-    if shape["queries"] is not None:
-        train = train._replace(queries=drawn(train.queries, shape["queries"]))
-        test = test._replace(queries=drawn(test.queries, 1000))
-    seen = np.isin(text_hashes(test.queries["text"]), text_hashes(train.queries["text"]))
-    queries = test.queries.filter(pl.Series(~seen))
-    return train, queries, test.qrels.filter(pl.col("query_id").is_in(queries["query_id"].to_list()))
-
-
-@lru_cache(maxsize=1)
-def collection(name: str) -> Collection:
-    """A collection, indexed and searched."""
-    from evenrank.training.trainer import own_index
-
-    shape = SHAPE[name]
-    train, queries, judged = tested(name)
-    index = own_index(train.docs)
-    pool = er.search(index, train.queries, depth=shape["pool"])
-    first = er.search(index, queries, depth=shape["ranked"])
-    return Collection(index, er.tally(train.docs), train, pool, queries, judged, first)
-
-
-@lru_cache(maxsize=1)
-def _together(name: str, seed: int) -> tuple[Any, dict[float, Any]]:
-    """Training data with the negatives of all λ, and which of its pairs are those of each λ."""
-    from evenrank.training.trainer import prepared
-
-    shape, found = SHAPE[name], collection(name)
-    given = {"n": shape["n"], "depth": shape["pool"], "seed": seed}
-    taken = {
-        each: er.negatives(found.pool, found.train.qrels, found.tally, bias_lambda=each, **given).pairs()
-        for each in LAMBDAS
-    }
-    made = prepared(
-        found.index.docs,
-        found.train.queries,
-        found.train.qrels,
-        run=found.pool,
-        depth=shape["depth"],
-        negatives=pl.concat(taken.values()).unique(maintain_order=True),
-        seed=0,
-    )
-    pairs = made.examples.pairs
-    rows = pl.DataFrame(
-        {
-            "query_id": pl.Series(pairs.query_ids).gather(pairs.query),
-            "doc_id": pl.Series(pairs.doc_ids).gather(pairs.document),
-        }
-    )
-    masks = {
-        each: rows.join(
-            named.with_columns(named=True), on=["query_id", "doc_id"], how="left", maintain_order="left"
-        )["named"]
-        .fill_null(False)
-        .to_numpy()
-        & made.examples.against
-        for each, named in taken.items()
-    }
-    return made, masks
-
-
-def ready(name: str, bias_lambda: float, seed: int) -> Any:
-    """Training data with negatives of this λ; the dev queries are the same for all."""
-    made, masks = _together(name, seed)
-    return made._replace(examples=replace(made.examples, against=masks[bias_lambda]))
-
-
-_DEV: dict[str, tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]] = {}
-
-
-def dev(name: str, examples: Any = None) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """The dev queries, their judgments and their candidates; the same whatever the seed of the negatives."""
-    if name not in _DEV:
-        found = collection(name)
-        made = _together(name, 0)[0].examples if examples is None else examples
-        ids = [each for each, held in zip(made.pairs.query_ids, made.dev, strict=True) if held]
-        queries = found.train.queries.filter(pl.col("query_id").is_in(ids))
-        judged = found.train.qrels.filter(pl.col("query_id").is_in(ids))
-        near = pl.col("query_id").is_in(ids) & (pl.col("rank") <= SHAPE[name]["ranked"])
-        _DEV[name] = (queries, judged, found.pool.filter(near))
-    return _DEV[name]
+    path = home() / "runs" / f"{unit.name.replace('/', '--').replace(', ', '-')}.{part}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 # Running
@@ -225,17 +148,15 @@ def run_unit(unit: Unit) -> dict[str, Any]:
     if (there := known(unit)) is not None:
         return there
     source, started = committed_source(), time.process_time()
-    runs, facts = (again if unit.method in AGAIN else trained)(unit)
-    found = collection(unit.collection)
-    judged = {"test": found.qrels, "dev": dev(unit.collection)[1]}
-    behind = {"test": found.first, "dev": dev(unit.collection)[2]}
+    way = again if unit.method in AGAIN else with_first_stage if unit.ranker.endswith(", with") else trained
+    runs, facts = way(unit)
+    found, held = unit.data, dev(unit.collection, unit.shape)
+    judged = {"test": (found.qrels, found.first), "dev": held[1:]}
     content: dict[str, Any] = {**facts}
     for part, run in runs.items():
         if part in judged:
-            content[part] = measured(run, judged[part], behind[part], found.tally)
-            target = run_path(unit, part)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            run.select("query_id", "doc_id", "score").write_parquet(target)
+            content[part] = measured(run, *judged[part], found.tally)
+        run.select("query_id", "doc_id", "score").write_parquet(run_path(unit, part))
     content["src"] = source
     content["CPU seconds in all"] = round(time.process_time() - started, 1)
     kept_units.keep("training", unit.name, content)
@@ -250,13 +171,17 @@ def measured(run: pl.DataFrame, qrels: pl.DataFrame, background: pl.DataFrame, t
 
 def recipe(unit: Unit) -> dict[str, Any]:
     """The settings of a training."""
-    given: dict[str, Any] = {"dev_depth": min(50, SHAPE[unit.collection]["depth"])}
+    given: dict[str, Any] = {"dev_depth": min(50, unit.shape.depth)}
     if unit.ranker == "knrm":
         given |= {
             "vectors": data() / "vectors" / "glove-100d.bin.gz",
             "with_first_stage": True,
             "document_words": 64 if unit.collection == "squad" else 120,
         }
+    elif unit.ranker == "cross-encoder":
+        given = {"max_length": 160, "checks": 2, "dev_depth": 20}
+        if unit.collection == "squad":
+            given |= {"max_length": 64, "most_queries": 2000}
     if unit.method == "augment":
         given["mirror"] = "augment"
     elif unit.method == "consistency":
@@ -266,6 +191,8 @@ def recipe(unit: Unit) -> dict[str, Any]:
         given |= {"adversary": unit.strength, "adversary_labels": what}
     elif unit.method != "negatives":
         given |= {"loss": unit.method, "loss_strength": unit.strength}
+    elif unit == unit.plain and unit.ranker == "cross-encoder":
+        given |= {"adversary": 0.0, "adversary_labels": "neutrality"}  # only probes
     return given
 
 
@@ -273,22 +200,26 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Runs of the test and the dev queries by a new model, and what it does to genderbias-qa."""
     from evenrank.training.trainer import train_prepared
 
-    found, shape = collection(unit.collection), SHAPE[unit.collection]
-    examples = ready(unit.collection, unit.strength if unit.method == "negatives" else 0.0, unit.seed)
-    held = dev(unit.collection, examples.examples)
-    target = home() / f"model-{os.getpid()}"
+    found, shape = unit.data, unit.shape
+    bias_lambda = unit.strength if unit.method == "negatives" else 0.0
+    examples = ready(unit.collection, shape, bias_lambda, unit.seed)
+    held = dev(unit.collection, shape, examples.examples)
+    target = home() / "models" / unit.name.replace("/", "--")
     target.parent.mkdir(parents=True, exist_ok=True)
-    made = train_prepared(unit.ranker, examples, target, seed=unit.seed, hybrid=False, **recipe(unit))
-    docs, depth = found.index.docs, shape["ranked"]
+    made = train_prepared(
+        unit.ranker, examples, target, seed=unit.seed, hybrid=False, say=_say(unit), **recipe(unit)
+    )
+    settings: dict[str, Any] = {"depth": shape.ranked, "allow_training_queries": True}
     runs = {
         # Training questions are not among the test questions, but the mirror image of one is.
-        "test": er.rerank(target, found.first, docs, found.test, depth=depth, allow_training_queries=True),
-        "dev": er.rerank(target, held[2], docs, held[0], depth=depth, allow_training_queries=True),
+        "test": er.rerank(target, found.first, found.index.docs, found.test, **settings),
+        "dev": er.rerank(target, held[2], found.index.docs, held[0], **settings),
     }
     facts: dict[str, Any] = {
         **({} if made.seconds is None else {"training CPU seconds": round(made.seconds, 1)}),
         "epochs": len(made.metrics["epochs"]),
         "dev RR@10 while training": made.metrics["dev"][unit.ranker],
+        "weight of the first stage": made.metrics["hybrid"]["weight"],
     }
     if "probe" in made.metrics:
         facts["probe"] = made.metrics["probe"]
@@ -296,15 +227,36 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
         facts["genderbias-qa"] = preference(
             lambda run, texts, queries: er.rerank(target, run, texts, queries)
         )
+    shutil.rmtree(target)  # its runs are kept
     return runs, facts
+
+
+def _say(unit: Unit) -> Callable[[str], None] | None:
+    """Tells of a training that takes long."""
+    if unit.ranker != "cross-encoder":
+        return None
+    return lambda text: print(f"{unit.name}: {text}", file=sys.stderr, flush=True)
+
+
+def with_first_stage(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """The runs of the same ranker by its own scores, with the first stage's added."""
+    alone = unit._replace(ranker=unit.ranker.partition(",")[0])
+    weight = run_unit(alone)["weight of the first stage"]
+    first = {"test": unit.data.first, "dev": dev(unit.collection, unit.shape)[2]}
+    made = {}
+    for part, stage in first.items():
+        run = pl.read_parquet(run_path(alone, part))
+        both = run.join(stage.select("query_id", "doc_id", first="score"), on=["query_id", "doc_id"])
+        added = pl.col("score") + weight * pl.col("first")
+        made[part] = tables.run(both.select("query_id", "doc_id", score=added))
+    return made, {"weight of the first stage": weight}
 
 
 def again(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """The runs of plain training, ranked again."""
-    found = collection(unit.collection)
     run_unit(unit.plain)
     runs = {part: tables.run(pl.read_parquet(run_path(unit.plain, part))) for part in ("test", "dev")}
-    made = {part: ranked_again(unit, run, found.tally) for part, run in runs.items()}
+    made = {part: ranked_again(unit, run, unit.data.tally) for part, run in runs.items()}
     facts: dict[str, Any] = {}
     return made, facts
 

@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from benchmarks.training_evidence import Unit, known, run_unit
+from benchmarks.training_page import TITLES
 from evenrank.show.charts.theme import finished, named
 from evenrank.show.charts.tradeoff import tradeoff_scatter
 from evenrank.show.report import write_chart
@@ -44,9 +45,8 @@ def draw(found: dict[str, Any]) -> None:
 
 def lambdas(found: dict[str, Any]) -> Any:
     """RR@10 against λ, significant drops marked (Figure 4.8)."""
-    names = {"squad/head": "SQuAD, head", "squad/knrm": "SQuAD, KNRM", "wiki/knrm": "wiki, KNRM"}
     rows = []
-    for key, name in names.items():
+    for key, (name, _) in TITLES.items():
         mine = [row for row in found[key]["rows"] if row["method"] == "negatives"]
         for row in mine if len(mine) > 1 else ():
             test = row["test"]["against plain"]["RR@10"]

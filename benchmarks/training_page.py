@@ -5,38 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+TITLES = {
+    "squad/head": ("SQuAD, head", "SQuAD, a head on frozen vectors"),
+    "squad/knrm": ("SQuAD, KNRM", "SQuAD, KNRM"),
+    "squad/cross-encoder": ("SQuAD, cross-encoder", "SQuAD, a cross-encoder by its own scores"),
+    "squad/cross-encoder, with": ("SQuAD, cross-encoder with BM25", "SQuAD, the cross-encoder with BM25"),
+    "wiki/head": ("wiki, head", "wiki, a head on frozen vectors"),
+    "wiki/knrm": ("wiki, KNRM", "wiki, KNRM"),
+    "wiki/cross-encoder": ("wiki, cross-encoder", "wiki, a cross-encoder by its own scores"),
+    "wiki/cross-encoder, with": ("wiki, cross-encoder with BM25", "wiki, the cross-encoder with BM25"),
+}
+"""Each ranker on each collection: in a sentence, and as a heading."""
+
 
 def page(found: dict[str, Any]) -> str:
     """All tables, as Markdown."""
-    titles = {
-        "squad/head": "SQuAD, a head on frozen vectors",
-        "squad/knrm": "SQuAD, KNRM",
-        "wiki/knrm": "wiki, KNRM",
-    }
     parts: list[str] = ["### In short", "", *_short(found)]
-    for name, title in titles.items():
-        rows = found[name]["rows"]
-        if rows:
-            parts += [f"### {title}", "", *_main(rows, found[name]["chosen"])]
-        parts += _not_run(name, found[name]["not run"])
-    head = found["squad/head"]
-    if head["rows"]:
-        parts += ["### At equal bias", "", *_equal_table(head.get("equal bias", []))]
-        parts += ["### What the mean hides", "", *_hidden(head["rows"], head["chosen"])]
-        parts += ["### What the vectors still tell", "", *_probes(head["rows"])]
-        parts += ["### Which gender comes first: genderbias-qa", "", *_genderbias(head["rows"])]
+    for name, (_, title) in TITLES.items():
+        if found[name]["rows"]:
+            parts += [f"### {title}", "", *_main(found[name]["rows"], found[name]["chosen"])]
+            parts += _not_run(found[name]["not run"])
+    if whole := [said for name, (said, _) in TITLES.items() if not found[name]["rows"]]:
+        parts += [f"Not run yet: {'; '.join(whole)}.", ""]
+    parts += ["### At equal bias", "", _EQUAL, ""]
+    for said, ranker in _some(found, "equal bias"):
+        parts += [f"{said}:", "", *_equal_table(ranker["equal bias"])]
+    parts += ["### What the mean hides", "", _HIDDEN, ""]
+    for said, ranker in _some(found, "rows"):
+        parts += [f"{said}:", "", *_hidden(ranker["rows"], ranker["chosen"])]
+    parts += ["### What the vectors still tell", "", _PROBES, ""]
+    for said, ranker in _some(found, "rows"):
+        if probed := [row for row in ranker["rows"] if "probe" in row]:
+            parts += [f"{said}:", "", *_probes(probed)]
+    parts += ["### Which gender comes first: genderbias-qa", "", _PREFERENCE, ""]
+    for said, ranker in _some(found, "rows"):
+        if shown := [row for row in ranker["rows"] if "genderbias-qa" in row]:
+            some = shown[0]["genderbias-qa"]["queries"]
+            parts += [f"{said}, {some} questions:", "", *_genderbias(shown)]
     return "\n".join(parts) + "\n"
+
+
+def _some(found: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    """The rankers that have this."""
+    return [(said, found[name]) for name, (said, _) in TITLES.items() if found[name].get(key)]
 
 
 def _short(found: dict[str, Any]) -> list[str]:
     """What the tables come to, in sentences that are made of their numbers."""
-    head = found["squad/head"]
     lines = []
-    for name, said in (
-        ("squad/head", "SQuAD, head"),
-        ("squad/knrm", "SQuAD, KNRM"),
-        ("wiki/knrm", "wiki, KNRM"),
-    ):
+    for name, (said, _) in TITLES.items():
         row = _find(found[name]["rows"], "negatives", 0.6)
         if row is None:
             continue
@@ -48,26 +65,36 @@ def _short(found: dict[str, Any]) -> list[str]:
             f"- **Negatives, λ = 0.6** ({said}, {_seeds(row)}): mean |ARaB@10| {test['bias change']:+.0%}, "
             f"RR@10 {rr['difference']:+.4f}, which is {verdict} (p = {_p(p)} after Holm's correction)."
         )
-    safe = _safe([row for row in head["rows"] if row["method"] == "negatives"])
-    if safe is not None:
-        chosen = head["chosen"].get("negatives")
-        lines.append(
-            "- **Which λ is safe** (SQuAD, head): on the test queries no loss of RR@10 is significant up to "
-            f"λ = {safe:g}. The dev queries allow {'none' if chosen is None else f'λ = {chosen:g}'}"
-            f"{': there are too few to see the loss.' if chosen is not None and chosen > safe else '.'}"
-        )
-    for how, name in (("penalty", "a penalty on scores"), ("constrain (mean)", "constrained re-ranking")):
-        rows = [row[how] for row in head.get("equal bias", []) if how in row]
-        if rows:
-            sure = [row for row in rows if row["p"] is not None and row["p"] < 0.05]
-            more, less = (sum(sign * row["difference"] > 0 for row in sure) for sign in (1, -1))
+    for name, (said, _) in TITLES.items():
+        rows = [row for row in found[name]["rows"] if row["method"] == "negatives"]
+        safe = _safe(sorted(rows, key=lambda row: row["strength"]))
+        if safe is not None and len(rows) > 1:
+            chosen = found[name]["chosen"].get("negatives")
+            kept = f"no loss of RR@10 is significant up to λ = {safe:g}" if safe else "none above 0 is"
             lines.append(
-                f"- **At equal bias, against {name}**: of {len(rows)} trained settings {more} keep "
-                f"significantly more RR@10 (p < .05, not corrected), {less} significantly less; "
-                f"the other {len(rows) - len(sure)} cannot be told apart."
+                f"- **Which λ is safe** ({said}): on the test queries {kept}. The dev queries allow "
+                f"{'none' if chosen is None else f'λ = {chosen:g}'}"
+                f"{': there are too few to see the loss.' if chosen is not None and chosen > safe else '.'}"
             )
-    lines += _short_hidden(head) + _short_probe(head["rows"])
-    moved = [row for row in head["rows"] if "genderbias-qa" in row and row["strength"]]
+    for how, name in (("penalty", "a penalty on scores"), ("constrain (mean)", "constrained re-ranking")):
+        for said, ranker in _some(found, "equal bias"):
+            rows = [row[how] for row in ranker["equal bias"] if how in row]
+            if rows:
+                sure = [row for row in rows if row["p"] is not None and row["p"] < 0.05]
+                more, less = (sum(sign * row["difference"] > 0 for row in sure) for sign in (1, -1))
+                lines.append(
+                    f"- **At equal bias, against {name}** ({said}): of {len(rows)} trained settings {more} "
+                    f"keep significantly more RR@10 (p < .05, not corrected), {less} significantly less; "
+                    f"the other {len(rows) - len(sure)} cannot be told apart."
+                )
+    for said, ranker in _some(found, "rows"):
+        lines += _short_hidden(said, ranker) + _short_probe(said, ranker["rows"])
+        lines += _short_preference(said, ranker["rows"])
+    return [*lines, ""] if lines else []
+
+
+def _short_preference(said: str, rows: list[dict[str, Any]]) -> list[str]:
+    moved = [row for row in rows if "genderbias-qa" in row and row["strength"]]
     better = [
         row
         for row in moved
@@ -75,13 +102,13 @@ def _short(found: dict[str, Any]) -> list[str]:
         and row["genderbias-qa"]["size"]["p"] < 0.05
         and row["genderbias-qa"]["size"]["difference"] < 0
     ]
-    if moved:
-        named = "; ".join(_label(row) for row in better) or "none"
-        lines.append(
-            "- **genderbias-qa**: settings whose preference for a gender is significantly smaller than that "
-            f"of plain training (p < .05, not corrected): {named}."
-        )
-    return [*lines, ""] if lines else []
+    if not moved:
+        return []
+    named = "; ".join(_label(row) for row in better) or "none"
+    return [
+        f"- **genderbias-qa** ({said}): settings whose preference for a gender is significantly smaller than "
+        f"that of plain training (p < .05, not corrected): {named}."
+    ]
 
 
 def _safe(rows: list[dict[str, Any]]) -> float | None:
@@ -96,7 +123,7 @@ def _safe(rows: list[dict[str, Any]]) -> float | None:
     return safe
 
 
-def _short_hidden(head: dict[str, Any]) -> list[str]:
+def _short_hidden(said_of: str, head: dict[str, Any]) -> list[str]:
     shown = [row for row in _shown(head["rows"], head["chosen"]) if "document: gendered" in row["by gender"]]
     if not shown:
         return []
@@ -111,15 +138,18 @@ def _short_hidden(head: dict[str, Any]) -> list[str]:
     )
     some = plain["by gender"][part]["n"]
     return [
-        f"- **What the mean hides**: for the {some:,} queries whose relevant document "
+        f"- **What the mean hides** ({said_of}): for the {some:,} queries whose relevant document "
         f"is gendered, RR@10 is {plain['by gender'][part]['RR@10']:.3f} with plain training; {said}."
     ]
 
 
-def _short_probe(rows: list[dict[str, Any]]) -> list[str]:
+def _short_probe(said: str, rows: list[dict[str, Any]]) -> list[str]:
     lines = []
     for method, reads in (("adversary", "gendered or not"), ("adversary by group", "which group")):
         probed = [row for row in rows if row["method"] == method and "probe" in row]
+        plain = _find(rows, "negatives", 0.0)
+        if plain is not None and "probe" in plain and method == "adversary":
+            probed.insert(0, plain)
         if len(probed) < 2:
             continue
         values = ", ".join(
@@ -127,7 +157,7 @@ def _short_probe(rows: list[dict[str, Any]]) -> list[str]:
             f"{row['test']['bias change']:+.1%})"
             for row in probed
         )
-        lines.append(f"- **Adversary** that predicts {reads}, AUC of a fresh probe: {values}.")
+        lines.append(f"- **Adversary** that predicts {reads} ({said}), AUC of a fresh probe: {values}.")
     return lines
 
 
@@ -213,17 +243,16 @@ def _main(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[s
     return [*lines, ""]
 
 
+_EQUAL = (
+    "The difference is RR@10 of a training method minus RR@10 of plain training re-ranked to the same mean "
+    "|ARaB@10|, seed by seed, then averaged. Penalty and interpolation reach it by their weights, "
+    "`constrain` by its bound on the mean. If a comparison was run for fewer seeds, the difference is over "
+    "these. Bold: p < .05, paired t-test, not corrected for the number of rows."
+)
+
+
 def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
-    if not rows:
-        return ["Not run yet.", ""]
     lines = [
-        "The difference is RR@10 of a training method minus RR@10 of plain training re-ranked to the "
-        "same mean "
-        "|ARaB@10|, seed by seed, then averaged. Penalty and interpolation reach it by their weights, "
-        "`constrain` by its bound on the mean. If a comparison was run for fewer seeds, the difference "
-        "is over "
-        "these. Bold: p < .05, paired t-test, not corrected for the number of rows.",
-        "",
         _line(
             [
                 "trained",
@@ -270,6 +299,14 @@ def _shown(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[
     ]
 
 
+_HIDDEN = (
+    "RR@10 of queries whose relevant document is about a gender, and of queries that are about one "
+    "themselves (more words of one gender than of the other). The number of queries is in brackets. Bold: "
+    "differs from plain training, p < .05 (paired t-test, not corrected). Settings were chosen on the dev "
+    "queries."
+)
+
+
 def _hidden(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[str]:
     shown = _shown(rows, chosen)
     parts = [
@@ -279,13 +316,6 @@ def _hidden(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list
     known = shown[0]["by gender"]
     parts = [part for part in parts if part in known]
     lines = [
-        "RR@10 of queries whose relevant document is about a gender, and of queries that are about one "
-        "themselves (more words of one gender than of the other). The number of queries is in "
-        "brackets. Bold: "
-        "differs from plain training, p < .05 (paired t-test, not corrected). Settings were chosen on "
-        "the dev "
-        "queries.",
-        "",
         _line(["method", *(f"{part} ({known[part]['n']:,})" for part in parts)]),
         "|---|" + "--:|" * len(parts),
     ]
@@ -297,14 +327,14 @@ def _hidden(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list
     return [*lines, ""]
 
 
-def _probes(rows: list[dict[str, Any]]) -> list[str]:
-    probed = [row for row in rows if "probe" in row]
-    if not probed:
-        return ["Not run yet.", ""]
+_PROBES = (
+    "AUC of a fresh probe on the finished vectors, averaged over seeds; the range covers the seeds' 95 % "
+    "intervals."
+)
+
+
+def _probes(probed: list[dict[str, Any]]) -> list[str]:
     lines = [
-        "AUC of a fresh probe on the finished vectors, averaged over seeds; the range covers the seeds' 95 % "
-        "intervals.",
-        "",
         _line(["training", "seeds", "AUC", "range", "mean \\|ARaB@10\\|", "change"]),
         "|---|--:|--:|---|--:|--:|",
     ]
@@ -327,17 +357,15 @@ def _probes(rows: list[dict[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def _genderbias(rows: list[dict[str, Any]]) -> list[str]:
-    shown = [row for row in rows if "genderbias-qa" in row]
-    if not shown:
-        return ["Not run yet.", ""]
-    some = shown[0]["genderbias-qa"]["queries"]
+_PREFERENCE = (
+    "Preference: half the sum of ARaB@4 on the four passages of a question and on their mirror images; above "
+    "0 male first. Its size is averaged over questions; p against plain training (paired t-test on the "
+    "sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking BM25's first 50 of all passages."
+)
+
+
+def _genderbias(shown: list[dict[str, Any]]) -> list[str]:
     lines = [
-        f"{some} questions. Preference: half the sum of ARaB@4 on the four passages of a question and on "
-        "their mirror images; above 0 male first. Its size is averaged over questions; p against plain "
-        "training (paired t-test on the sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking "
-        "BM25's first 50 of all passages.",
-        "",
         _line(["training", "seeds", "preference", "95 %", "its size", "change", "p", "nDCG@10"]),
         "|---|--:|--:|---|--:|--:|--:|--:|",
     ]
@@ -362,13 +390,12 @@ def _genderbias(rows: list[dict[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def _not_run(name: str, missing: list[str]) -> list[str]:
+def _not_run(missing: list[str]) -> list[str]:
     if not missing:
         return []
-    whole = {}
+    whole: dict[str, list[str]] = {}
     for each in missing:
-        _, _, method, strength, _ = each.split("/")
-        whole.setdefault(method, dict[str, int]())
-        whole[method][strength] = whole[method].get(strength, 0) + 1
-    said = "; ".join(f"{method} {', '.join(strengths)}" for method, strengths in whole.items())
-    return [f"Not run, or not with all seeds ({name}, {len(missing)} trainings or re-rankings): {said}.", ""]
+        *_, method, strength, seed = each.split("/")
+        whole.setdefault(f"{method} {strength}", []).append(seed)
+    said = "; ".join(f"{what} (seed {', '.join(seeds)})" for what, seeds in whole.items())
+    return [f"Not run yet: {said}.", ""]

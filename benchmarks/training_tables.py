@@ -15,6 +15,7 @@ from benchmarks import training_equal as equal
 from benchmarks import training_evidence as evidence
 from benchmarks.neural_units import data
 from benchmarks.pages import DOCS, common_source, fill
+from benchmarks.training_data import Shape, tested
 from benchmarks.training_evidence import AGAIN, Unit, known, run_unit, units
 from evenrank.stats import holm, mean_interval, paired
 
@@ -59,8 +60,8 @@ def collected() -> dict[str, Any]:
         for method in dict.fromkeys(unit.method for unit in mine):
             rows += _method([unit for unit in run if unit.method == method], run)
         results[name] = {"rows": rows, "not run": missing, "chosen": _chosen(rows)}
-    if results["squad/head"] is not before.get("squad/head") and results["squad/head"]["rows"]:
-        results["squad/head"]["equal bias"] = _equal(results["squad/head"])
+        if rows:
+            results[name]["equal bias"] = _equal(name, rows)
     return results
 
 
@@ -94,7 +95,7 @@ def _row_of(here: list[Unit], run: dict[Unit, dict[str, Any]]) -> dict[str, Any]
             "bias change": _mean(mine["|ARaB@10|"]) / _mean(theirs["|ARaB@10|"]) - 1,
         }
         if part == "test":
-            row["by gender"] = _by_gender(here[0].collection, mine["RR@10"], theirs["RR@10"])
+            row["by gender"] = _by_gender(here[0], mine["RR@10"], theirs["RR@10"])
     seconds = [each["training CPU seconds"] for each in contents if "training CPU seconds" in each]
     if seconds:
         row["training CPU seconds"] = seconds
@@ -143,9 +144,9 @@ def _mean_of(values: Iterable[float]) -> float:
 
 
 @lru_cache(maxsize=2)
-def genders(name: str) -> dict[str, dict[str, str]]:
+def genders(name: str, shape: Shape) -> dict[str, dict[str, str]]:
     """The group with more words in each test query, and in its relevant documents; none if there is none."""
-    _, queries, judged = evidence.tested(name)
+    _, queries, judged = tested(name, shape)
     counts = er.tally(er.load(data() / name, split="test").docs).frame.select("doc_id", "female", "male")
     relevant = judged.filter(pl.col("relevance") > 0).join(counts, on="doc_id", how="inner")
     by_query = relevant.group_by("query_id").agg(pl.col("female").sum(), pl.col("male").sum())
@@ -160,10 +161,10 @@ def _sides(frame: pl.DataFrame) -> dict[str, str]:
     }
 
 
-def _by_gender(name: str, mine: Values, theirs: Values) -> dict[str, Any]:
+def _by_gender(unit: Unit, mine: Values, theirs: Values) -> dict[str, Any]:
     """RR@10 of the queries whose relevant document, or who themselves, are about a gender."""
     found: dict[str, Any] = {}
-    for what, sides in genders(name).items():
+    for what, sides in genders(unit.collection, unit.shape).items():
         parts = {side: [query for query in mine if sides.get(query) == side] for side in GROUPS}
         parts["gendered"] = parts["female"] + parts["male"]
         for side, queries in parts.items():
@@ -216,25 +217,26 @@ def _chosen(rows: list[dict[str, Any]]) -> dict[str, float | None]:
 # Equal bias
 
 
-def _unit(row: dict[str, Any], seed: int) -> Unit:
-    return Unit("squad", "head", row["method"], row["strength"], seed)
+def _unit(name: str, row: dict[str, Any], seed: int) -> Unit:
+    collection, _, ranker = name.partition("/")
+    return Unit(collection, ranker, row["method"], row["strength"], seed)
 
 
-def _equal(found: dict[str, Any]) -> list[dict[str, Any]]:
+def _equal(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each way of training beside re-ranking of the plain run to the same mean bias, seed by seed.
 
     A comparison is over the seeds for which it has been computed; see `benchmarks.training_equal`.
     """
     rows = []
-    for row in found["rows"]:
+    for row in found:
         if row["method"] in AGAIN or not row["strength"] or row["test"]["bias change"] >= -0.01:
             continue
-        mine = {seed: run_unit(_unit(row, seed)) for seed in row["seeds"]}
+        mine = {seed: run_unit(_unit(name, row, seed)) for seed in row["seeds"]}
         kept = over_seeds([each["test"] for each in mine.values()])
         one: dict[str, Any] = {key: row[key] for key in ("method", "strength", "seeds")}
         one |= {"|ARaB@10|": _mean(kept["|ARaB@10|"]), "RR@10": _mean(kept["RR@10"])}
         for how in equal.WAYS:
-            made = {seed: equal.known(_unit(row, seed), how) for seed in mine}
+            made = {seed: equal.known(_unit(name, row, seed), how) for seed in mine}
             parts = {seed: each for seed, each in made.items() if each is not None}
             if not parts:
                 continue
