@@ -42,8 +42,12 @@ TRAINED = {
     "adversary by group": (0.0, 1.0, 10.0),
     "augment": (1.0,),
     "consistency": (1.0, 10.0),
+    "dial": (0.5, 1.0, 2.0),
 }
-"""Ways of training beside negatives, and their strengths; all learn from the negatives of λ = 0."""
+"""Ways of training beside negatives, and their strengths; all learn from the negatives of λ = 0.
+
+With the dial, training is plain: queries are turned afterwards, as vectors.
+"""
 AGAIN = {
     "penalty": (0.1, 0.2, 0.4, 0.7, 1.0, 2.0),
     "interpolate": (0.1, 0.2, 0.3, 0.4, 0.5),
@@ -189,7 +193,7 @@ def recipe(unit: Unit) -> dict[str, Any]:
     elif unit.method.startswith("adversary"):
         what = "group" if unit.method.endswith("group") else "neutrality"
         given |= {"adversary": unit.strength, "adversary_labels": what}
-    elif unit.method != "negatives":
+    elif unit.method not in ("negatives", "dial"):
         given |= {"loss": unit.method, "loss_strength": unit.strength}
     elif unit == unit.plain and unit.ranker == "cross-encoder":
         given |= {"adversary": 0.0, "adversary_labels": "neutrality"}  # only probes
@@ -210,6 +214,9 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
         unit.ranker, examples, target, seed=unit.seed, hybrid=False, say=_say(unit), **recipe(unit)
     )
     settings: dict[str, Any] = {"depth": shape.ranked, "allow_training_queries": True}
+    turned = unit.method == "dial"
+    if turned:
+        settings |= {"dial": fitted_dial("genderbias-qa"), "strength": unit.strength}
     runs = {
         # Training questions are not among the test questions, but the mirror image of one is.
         "test": er.rerank(target, found.first, found.index.docs, found.test, **settings),
@@ -224,11 +231,23 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     if "probe" in made.metrics:
         facts["probe"] = made.metrics["probe"]
     if unit.collection == "squad":
+        other = {"dial": fitted_dial("squad"), "strength": unit.strength} if turned else {}
         facts["genderbias-qa"] = preference(
-            lambda run, texts, queries: er.rerank(target, run, texts, queries)
+            lambda run, texts, queries: er.rerank(target, run, texts, queries, **other)
         )
     shutil.rmtree(target)  # its runs are kept
     return runs, facts
+
+
+@lru_cache(maxsize=2)
+def fitted_dial(name: str) -> str:
+    """A dial, fitted on another collection than is asked."""
+    path = home() / "dials" / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        split = "train" if name == "squad" else None
+        er.dial(er.load(data() / name, split=split).docs, most=600).save(path)
+    return str(path)
 
 
 def _say(unit: Unit) -> Callable[[str], None] | None:

@@ -22,6 +22,7 @@ _FAMILIES = {
     "adversary by group": "adversary",
     "augment": "mirrored texts",
     "consistency": "mirrored texts",
+    "dial": "dial",
     "penalty": "re-ranked: penalty, λ",
     "interpolate": "re-ranked: penalty, λ",
     "constrain (mean)": "re-ranked: constrain",

@@ -183,7 +183,7 @@ def _bold(text: str, p: float | None) -> str:
 
 
 def _label(row: dict[str, Any]) -> str:
-    signs = {"negatives": "λ", "penalty": "w", "interpolate": "λ", "consistency": "γ"}
+    signs = {"negatives": "λ", "penalty": "w", "interpolate": "λ", "consistency": "γ", "dial": "s"}
     if row["method"] == "augment":
         return "augment"
     if row["method"].startswith("adversary"):

@@ -13,6 +13,7 @@ import evenrank as er
 from evenrank import InputError, demo
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates
+from evenrank.rankers.neural.reranking import make_reranker
 
 DATA = demo.folder()
 DOCS = {
@@ -130,6 +131,46 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
     assert plain and all(gap == pytest.approx(0.5 * RUN[query][doc]) for (query, doc), gap in gaps.items())
 
 
+def fitted_dial(path: Path) -> str:
+    from evenrank.rankers.dense import Encoder
+    from evenrank.vectors.dials import fit_dial
+
+    encoder = Encoder(None)
+    fit_dial(
+        encoder.documents([*DOCS.values()]).astype(np.float64),
+        np.array([-1.0, 1.0, -1.0, 1.0]),
+        encoder=encoder.facts(),
+    ).save(path)
+    return str(path)
+
+
+@needs_minilm
+def test_a_dial_turns_the_queries_of_what_compares_vectors(tmp_path: Path) -> None:
+    from evenrank.rankers.neural.rerankers import CrossEncoderReranker, turned
+
+    dial = fitted_dial(tmp_path / "dial")
+    index = er.index(DOCS, tmp_path / "idx")
+    for strength in (0.4, 1.0):
+        given: Any = {"dial": dial, "strength": strength}
+        searched = er.search(index, QUERIES, ranker="dense", **given)
+        reranked = er.rerank("bi-encoder", RUN, DOCS, QUERIES, **given)
+        assert reranked["doc_id"].to_list() == searched["doc_id"].to_list()
+        assert np.allclose(reranked["score"].to_numpy(), searched["score"].to_numpy(), atol=1e-5)
+        mixed = er.search(index, QUERIES, ranker="hybrid", weight=0, **given)
+        both = mixed.join(searched, on=["query_id", "doc_id"])
+        assert len(both) and np.allclose(both["score"].to_numpy(), both["score_right"].to_numpy(), atol=1e-5)
+    described = make_reranker("hybrid", dial=dial, strength="0.4").describe()
+    assert described["strength"] == 0.4 and described["dial"]["documents"] == 4
+    with pytest.raises(InputError, match="name one: dial=FILE"):
+        er.rerank("bi-encoder", RUN, DOCS, QUERIES, strength=1)
+    with pytest.raises(InputError, match="no such dial"):
+        er.rerank("bi-encoder", RUN, DOCS, QUERIES, dial=str(tmp_path / "none"))
+    reads = CrossEncoderReranker(None)
+    assert turned(reads, None, None) is reads
+    with pytest.raises(InputError, match="cross-encoder has none"):
+        turned(reads, dial, None)
+
+
 @needs_minilm
 def test_dense_search_and_re_ranking_share_their_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -187,6 +228,11 @@ def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     again = open_ranker(tmp_path / "m").reranker
     np.testing.assert_array_equal(found.ranker.reranker.score(pairs), again.score(pairs))
     train_ranker("head", *given, tmp_path / "n", run=DATA / "bm25.run", epochs=2, depth=10, hybrid=False)
+    dial = fitted_dial(tmp_path / "dial")
+    turned = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, dial=dial)
+    half = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, dial=dial, strength="0")
+    assert half.equals(er.rerank(tmp_path / "m", RUN, DOCS, QUERIES))
+    assert not np.allclose(turned["score"].to_numpy(), half["score"].to_numpy())
     name = "weights.safetensors"
     assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
 

@@ -277,7 +277,9 @@ def rerank_command(
     ] = False,
     given: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting, for models by name: weight=0.1."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting of the model: weight=0.1, backend=onnx; repeatable."
+        ),
     ] = None,
     tag: Annotated[
         str | None,

@@ -22,7 +22,7 @@ from evenrank.rankers.index import Index, storage
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Nearest, Stored, nearest, rescored, stored
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
-from evenrank.vectors.dials import Dial, open_dial
+from evenrank.vectors.dials import Dial, chosen_dial
 from evenrank.vectors.encoders import find_model, open_model
 
 Similarity = Literal["cosine", "dot"]
@@ -164,18 +164,14 @@ def dense(
         given) as if what tells genders apart were erased from all documents. The index stays as it is.
     """
     if strength is not None and dial is None:
-        raise InputError("strength says how far a dial turns queries; name one: dial=FILE")
+        chosen_dial(dial, strength, {})  # says at once that there is none
     index.docs  # noqa: B018  says at once if there is no text
     if approximate:
         require()
     encoder = Encoder(model, batch=batch, max_length=max_length, similarity=similarity, backend=backend)
     if index.documents == 0:
         raise InputError("the index holds no documents", path=index.path)
-    turned = None
-    if dial is not None:
-        turned = open_dial(dial)
-        turned.check(encoder.facts())
-    far = 1.0 if strength is None else strength
+    turned, far = chosen_dial(dial, strength, encoder.facts()) or (None, 1.0)
     return DenseRanker(index, encoder, half=half, approximate=approximate, dial=turned, strength=far)
 
 

@@ -92,6 +92,19 @@ def fit_dial(
     return Dial(eraser, dict(encoder or {}), {"documents": len(vectors), **facts})
 
 
+def chosen_dial(
+    path: str | os.PathLike[str] | None, strength: float | None, encoder: Mapping[str, Any]
+) -> tuple[Dial, float] | None:
+    """A dial for an encoder, and how far it turns: all the way if not said; None where none is named."""
+    if path is None:
+        if strength is not None:
+            raise InputError("strength says how far a dial turns queries; name one: dial=FILE")
+        return None
+    found = open_dial(path)
+    found.check(encoder)
+    return found, 1.0 if strength is None else strength
+
+
 def open_dial(path: str | os.PathLike[str]) -> Dial:
     """A dial that was saved."""
     if not Path(path).is_dir():

@@ -25,6 +25,7 @@ from evenrank.text.cache import root
 
 if TYPE_CHECKING:
     from evenrank.rankers.dense import Encoder
+    from evenrank.vectors.dials import Dial
 
 PART = 2048
 """Texts between two checkpoints. Sorted by length, they fill batches with little padding."""
@@ -139,6 +140,19 @@ def _is_writable(folder: Path) -> bool:
     except OSError:
         return False
     return os.access(folder, os.W_OK)
+
+
+class TurnedEncodings(Encodings):
+    """The same vectors, those of queries turned by a dial."""
+
+    def __init__(self, plain: Encodings, dial: Dial, strength: float) -> None:
+        vars(self).update(vars(plain))
+        self._dial, self._strength = dial, strength
+
+    def queries(self, texts: Sequence[str], progress: Progress | None = None) -> Floats:
+        """Vectors of queries, turned."""
+        plain = super().queries(texts, progress).astype(np.float64)
+        return self._dial.queries(plain, self._strength).astype(np.float32)
 
 
 def encode_pairs(encodings: Encodings, pairs: Any, progress: Progress | None = None) -> tuple[Floats, Floats]:

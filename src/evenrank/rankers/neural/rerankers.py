@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -208,7 +210,7 @@ class BiEncoderReranker:
 
         self.name = "bi-encoder"
         self.encoder = encoder
-        self.encodings = Encodings(encoder)
+        self.encodings: Encodings = Encodings(encoder)
         self.facts = dict(facts or {})
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
@@ -228,6 +230,24 @@ class BiEncoderReranker:
             "encoder": {**self.encoder.facts(), **self.encoder.model.describe()},
             **self.facts,
         }
+
+
+def turned(reranker: Reranker, dial: str | os.PathLike[str] | None, strength: float | None) -> Reranker:
+    """The same re-ranker with queries that a dial turns; refused where it compares no vectors."""
+    from evenrank.rankers.neural.encodings import TurnedEncodings
+    from evenrank.vectors.dials import chosen_dial
+
+    if not isinstance(reranker, HeadReranker | BiEncoderReranker):
+        if dial is not None or strength is not None:
+            raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
+        return reranker
+    chosen = chosen_dial(dial, strength, reranker.encodings.encoder.facts())
+    if chosen is None:
+        return reranker
+    made = copy.copy(reranker)
+    made.encodings = TurnedEncodings(reranker.encodings, *chosen)
+    made.facts = {**reranker.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}
+    return made
 
 
 class CrossEncoderReranker:

@@ -24,6 +24,10 @@ NAMES = ("hybrid", "bi-encoder", "cross-encoder", "llm")
 """What `rerank` knows besides folders; a checkpoint may follow the second to fourth: ``bi-encoder:NAME``."""
 
 
+_TURNED: dict[str, Any] = {"dial": str | None, "strength": float | None}
+"""Settings of what compares vectors: a dial of `evenrank mitigate dial`, and how far it turns queries."""
+
+
 def rerank(
     model: Any = None,
     run: Any = None,
@@ -63,7 +67,8 @@ def rerank(
         Instead of a model: ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair`` or
         ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`.
     settings
-        ``backend`` for transformers (torch, onnx, onnx-int8); for models by name also ``weight``, ``batch``,
+        ``backend`` for transformers (torch, onnx, onnx-int8); ``dial`` and ``strength`` for bi-encoders and
+        heads, as in :func:`evenrank.rankers.dense.dense`; for models by name also ``weight``, ``batch``,
         ``max_length``, and those of a language model.
 
     Returns
@@ -133,13 +138,15 @@ def make_reranker(
     from evenrank.rankers.neural.saved import SavedRanker, is_ranker, open_ranker
 
     if isinstance(model, SavedRanker) or is_ranker(model):
-        known = read_settings("a trained model", settings, {"backend": Backend})
+        known = read_settings("a trained model", settings, {"backend": Backend, **_TURNED})
+        turns = {key: known.pop(key, None) for key in _TURNED}
         if known and isinstance(model, SavedRanker):
             raise InputError("backend: this model is open already; give its folder instead")
         opened = model if isinstance(model, SavedRanker) else open_ranker(model, **known)
         if queries is not None:
             opened.refuse_seen(queries)
-        return opened.hybrid() if hybrid else opened.reranker
+        reranker = rerankers.turned(opened.reranker, **turns)
+        return opened.hybrid(reranker) if hybrid else reranker
     if not isinstance(model, (str, os.PathLike)):
         if not hasattr(model, "score"):
             kind = type(model).__name__
@@ -161,10 +168,12 @@ def make_reranker(
         from evenrank.rankers.dense import Encoder
 
         hints = get_type_hints(Encoder.__init__)
-        types = {key: hints[key] for key in ("batch", "max_length", "backend")}
+        types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _TURNED
         known = read_settings(name, settings, types | ({"weight": float} if name == "hybrid" else {}))
         weight = known.pop("weight", 0.1) if name == "hybrid" else None
-        inner = rerankers.BiEncoderReranker(Encoder(checkpoint or None, **known))
+        turns = {key: known.pop(key, None) for key in _TURNED}
+        encoder = Encoder(checkpoint or None, **known)
+        inner = rerankers.turned(rerankers.BiEncoderReranker(encoder), **turns)
         return inner if weight is None else rerankers.Hybrid(inner, weight)
     if name == "cross-encoder":
         from evenrank.rankers.neural.transformers import open_cross_encoder
@@ -248,6 +257,8 @@ def hybrid_ranker(
     candidates: int = 100,
     keep_rest: bool = True,
     backend: Backend = "torch",
+    dial: str | None = None,
+    strength: float | None = None,
 ) -> Ranker:
     """An untrained bi-encoder plus `weight` times the first stage, on an index.
 
@@ -259,11 +270,11 @@ def hybrid_ranker(
         Name or folder of a sentence-transformer; all-MiniLM-L6-v2 if not given.
     weight
         Of the first-stage score beside the cosine.
-    first, candidates, keep_rest, backend
+    first, candidates, keep_rest, backend, dial, strength
         As for a model of `evenrank train`, see :func:`trained`.
     """
     model = "hybrid" if checkpoint is None else f"hybrid:{checkpoint}"
-    made = make_reranker(model, weight=weight, backend=backend)
+    made = make_reranker(model, weight=weight, backend=backend, dial=dial, strength=strength)
     return _in_two_stages("hybrid", index, made, first, candidates, keep_rest)
 
 
@@ -331,6 +342,8 @@ def trained(
     keep_rest: bool = True,
     backend: Backend = "torch",
     allow_training_queries: bool = False,
+    dial: str | None = None,
+    strength: float | None = None,
 ) -> Ranker:
     """A trained model as a ranker on an index.
 
@@ -353,26 +366,36 @@ def trained(
         For transformers: ``torch``, ``onnx`` or ``onnx-int8``.
     allow_training_queries
         Answer also queries that the model was trained on.
+    dial, strength
+        For bi-encoders and heads: a dial of `evenrank mitigate dial`, and how far queries are turned by it,
+        1 (all the way) if not given.
     """
+    from evenrank.rankers.neural.rerankers import turned
     from evenrank.rankers.neural.saved import open_ranker
 
     opened = open_ranker(model, backend=backend)
-    inner = opened.hybrid() if hybrid else opened.reranker
+    reranker = turned(opened.reranker, dial, strength)
+    inner = opened.hybrid(reranker) if hybrid else reranker
     guarded = _Guarded(opened, inner, allowed=allow_training_queries)
     if opened.kind == "bi-encoder" and first is None and not hybrid:
-        return _Dense(opened, index, allowed=allow_training_queries)
+        return _Dense(opened, index, dial, strength, allowed=allow_training_queries)
     return _in_two_stages(inner.name, index, guarded, first or "bm25", candidates, keep_rest)
 
 
 class _Dense:
     """A trained bi-encoder that searches the whole collection."""
 
-    def __init__(self, saved: Any, index: Index, *, allowed: bool) -> None:
+    def __init__(
+        self, saved: Any, index: Index, dial: str | None, strength: float | None, *, allowed: bool
+    ) -> None:
         from evenrank.rankers.dense import DenseRanker
+        from evenrank.vectors.dials import chosen_dial
 
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed
-        self._ranker = DenseRanker(index, saved.reranker.encoder, half=False, approximate=False)
+        encoder = saved.reranker.encoder
+        turned, far = chosen_dial(dial, strength, encoder.facts()) or (None, 1.0)
+        self._ranker = DenseRanker(index, encoder, half=False, approximate=False, dial=turned, strength=far)
 
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None

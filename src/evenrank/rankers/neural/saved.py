@@ -69,11 +69,11 @@ class SavedRanker:
     hybrid_weight: float | None
     _trained: Mapping[str, npt.NDArray[np.uint64]]
 
-    def hybrid(self) -> Hybrid:
-        """The same with the first stage added, weighted as on the dev queries."""
+    def hybrid(self, reranker: Reranker | None = None) -> Hybrid:
+        """The same, or what was made of it, with the first stage added, weighted as on the dev queries."""
         if self.hybrid_weight is None:
             raise InputError("no weight of the first stage was chosen for this model", path=self.path)
-        return Hybrid(self.reranker, self.hybrid_weight)
+        return Hybrid(self.reranker if reranker is None else reranker, self.hybrid_weight)
 
     def seen(self, queries: pl.DataFrame) -> list[str]:
         """The ids of those queries that the model was trained or selected on: the same text."""
