@@ -248,8 +248,12 @@ def _brief(report: dict[str, Any]) -> dict[str, Any]:
     return brief
 
 
+READ = {"squad": {"depth": 30, "max_length": 64}, "wiki": {"depth": 20, "max_length": 160}}
+"""Candidates of each test query, and tokens that transformers look at."""
+
+
 def compared(name: str) -> dict[str, Any]:
-    """A head on frozen vectors, trained on four sets with three seeds."""
+    """A head on frozen vectors, a bi-encoder and a cross-encoder, trained on four sets with three seeds."""
     from evenrank.mitigate.comparing_sets import Plan, compare_sets
 
     folder = (shared() or Path()) / "data" / name
@@ -261,7 +265,10 @@ def compared(name: str) -> dict[str, Any]:
         test_qrels=str(folder / "qrels.test.txt"),
         writer="extractive",
         sample=WHOLE[name],
-        depth=50,
+        rankers=("head", "bi-encoder", "cross-encoder"),
+        depth=READ[name]["depth"],
+        neutral=100,
+        settings={each: {"max_length": READ[name]["max_length"]} for each in ("bi-encoder", "cross-encoder")},
     )
     result = compare_sets(plan, home() / f"{name}-compared", say=_say)
     for told in result["sets"].values():
