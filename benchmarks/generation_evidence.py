@@ -270,7 +270,7 @@ def compared(name: str) -> dict[str, Any]:
         neutral=100,
         settings={each: {"max_length": READ[name]["max_length"]} for each in ("bi-encoder", "cross-encoder")},
     )
-    result = compare_sets(plan, home() / f"{name}-compared", say=_say)
+    result = compare_sets(plan, home() / f"{name}-sets", say=_say)
     for told in result["sets"].values():
         told.pop("report")
     return result

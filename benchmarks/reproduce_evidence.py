@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ from benchmarks.neural_units import INTERACTION, Unit, run_path
 from benchmarks.neural_units import home as neural_home
 from benchmarks.pages import DOCS, committed_source, common_source, fill, table
 from benchmarks.small_wiki import small_wiki
+from benchmarks.training_data import LAMBDAS
+from benchmarks.training_evidence import Unit as Trained
+from benchmarks.training_evidence import run_path as training_run
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings
 from evenrank.reproduce.steps import Spent, Steps
@@ -54,7 +57,8 @@ class Study:
     queries: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
-    """Name of a run and its unit, as in `make evidence-neural`, without the collection."""
+    """Name of a run, and its unit without the collection: of `make evidence-neural`, or with `training/` in
+    front of `make evidence-training`."""
 
     def settings(self) -> Settings:
         """What the recipe is given."""
@@ -73,10 +77,19 @@ class Study:
         )
 
     def _run(self, system: str) -> Path:
+        if system.startswith("training/"):
+            return self._trained(system.removeprefix("training/"))
         seed = 0 if "," in system or system.startswith("fine-tuned") else None
         path = run_path(Unit(str(self.data), system, seed))
         if not path.exists():
             raise FileNotFoundError(f"there is no run of {system}; make evidence-neural makes it")
+        return path
+
+    def _trained(self, unit: str) -> Path:
+        ranker, method, strength, seed = unit.split("/")
+        path = training_run(Trained(str(self.data), ranker, method, float(strength), int(seed)))
+        if not path.exists():
+            raise FileNotFoundError(f"there is no run of {unit}; make evidence-training makes it")
         return path
 
 
@@ -88,6 +101,15 @@ def _alone(*, transformers: bool) -> dict[str, str]:
     if transformers:
         runs |= {"cross-encoder": "cross-encoder, alone", "fine-tuned bi-encoder": "fine-tuned bi-encoder"}
     return runs
+
+
+def _of_lambda(ranker: str, strengths: Sequence[float], seeds: int) -> dict[str, str]:
+    """Runs of a ranker trained with negatives of each λ."""
+    return {
+        f"{each:g} #{seed + 1}": f"training/{ranker}/negatives/{each:g}/{seed}"
+        for each in strengths
+        for seed in range(seeds)
+    }
 
 
 _OWN_SCORES = "As in the paper, rankers go by their own scores, without BM25's; one seed each. "
@@ -186,6 +208,16 @@ STUDIES: dict[str, Study] = {
         "debiased-judgments", "squad", "test", "predict", options={**_TRAIN, "train_queries": 3000}
     ),
     "negatives-squad": Study("negatives", "squad", "test", options={**_TRAIN, "seeds": 5}),
+    "negatives-squad-cross-encoder": Study(
+        "negatives",
+        "squad",
+        "test",
+        options={"strengths": [0.0, 0.6, 1.0], "adversary": []},
+        runs=_of_lambda("cross-encoder", (0.0, 0.6, 1.0), 3),
+    ),
+    "negatives-wiki": Study(
+        "negatives", "wiki", "test", options={"adversary": []}, runs=_of_lambda("head", LAMBDAS, 5)
+    ),
 }  # fmt: skip
 
 
