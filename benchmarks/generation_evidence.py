@@ -249,7 +249,7 @@ def _brief(report: dict[str, Any]) -> dict[str, Any]:
 
 
 READ = {"squad": {"depth": 30, "max_length": 64}, "wiki": {"depth": 20, "max_length": 160}}
-"""Candidates of each test query, and tokens that transformers look at."""
+"""Candidates of each query, in training and test, and tokens that transformers look at."""
 
 
 def compared(name: str) -> dict[str, Any]:
@@ -488,7 +488,8 @@ def _compared_page(found: dict[str, Any]) -> list[str]:
         size = unit["sets"]["unbalanced"]["queries"]
         lines += [
             f"**{name}**: RR@10 on {tested['female']} female and {tested['male']} male test queries, ARaB@10 "
-            f"on {tested['neutral']} neutral ones; {size} training queries in each set, three seeds.",
+            f"on {tested['neutral']} neutral ones, {unit['provenance']['depth']} candidates each; {size} "
+            "training queries in each set, three seeds.",
             "",
             _row(heads),
             "|---|---|" + "--:|" * (len(heads) - 2),

@@ -7,7 +7,8 @@
 
 A page is what `evenrank reproduce RECIPE --settings FILE.toml` makes. Its steps are kept in the folder
 ``evidence/reproduce`` of the cache: what was interrupted goes on where it was. Runs of trained rankers are
-those of `make evidence-neural`; a page that needs one that is not there is not made. docs/reproduce/pages has
+those of `make evidence-neural` and `make evidence-training`; a page that needs one that is not there is not
+made. docs/reproduce/pages has
 the pages, docs/evidence/reproduce.json what each of them took.
 """
 
@@ -269,39 +270,44 @@ def home() -> Path:
 
 def make(name: str) -> dict[str, Any]:
     """One page, and what it took."""
-    study, source, started = STUDIES[name], committed_source(), time.perf_counter()
+    study, source, started = STUDIES[name], committed_source(), time.process_time()
     settings, folder = study.settings(), home() / name
     folder.mkdir(parents=True, exist_ok=True)
     steps = Steps(folder, lambda text: print(f"{name}: {text}", file=sys.stderr, flush=True))
     page = RECIPES[study.recipe].run(settings, steps)
     page.write(folder)
     overview.take(folder)
-    now = sum(steps.spent[step].seconds for step in steps.done)
+    now = sum(steps.spent[step].processor for step in steps.done)
     return {
         "recipe": study.recipe,
         "src": source,
         "steps": {step: spent._asdict() for step, spent in steps.spent.items()},
-        "seconds beside the steps": round(time.perf_counter() - started - now, 1),
+        "processor seconds beside the steps": round(time.process_time() - started - now, 1),
         "queries": page.facts.get("queries"),
     }
 
 
 def main(arguments: list[str]) -> int:
     chosen = tuple(each for each in arguments if not each.startswith("-")) or ("",)
-    found: dict[str, Any] = json.loads(_JSON.read_text())["results"] if _JSON.exists() else {}
+    found = _known()
     if "--tables" not in arguments:
         for name in STUDIES:
             if not name.startswith(chosen) or (name in found and "--again" not in arguments):
                 continue
             try:
-                found[name] = make(name)
+                made = make(name)
             except Exception as error:  # the others are worth having
                 print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 continue
+            found = {**_known(), name: made}  # another process may have made some
             write(found)
             print(f"{name}: {_minutes(found[name])[0]:.1f} minutes", flush=True)
     write(found)
     return 0
+
+
+def _known() -> dict[str, Any]:
+    return dict(json.loads(_JSON.read_text())["results"]) if _JSON.exists() else {}
 
 
 def write(found: Mapping[str, Any]) -> None:
@@ -320,10 +326,10 @@ def write(found: Mapping[str, Any]) -> None:
 
 
 def _minutes(told: Mapping[str, Any]) -> tuple[float, float]:
-    """Minutes by the clock: all, and those of steps that train."""
+    """Minutes of processor time: all, and those of steps that train."""
     spent = [Spent(**each) for each in told["steps"].values()]
-    total = sum(each.seconds for each in spent) + told["seconds beside the steps"]
-    return total / 60, sum(each.seconds for each in spent if each.trains) / 60
+    total = sum(each.processor for each in spent) + told["processor seconds beside the steps"]
+    return total / 60, sum(each.processor for each in spent if each.trains) / 60
 
 
 def page(found: Mapping[str, Any]) -> str:
@@ -342,7 +348,7 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def _told(spent: list[tuple[float, float]]) -> list[str]:
-    total, training = (sum(each) for each in zip(*spent, strict=True))
+    total, training = (sum(each[i] for each in spent) for i in (0, 1))
     return [f"{training:.1f}" if training else "", f"{total - training:.1f}"]
 
 

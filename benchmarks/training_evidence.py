@@ -115,7 +115,8 @@ def units() -> Iterator[Unit]:
     for seed in range(3):
         yield from (Unit("wiki", "knrm", "negatives", strength, seed) for strength in LAMBDAS)
     for ranker in READERS:
-        yield from (Unit("squad", ranker, method, 1.0, 0) for method in ("adversary", "consistency"))
+        yield from (Unit("squad", ranker, "adversary", strength, 0) for strength in (0.0, 1.0))
+        yield Unit("squad", ranker, "consistency", 1.0, 0)
     for ranker in READERS:
         yield from (Unit("wiki", ranker, "negatives", strength, 0) for strength in FEW)
     for name, ranker in SHAPES:
@@ -195,8 +196,6 @@ def recipe(unit: Unit) -> dict[str, Any]:
         given |= {"adversary": unit.strength, "adversary_labels": what}
     elif unit.method not in ("negatives", "dial"):
         given |= {"loss": unit.method, "loss_strength": unit.strength}
-    elif unit == unit.plain and unit.ranker == "cross-encoder":
-        given |= {"adversary": 0.0, "adversary_labels": "neutrality"}  # only probes
     return given
 
 

@@ -83,7 +83,7 @@ def _short(found: dict[str, Any]) -> list[str]:
                 sure = [row for row in rows if row["p"] is not None and row["p"] < 0.05]
                 more, less = (sum(sign * row["difference"] > 0 for row in sure) for sign in (1, -1))
                 lines.append(
-                    f"- **At equal bias, against {name}** ({said}): of {len(rows)} trained settings {more} "
+                    f"- **At equal bias, against {name}** ({said}): of {len(rows)} settings {more} "
                     f"keep significantly more RR@10 (p < .05, not corrected), {less} significantly less; "
                     f"the other {len(rows) - len(sure)} cannot be told apart."
                 )
@@ -147,9 +147,6 @@ def _short_probe(said: str, rows: list[dict[str, Any]]) -> list[str]:
     lines = []
     for method, reads in (("adversary", "gendered or not"), ("adversary by group", "which group")):
         probed = [row for row in rows if row["method"] == method and "probe" in row]
-        plain = _find(rows, "negatives", 0.0)
-        if plain is not None and "probe" in plain and method == "adversary":
-            probed.insert(0, plain)
         if len(probed) < 2:
             continue
         values = ", ".join(
@@ -244,7 +241,7 @@ def _main(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[s
 
 
 _EQUAL = (
-    "The difference is RR@10 of a training method minus RR@10 of plain training re-ranked to the same mean "
+    "The difference is RR@10 of a method minus RR@10 of plain training re-ranked to the same mean "
     "|ARaB@10|, seed by seed, then averaged. Penalty and interpolation reach it by their weights, "
     "`constrain` by its bound on the mean. If a comparison was run for fewer seeds, the difference is over "
     "these. Bold: p < .05, paired t-test, not corrected for the number of rows."
@@ -255,7 +252,7 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         _line(
             [
-                "trained",
+                "method",
                 "seeds",
                 "mean \\|ARaB@10\\|",
                 "RR@10",

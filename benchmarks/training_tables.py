@@ -52,8 +52,8 @@ def collected() -> dict[str, Any]:
     for name in dict.fromkeys(f"{unit.collection}/{unit.ranker}" for unit in units()):
         mine = [unit for unit in units() if unit.name.startswith(f"{name}/")]
         run = {unit: content for unit in mine if (content := known(unit)) is not None}
-        if not run and name in before:
-            results[name] = before[name]
+        if name in before and not _covers(run, before[name]["rows"]):
+            results[name] = before[name] | {"chosen": _chosen(before[name]["rows"])}
             continue
         missing = [unit.name for unit in mine if unit not in run]
         rows: list[dict[str, Any]] = []
@@ -65,10 +65,19 @@ def collected() -> dict[str, Any]:
     return results
 
 
+def _covers(run: Iterable[Unit], rows: list[dict[str, Any]]) -> bool:
+    """Whether every row that there was can be made anew, with its seeds: else a ranker stays as it was."""
+    kept = [*run]
+    there = {(unit.method, unit.strength, unit.seed) for unit in kept}
+    wanted = {(row["method"], row["strength"], seed) for row in rows for seed in row["seeds"]}
+    return bool(kept) and wanted <= there
+
+
 def _method(mine: list[Unit], run: dict[Unit, dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of a method; corrections for several tests are over its strengths."""
     rows = []
-    for strength in dict.fromkeys(unit.strength for unit in mine):
+    strengths = dict.fromkeys(unit.strength for unit in mine)
+    for strength in sorted(strengths) if mine and mine[0].method == "negatives" else strengths:
         here = [unit for unit in mine if unit.strength == strength and unit.plain in run]
         if here:
             rows.append(_row_of(here, run))
@@ -200,12 +209,15 @@ def _preference(contents: list[dict[str, Any]], plain: list[dict[str, Any]]) -> 
 def _chosen(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     """The strongest setting up to which none loses RR@10 significantly on the dev queries, by method.
 
-    Strengths are in the order of the units, from weak to strong.
+    Other strengths are in the order of the units, from weak to strong.
     """
     chosen: dict[str, float | None] = {}
     for method in dict.fromkeys(row["method"] for row in rows):
         kept = None
-        for row in (each for each in rows if each["method"] == method and each["strength"] > 0):
+        mine = [each for each in rows if each["method"] == method and each["strength"] > 0]
+        if method == "negatives":  # some λ are run first
+            mine.sort(key=lambda row: float(row["strength"]))
+        for row in mine:
             test = row["dev"]["against plain"]["RR@10"]
             if test["difference"] < 0 and test["p"] is not None and test["p"] < 0.05:
                 break

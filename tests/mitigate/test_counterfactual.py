@@ -225,12 +225,16 @@ def test_the_balance_command_writes_a_data_set(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["kept"]["male"] == {"before": 2, "after": 1}
 
 
-def test_a_model_is_called_by_the_name_of_its_folder() -> None:
-    given = ["bm25", "here/knrm", "models/head(candidates=20)", "a/pacrr", "b/pacrr"]
+def test_a_model_is_called_by_the_name_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("here/knrm", "models/head", "a/pacrr", "b/pacrr"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "model.json").write_text("{}")
+    monkeypatch.chdir(tmp_path / "here" / "knrm")
+    given = ["bm25", ".", "../../models/head(candidates=20)", "../../a/pacrr", "../../b/pacrr"]
     assert _labelled(given) == {
         "bm25": "bm25",
-        "knrm": "here/knrm",
-        "head(candidates=20)": "models/head(candidates=20)",
-        "a/pacrr": "a/pacrr",
-        "b/pacrr": "b/pacrr",
+        "knrm": ".",
+        "head(candidates=20)": "../../models/head(candidates=20)",
+        "../../a/pacrr": "../../a/pacrr",
+        "../../b/pacrr": "../../b/pacrr",
     }

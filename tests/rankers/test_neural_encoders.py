@@ -11,6 +11,7 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
+from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.rankers.neural.reranking import make_reranker
@@ -161,6 +162,12 @@ def test_a_dial_turns_the_queries_of_what_compares_vectors(tmp_path: Path) -> No
         assert len(both) and np.allclose(both["score"].to_numpy(), both["score_right"].to_numpy(), atol=1e-5)
     described = make_reranker("hybrid", dial=dial, strength="0.4").describe()
     assert described["strength"] == 0.4 and described["dial"]["documents"] == 4
+    assert len(described["dial"]["sha256"]) == 64
+    for wrong in ("nan", "1e39"):
+        with pytest.raises(InputError, match="from -1000 to 1000"):
+            er.rerank("bi-encoder", RUN, DOCS, QUERIES, dial=dial, strength=wrong)
+    plain = er.rerank("bi-encoder", RUN, DOCS, QUERIES)
+    assert er.rerank("bi-encoder", RUN, DOCS, QUERIES, dial="none").equals(plain)
     with pytest.raises(InputError, match="name one: dial=FILE"):
         er.rerank("bi-encoder", RUN, DOCS, QUERIES, strength=1)
     with pytest.raises(InputError, match="no such dial"):
@@ -233,6 +240,9 @@ def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     half = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, dial=dial, strength="0")
     assert half.equals(er.rerank(tmp_path / "m", RUN, DOCS, QUERIES))
     assert not np.allclose(turned["score"].to_numpy(), half["score"].to_numpy())
+    fitted = er.dial(DATA / "docs.tsv", model=tmp_path / "m", most=50)
+    assert fitted.encoder == again.encodings.encoder.facts()
+    assert {"dial", "strength"} <= {*catalogue.settings(str(tmp_path / "m"))}
     name = "weights.safetensors"
     assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
 

@@ -107,17 +107,27 @@ def test_a_step_knows_what_it_took_without_the_steps_within_it(tmp_path: Path) -
             "run trained": True,
             "all/of it": False,
         }
-        assert steps.done == ["run trained", "all/of it"]
+        assert steps.done == {"run trained", "all/of it"}
         assert steps.spent["run trained"].seconds >= 0.3
         assert steps.spent["all/of it"].seconds >= 0.1
         assert sum(each.seconds for each in steps.spent.values()) <= passed + 0.02
     again = Steps(tmp_path, lambda _: None)
     again("all/of it", {}, partial(outer, again))
-    assert (again.spent, again.done) == (steps.spent, [])  # also of the steps within it
+    assert (again.spent, again.done) == (steps.spent, set())  # also of the steps within it
+
+    def failing() -> dict[str, int]:
+        again("within", {}, dict)
+        raise ValueError("no")
+
     with pytest.raises(ValueError, match="no"):
-        again("fails", {}, partial(int, "no"))
-    again("after", {}, dict)
-    assert again.done == ["after"]
+        again("fails", {}, failing)
+    again("all-of it", {}, lambda: {"another": 1})
+    assert again.done == {"within", "all-of it"}
+    assert again("all/of it", {}, dict) == {}
+    path = tmp_path / "steps" / "within.json"
+    path.write_text(path.read_text().replace('"within": [', '"within": ["x", '))
+    with pytest.raises(InputError, match="remove it"):
+        again("within", {}, dict)
 
 
 def test_settings_are_written_and_read_back(tmp_path: Path) -> None:

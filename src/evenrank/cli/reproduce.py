@@ -142,18 +142,19 @@ def _run(
     made = page.write(output)
     said = [f"{HOLDS[claim.holds]}: {claim.says} ({claim.found})" for claim in page.claims]
     deliver("\n".join(said), None)
-    note(_took(steps))
+    if steps.spent:
+        note(_took(steps))
     note(f"pages: {', '.join(str(path) for path in made)}")
 
 
 def _took(steps: Steps) -> str:
-    """How long the steps took, now or when they were done."""
+    """What the steps took, now or when they were done."""
     from evenrank.show.numbers import counted
 
-    training = sum(each.seconds for each in steps.spent.values() if each.trains)
-    total = sum(each.seconds for each in steps.spent.values())
-    kept = len(steps.spent) - len(set(steps.done))
-    said = f"{counted(len(steps.spent), 'step')}, {total / 60:.1f} minutes"
+    training = sum(each.processor for each in steps.spent.values() if each.trains)
+    total = sum(each.processor for each in steps.spent.values())
+    kept = len(steps.spent) - len(steps.done)
+    said = f"{counted(len(steps.spent), 'step')}, {total / 60:.1f} minutes of processor time"
     said += f", {training / 60:.1f} of them for training" if training else ""
     return said + (f"; {kept} done earlier" if kept else "")
 

@@ -23,6 +23,7 @@ import evenrank
 from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.data.columns import Block, listing
+from evenrank.data.model_files import is_model
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import Swapper, swap, swapper
@@ -169,8 +170,9 @@ def chosen_rankers(
 def _labelled(rankers: list[str]) -> dict[str, str]:
     short = {}
     for text in rankers:
-        folder, bracket, inside = text.partition("(")
-        short[text] = Path(folder).name + bracket + inside
+        name, bracket, inside = text.partition("(")
+        called = Path(name).absolute().name if is_model(name) else name  # a link has its own name
+        short[text] = called + bracket + inside
     often = Counter(short.values())
     return {label if often[label] == 1 else text: text for text, label in short.items()}
 

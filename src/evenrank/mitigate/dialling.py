@@ -41,7 +41,7 @@ def dial(
     docs
         A collection to learn from; preferably not the one to be searched, but of the same kind of text.
     model
-        The encoder, as for the ranker ``dense``.
+        The encoder, as for the ranker ``dense``; or a bi-encoder or head of ``evenrank train``.
     most
         Maximum number of documents to learn from, drawn with `seed` if there are more.
     names, lexicon
@@ -74,8 +74,9 @@ def dial(
     if len(texts) > most:
         chosen = np.sort(np.random.default_rng(seed).permutation(len(texts))[:most]).tolist()
         texts, turned, sides = ([each[i] for i in chosen] for each in (texts, turned, sides))
-    made = encoder or _encodings(model)
-    vectors = np.concatenate([made.documents(texts, progress), made.documents(turned, progress)])
+    made = _encodings(model) if encoder is None else encoder
+    told = (progress,) if encoder is None else ()
+    vectors = np.concatenate([made.documents(texts, *told), made.documents(turned, *told)])
     lean_of = np.array(sides)
     facts = made.encoder.facts() if hasattr(made, "encoder") else made.facts()
     return fit_dial(
@@ -91,5 +92,13 @@ def dial(
 def _encodings(model: str | os.PathLike[str] | None) -> Any:
     from evenrank.rankers.dense import Encoder
     from evenrank.rankers.neural.encodings import Encodings
+    from evenrank.rankers.neural.saved import is_ranker, open_ranker
 
-    return Encodings(Encoder(model))
+    if not is_ranker(model):
+        return Encodings(Encoder(model))
+    opened = open_ranker(str(model))
+    if not hasattr(opened.reranker, "encodings"):
+        raise InputError(
+            f"a {opened.kind} has no vectors of documents; name a bi-encoder or a head", path=model
+        )
+    return opened.reranker.encodings

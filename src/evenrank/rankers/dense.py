@@ -163,15 +163,13 @@ def dense(
         A dial of `evenrank mitigate dial`, and how far queries are turned by it: 0 not at all, 1 (if not
         given) as if what tells genders apart were erased from all documents. The index stays as it is.
     """
-    if strength is not None and dial is None:
-        chosen_dial(dial, strength, {})  # says at once that there is none
     index.docs  # noqa: B018  says at once if there is no text
     if approximate:
         require()
     encoder = Encoder(model, batch=batch, max_length=max_length, similarity=similarity, backend=backend)
+    turned, far = chosen_dial(dial, strength, encoder.facts) or (None, 1.0)
     if index.documents == 0:
         raise InputError("the index holds no documents", path=index.path)
-    turned, far = chosen_dial(dial, strength, encoder.facts()) or (None, 1.0)
     return DenseRanker(index, encoder, half=half, approximate=approximate, dial=turned, strength=far)
 
 

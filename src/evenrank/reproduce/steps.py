@@ -19,7 +19,10 @@ from evenrank.errors import InputError
 
 
 class Spent(NamedTuple):
-    """What a step took without the steps within it: seconds by the clock and of processors; does it train?"""
+    """What a step took without the steps within it, by the clock and of processors; and whether it trains.
+
+    Of a step that was interrupted and went on within itself, only the last part is known.
+    """
 
     seconds: float
     processor: float
@@ -53,7 +56,7 @@ class Steps:
     def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
         self.folder, self.say = folder, say
         self.spent: dict[str, Spent] = {}
-        self.done: list[str] = []
+        self.done: set[str] = set()
         self._under_way: list[_Within] = []
 
     def __call__(
@@ -72,7 +75,7 @@ class Steps:
                 stored = json.loads(path.read_text())
                 known, found = stored["settings"] == asked, stored["found"]
                 whole = stored["checksum"] == checksum(found)
-                took = {each: Spent(*values) for each, values in stored.get("spent", {}).items()}
+                took = {each: _spent(*values) for each, values in stored.get("spent", {}).items()}
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError("not a step of a recipe; remove it", path=path) from error
             if not whole:
@@ -128,12 +131,17 @@ class Steps:
         clock, processor = time.perf_counter(), time.process_time()
         try:
             found = work()
-        finally:
-            within = self._under_way.pop()
+        except BaseException:
+            self._add(self._under_way.pop())  # what was finished within it
+            raise
+        within = self._under_way.pop()
         seconds, used = time.perf_counter() - clock, time.process_time() - processor
-        own = Spent(round(seconds - within.seconds, 2), round(used - within.processor, 2), trains)
+        own = _spent(seconds - within.seconds, used - within.processor, trains)
+        if name in self.done:
+            before = self.spent[name]
+            own = _spent(own.seconds + before.seconds, own.processor + before.processor, trains)
         took = {**within.steps, name: own}
-        self.done.append(name)
+        self.done.add(name)
         self._add(_Within(took, seconds, used))
         return found, took
 
@@ -148,7 +156,11 @@ class Steps:
 
 
 def _file_name(step: str) -> str:
-    return step.replace("/", "-")
+    return step.replace("%", "%25").replace("/", "%2F")
+
+
+def _spent(seconds: float, processor: float, trains: bool) -> Spent:
+    return Spent(round(float(seconds), 2), round(float(processor), 2), bool(trains))
 
 
 def checksum(found: Mapping[str, Any]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from evenrank.auditing.black_box import VariantAudit, compare_variants
 from evenrank.data import files
+from evenrank.data.model_files import HEADER, is_model
 from evenrank.mitigate.counterfactuals import chosen_rankers
 from evenrank.queries.rewriting import triples as read_triples
 from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table, bounded
@@ -45,6 +47,9 @@ def variants_recipe(settings: Settings, steps: Steps) -> Page:
         )
     if settings.data is not None or not results:
         rankers = chosen_rankers(settings.some("rankers"), {"vectors": vectors} if vectors else {})
+        models = [name for name, _ in rankers.values() if is_model(name)]
+        if models:
+            facts["models"] = [files.fingerprint(Path(name) / HEADER) for name in models]
         for label, ranker in rankers.items():
             work = partial(_ranked, settings, steps, triples, label, ranker, chance)
             found[label] = steps(f"variants {label}", facts, work)

@@ -11,9 +11,9 @@ concept erasure in closed form, NeurIPS 2023.
 
 from __future__ import annotations
 
-import math
+import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,8 +52,7 @@ class Dial:
 
     def queries(self, vectors: Doubles, strength: float = 1.0) -> Doubles:
         """The queries as rows, turned: (1 − s) q + s Aᵀq. At 0 they stay, at 1 documents are as if erased."""
-        if not math.isfinite(strength):
-            raise InputError(f"the strength of a dial is {strength}; it must be a number, 1 for all of it")
+        _check_strength(strength)
         if vectors.shape[-1] != self.dimension:
             raise InputError(
                 f"the dial is for vectors of {self.dimension} numbers, not of {vectors.shape[-1]}"
@@ -70,7 +69,7 @@ class Dial:
             if encoder.get(name) != value:
                 raise InputError(
                     f"the dial was fitted with another encoder ({name} {value}, here {encoder.get(name)}); "
-                    "fit one with: evenrank mitigate dial"
+                    "fit one with: evenrank mitigate dial --model MODEL"
                 )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -93,16 +92,29 @@ def fit_dial(
 
 
 def chosen_dial(
-    path: str | os.PathLike[str] | None, strength: float | None, encoder: Mapping[str, Any]
+    path: str | os.PathLike[str] | None, strength: float | None, encoder: Callable[[], Mapping[str, Any]]
 ) -> tuple[Dial, float] | None:
     """A dial for an encoder, and how far it turns: all the way if not said; None where none is named."""
     if path is None:
         if strength is not None:
             raise InputError("strength says how far a dial turns queries; name one: dial=FILE")
         return None
+    if strength is not None:
+        _check_strength(strength)
     found = open_dial(path)
-    found.check(encoder)
+    found.check(encoder())
     return found, 1.0 if strength is None else strength
+
+
+_MOST = 1000
+"""Beyond that nothing of a query is left but what the dial has added."""
+
+
+def _check_strength(strength: float) -> None:
+    if not abs(strength) <= _MOST:  # nor if it is no number
+        raise InputError(
+            f"the strength of a dial is {strength:g}; it must be from {-_MOST} to {_MOST}, 1 for all of it"
+        )
 
 
 def open_dial(path: str | os.PathLike[str]) -> Dial:
@@ -119,4 +131,5 @@ def open_dial(path: str | os.PathLike[str]) -> Dial:
         raise InputError(f"the dial lacks {error}; fit it again", path=path) from None
     if projection.shape != (len(mean), len(mean)):
         raise InputError("the arrays of the dial do not fit together; fit it again", path=path)
+    facts["sha256"] = hashlib.sha256(saved.files[_ARRAYS]).hexdigest()
     return Dial(Eraser(projection, mean, rank), encoder, facts)

@@ -200,7 +200,8 @@ def dial_command(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIAL", help="The dial, a folder.")],
     model: Annotated[
-        str | None, typer.Option(help="The encoder.", show_default="that of the ranker dense")
+        str | None,
+        typer.Option(help="The encoder, or a trained bi-encoder or head.", show_default="that of dense"),
     ] = None,
     most: Annotated[int, typer.Option(min=50, help="Maximum number of documents to learn from.")] = 1000,
     lexicon: Annotated[str, typer.Option(help="Words of each group.")] = "rekabsaz2020",

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -63,13 +63,9 @@ def read_settings(name: str, settings: Mapping[str, Any], types: Mapping[str, An
     if unknown := [key for key in settings if key not in types]:
         raise InputError(f"{name} has no setting {unknown[0]!r}; it has: {', '.join(types)}")
     return {
-        key: typed(value, types[key], key) if isinstance(value, str) and not _is_text(types[key]) else value
+        key: typed(value, types[key], key) if isinstance(value, str) else value
         for key, value in settings.items()
     }
-
-
-def _is_text(kind: Any) -> bool:
-    return kind is str or str in get_args(kind)
 
 
 def interaction_class(kind: str) -> tuple[type[Any], type[Any]]:
@@ -241,7 +237,7 @@ def turned(reranker: Reranker, dial: str | os.PathLike[str] | None, strength: fl
         if dial is not None or strength is not None:
             raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
         return reranker
-    chosen = chosen_dial(dial, strength, reranker.encodings.encoder.facts())
+    chosen = chosen_dial(dial, strength, reranker.encodings.encoder.facts)
     if chosen is None:
         return reranker
     made = copy.copy(reranker)

@@ -368,17 +368,18 @@ def trained(
         Answer also queries that the model was trained on.
     dial, strength
         For bi-encoders and heads: a dial of `evenrank mitigate dial`, and how far queries are turned by it,
-        1 (all the way) if not given.
+        1 (all the way) if not given. A head also reads query and document by themselves, so that turned
+        queries do not rank as if documents had been erased.
     """
     from evenrank.rankers.neural.rerankers import turned
     from evenrank.rankers.neural.saved import open_ranker
 
     opened = open_ranker(model, backend=backend)
+    if opened.kind == "bi-encoder" and first is None and not hybrid:
+        return _Dense(opened, index, dial, strength, allowed=allow_training_queries)
     reranker = turned(opened.reranker, dial, strength)
     inner = opened.hybrid(reranker) if hybrid else reranker
     guarded = _Guarded(opened, inner, allowed=allow_training_queries)
-    if opened.kind == "bi-encoder" and first is None and not hybrid:
-        return _Dense(opened, index, dial, strength, allowed=allow_training_queries)
     return _in_two_stages(inner.name, index, guarded, first or "bm25", candidates, keep_rest)
 
 
@@ -394,7 +395,7 @@ class _Dense:
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed
         encoder = saved.reranker.encoder
-        turned, far = chosen_dial(dial, strength, encoder.facts()) or (None, 1.0)
+        turned, far = chosen_dial(dial, strength, encoder.facts) or (None, 1.0)
         self._ranker = DenseRanker(index, encoder, half=False, approximate=False, dial=turned, strength=far)
 
     def rank(
