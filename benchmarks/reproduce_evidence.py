@@ -213,11 +213,22 @@ STUDIES: dict[str, Study] = {
         "negatives",
         "squad",
         "test",
-        options={"strengths": [0.0, 0.6, 1.0], "adversary": []},
+        options={
+            "strengths": [0.0, 0.6, 1.0],
+            "adversary": [],
+            "about": "Cross-encoders of MiniLM, trained on 2,000 questions, re-rank BM25's first 30.",
+        },
         runs=_of_lambda("cross-encoder", (0.0, 0.6, 1.0), 3),
     ),
     "negatives-wiki": Study(
-        "negatives", "wiki", "test", options={"adversary": []}, runs=_of_lambda("head", LAMBDAS, 5)
+        "negatives",
+        "wiki",
+        "test",
+        options={
+            "adversary": [],
+            "about": "Heads on frozen vectors of MiniLM, trained on 1,000 queries, re-rank BM25's first 50.",
+        },
+        runs=_of_lambda("head", LAMBDAS, 5),
     ),
 }  # fmt: skip
 

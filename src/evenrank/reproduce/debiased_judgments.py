@@ -228,8 +228,10 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "T5 writes a query for each MS MARCO passage; pairs of a female and a male query whose passages are "
         "alike in 22 psychological characteristics are added to the training set; a cross-encoder is "
         "trained on it.",
-        described(settings, found)
-        + (f"; {found['generated']:,} generated queries to choose from." if found["generated"] else "."),
+        settings.with_about(
+            described(settings, found)
+            + (f"; {found['generated']:,} generated queries to choose from." if found["generated"] else ".")
+        ),
         [
             Table(
                 "Table 3.6: RR@10 by ratio",

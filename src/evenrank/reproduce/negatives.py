@@ -212,7 +212,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "Kopeinik and Schedl, SIGIR 2021",
         "Cross-encoders trained on MS MARCO with 20 negatives for each query, of which ⌊20·λ⌋ are the most "
         "one-sided of BM25's first 1,000; 1,765 neutral and 215 fairness-sensitive queries.",
-        described(settings, found) + ".",
+        settings.with_about(described(settings, found) + "."),
         tables,
         _claims(settings, found, chosen),
         [

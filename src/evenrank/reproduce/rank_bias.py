@@ -134,8 +134,7 @@ def _done(found: Mapping[str, Any], settings: Settings) -> str:
     text = f"The given runs on {settings.name}, {counted(found['queries'], 'query', 'queries')}{only}."
     if left_out := found["not ranked"]:
         text += f" {counted(left_out, 'query', 'queries')} that no run ranks: left out."
-    about = settings.option("about").strip()
-    return f"{text} {about}" if about else text
+    return settings.with_about(text)
 
 
 def _curves(found: Mapping[str, Any]) -> Chart:

@@ -55,6 +55,7 @@ _TRAINED: dict[str, Any] = {
     "pool": 1000,
     "adversary": [1.0],
     "lexicon": "rekabsaz2020",
+    "about": "",
 }
 _QUICK: dict[str, Any] = {"ranker": "knrm", "training": ["epochs=1"], "seeds": 1, "adversary": []}
 

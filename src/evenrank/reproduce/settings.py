@@ -77,6 +77,10 @@ class Settings:
             raise InputError(f"{name} is empty; name at least one")
         return found
 
+    def with_about(self, text: str) -> str:
+        """A text on what was done, and what the user has to say about it."""
+        return f"{text} {self.option('about')}".strip()
+
     @property
     def chance(self) -> dict[str, int]:
         """Resamples and seed, as the bootstrap takes them."""
