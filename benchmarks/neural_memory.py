@@ -23,15 +23,15 @@ def _seen(name: str) -> frozenset[str]:
     return frozenset(good[1].join(good[0], on="doc_id", how="semi")["query_id"].to_list())
 
 
-def by_answer(name: str, mine: dict[str, float], bm25: dict[str, float]) -> dict[str, Any]:
-    """RR@10 of the two kinds of queries, and how it differs from BM25's."""
+def by_answer(name: str, mine: dict[str, float], theirs: dict[str, float]) -> dict[str, Any]:
+    """RR@10 of the two kinds of queries, and how it differs from that of another ranker."""
     from evenrank.stats import paired
 
     seen = _seen(name)
     found = {}
     for kind in KINDS:
-        queries = sorted(query for query in mine if (query in seen) == (kind == KINDS[0]) and query in bm25)
-        test = paired([mine[query] for query in queries], [bm25[query] for query in queries])
+        queries = sorted(query for query in mine if (query in seen) == (kind == KINDS[0]) and query in theirs)
+        test = paired([mine[query] for query in queries], [theirs[query] for query in queries])
         found[kind] = {
             "queries": len(queries),
             "value": sum(mine[query] for query in queries) / max(1, len(queries)),
@@ -41,6 +41,21 @@ def by_answer(name: str, mine: dict[str, float], bm25: dict[str, float]) -> dict
             "p": test.p,
         }
     return found
+
+
+PLAIN, TUNED = "bi-encoder", "fine-tuned bi-encoder"
+
+
+def fine_tuning(systems: dict[str, Any]) -> list[str]:
+    """What fine-tuning the bi-encoder changed, also apart for what it may remember."""
+    found = systems.get(TUNED, {}).get("against untuned")
+    if found is None:
+        return []
+    said = [
+        f"{kind} {each['difference']:+.3f} ({each['low']:+.3f} to {each['high']:+.3f})"
+        for kind, each in found.items()
+    ]
+    return [f"Fine-tuning the bi-encoder changes RR@10, by queries: {'; '.join(said)}.", ""]
 
 
 def memory_table(systems: dict[str, Any]) -> list[str]:

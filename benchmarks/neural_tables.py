@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 import evenrank as er
-from benchmarks.neural_memory import by_answer, memory_table
+from benchmarks.neural_memory import PLAIN, TUNED, by_answer, fine_tuning, memory_table
 from benchmarks.neural_preferences import READINGS, SYSTEMS
 from benchmarks.neural_units import INTERACTION, Unit, known, measures
 from benchmarks.pages import DOCS, common_source, fill
@@ -67,6 +67,12 @@ def _collection(units: list[Unit], before: dict[str, Any]) -> dict[str, Any]:
         if "bm25" in rows:
             mine, theirs = values[system]["RR@10"], values["bm25"]["RR@10"]
             row["RR@10 by answer"] = by_answer(units[0].collection, mine, theirs)
+    if TUNED in rows and PLAIN in rows:
+        mine, theirs = values[TUNED]["RR@10"], values[PLAIN]["RR@10"]
+        rows[TUNED]["against untuned"] = {
+            "all": _against(values[TUNED], values[PLAIN])["RR@10"],
+            **by_answer(units[0].collection, mine, theirs),
+        }
     found = {}
     for system, parts in systems.items():
         older = before["systems"].get(system)
@@ -281,12 +287,13 @@ def _effectiveness(systems: dict[str, Any]) -> list[str]:
                 "against BM25",
                 "p",
                 "against hybrid",
+                "p",
                 "nDCG@10",
                 "R@100",
                 "training",
             ]
         ),
-        "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|",
+        "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for system, row in systems.items():
         rr = row["measures"]["RR@10"]
@@ -300,8 +307,7 @@ def _effectiveness(systems: dict[str, Any]) -> list[str]:
         for other in ("bm25", "hybrid"):
             test = row.get(f"against {other}", {}).get("RR@10")
             cells.append("" if test is None else f"{test['difference']:+.3f}")
-            if other == "bm25":
-                cells.append("" if test is None else _p(test["p"]))
+            cells.append("" if test is None else _p(test["p"]))
         seconds = row["training CPU seconds"]
         cells += [f"{row['measures'][m]['value']:.3f}" for m in ("nDCG@10", "R@100")]
         cells.append(f"{np.mean(seconds) / 60:.1f} min" if seconds else "")
@@ -313,7 +319,7 @@ def _effectiveness(systems: dict[str, Any]) -> list[str]:
         said += (
             " † measured with an earlier version of the code, of which the values of single queries are gone."
         )
-    return [said, "", *lines, ""]
+    return [said, "", *lines, "", *fine_tuning(systems)]
 
 
 def _leaning(systems: dict[str, Any]) -> list[str]:
