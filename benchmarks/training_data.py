@@ -38,7 +38,7 @@ SHAPES = {
     ("wiki", "knrm"): Shape(1500, 1000, 20, 50, 50, tested=WIKI_TEST),
     # What is read has to be encoded: fewer queries, and the same negatives for all seeds.
     ("wiki", "head"): Shape(1000, 1000, 20, 20, 50, tested=WIKI_TEST, own_negatives=False),
-    ("wiki", "cross-encoder"): Shape(1000, 1000, 20, 20, 50, tested=WIKI_TEST),
+    ("wiki", "cross-encoder"): Shape(1000, 1000, 20, 20, 20, tested=WIKI_TEST),
 }
 
 
