@@ -252,11 +252,14 @@ def fitted_dial(name: str) -> str:
     return str(path)
 
 
-def _say(unit: Unit) -> Callable[[str], None] | None:
-    """Tells of a training that takes long."""
-    if unit.ranker != "cross-encoder":
-        return None
-    return lambda text: print(f"{unit.name}: {text}", file=sys.stderr, flush=True)
+def _say(unit: Unit) -> Callable[[str], None]:
+    """Tells of a training, if it takes long."""
+
+    def say(text: str) -> None:
+        if unit.ranker == "cross-encoder":
+            print(f"{unit.name}: {text}", file=sys.stderr, flush=True)
+
+    return say
 
 
 def with_first_stage(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
