@@ -194,7 +194,7 @@ def fit(
             raise DivergedError
         rr = examples.rr(dev, scores)
         state.add(total / len(positives), rr, module)
-        best = " (best so far)" if state.waited == 0 else ""
+        best = " (best epoch so far)" if state.waited == 0 else ""
         say(f"epoch {epoch + 1}: loss {total / len(positives):.4f}, dev RR@10 {rr:.4f}{best}")
         if checkpoint is not None:
             state.write(checkpoint, facts or {}, module, optimizer, parameters)
