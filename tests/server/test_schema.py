@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 
 from evenrank.server.app import make_app
 from evenrank.server.limits import Limits
+from evenrank.server.models import ATTRIBUTE
 from evenrank.server.searching import Service
 
 load_all_checks()
@@ -52,3 +54,10 @@ def test_generated_requests_find_nothing(
         case.validate_response(answer, excluded_checks=excluded)
 
     tried()
+
+
+def test_a_name_of_blanks_is_none_whoever_reads_the_pattern() -> None:
+    pattern = re.compile(ATTRIBUTE)
+    blank = {code for code in range(0x10000) if not pattern.search(chr(code))}
+    assert blank == {code for code in range(0x10000) if chr(code).isspace()} | {0xFEFF, ord("*"), ord("×")}
+    assert "\\s" not in ATTRIBUTE

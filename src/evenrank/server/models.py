@@ -23,7 +23,9 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-ATTRIBUTE = r"^[^*×]*[^\s*×][^*×]*$"
+_BLANK = r"\t-\r\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""Written out, since JavaScript and Python mean different characters by ``\\s``."""
+ATTRIBUTE = rf"^[^*×]*[^{_BLANK}*×][^*×]*$"
 """What an attribute may be called; the two signs cross attributes."""
 
 
