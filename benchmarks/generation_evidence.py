@@ -26,7 +26,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
-from benchmarks.pages import DOCS, committed_source, common_source, fill
+from benchmarks.pages import DOCS, committed_source, fill, write_evidence
 from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate
 from evenrank.show.numbers import p_value
@@ -50,7 +50,7 @@ def home() -> Path:
 @lru_cache(maxsize=2)
 def collection(name: str) -> Any:
     """Training and test part, and an index."""
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     found = shared()
     if found is None:
@@ -319,14 +319,9 @@ _WRITERS = {
 def write_tables(units: dict[str, Any]) -> None:
     """The JSON, and the tables in the pages, from what has been run."""
     found = {name: units[name] for name in UNITS if name in units}
-    content = {
-        "command": "python -m benchmarks.generation_evidence",
-        "evenrank": er.__version__,
-        "src": common_source(found.values()),
-        "results": found,
-        "not run": [name for name in UNITS if name not in found],
-    }
-    _JSON.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    missing = [name for name in UNITS if name not in found]
+    command = "python -m benchmarks.generation_evidence"
+    write_evidence(_JSON, command, found, found.values(), **{"not run": missing})
     fill("generated-queries.md", closeness_page(found))
     fill("mitigation/balanced-training.md", balance_page(found))
 

@@ -33,10 +33,7 @@ def units() -> Iterator[Unit]:
     yield from (Unit("squad", name) for name in ("bm25", "bi-encoder", "hybrid"))
     yield from (Unit("squad", "head", seed) for seed in range(5))
     for seed in range(3):
-        for stage in ("with", "alone"):
-            for kind in INTERACTION:
-                for vectors in ("glove", "random"):
-                    yield Unit("squad", f"{kind}, {vectors}, {stage}", seed)
+        yield from _interaction("squad", seed)
         if seed == 0:
             yield from _cross_encoders("squad", 0)
             yield Unit("wiki", "bm25")
@@ -48,14 +45,18 @@ def units() -> Iterator[Unit]:
     yield from (Unit("wiki", name) for name in ("bi-encoder", "hybrid"))
     yield from (Unit("wiki", "head", seed) for seed in range(3))
     for seed in range(3):
-        for stage in ("with", "alone"):
-            for kind in INTERACTION:
-                for vectors in ("glove", "random"):
-                    yield Unit("wiki", f"{kind}, {vectors}, {stage}", seed)
+        yield from _interaction("wiki", seed)
         if seed == 0:
             yield from _cross_encoders("wiki", 0)
             yield Unit("wiki", "fine-tuned bi-encoder", 0)
     yield from (Unit("extra", name) for name in ("encoding speed", "pair speed"))
+
+
+def _interaction(collection: str, seed: int) -> Iterator[Unit]:
+    for stage in ("with", "alone"):
+        for kind in INTERACTION:
+            for vectors in ("glove", "random"):
+                yield Unit(collection, f"{kind}, {vectors}, {stage}", seed)
 
 
 def _cross_encoders(collection: str, seed: int) -> Iterator[Unit]:

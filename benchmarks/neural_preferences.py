@@ -99,7 +99,7 @@ def _halves(plain: dict[str, float], swapped: dict[str, float]) -> dict[str, Any
 
 
 def _run(system: str, reading: str, docs: Any, loaded: Any) -> pl.DataFrame:
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     index = own_index(docs)
     kind = system.partition(",")[0]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-import evenrank as er
 from benchmarks.neural_memory import PLAIN, TUNED, by_answer, fine_tuning, memory_table
 from benchmarks.neural_preferences import READINGS, SYSTEMS
 from benchmarks.neural_units import INTERACTION, Unit, known, measures
-from benchmarks.pages import DOCS, common_source, fill
+from benchmarks.pages import DOCS, fill, write_evidence
 
 Parts = list[tuple[Unit, dict[str, Any]]]
 """The units of a system that have been run, one for each seed, with what they left."""
@@ -205,13 +204,8 @@ _JSON = DOCS / "evidence" / "neural-rankers.json"
 def write_tables(units: list[Unit]) -> None:
     """The JSON, and the tables in the page, from what has been run."""
     found = collected(units)
-    content = {
-        "command": "python -m benchmarks.neural_evidence",
-        "evenrank": er.__version__,
-        "src": common_source(content for unit in units if (content := known(unit)) is not None),
-        "results": found,
-    }
-    _JSON.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    run = (content for unit in units if (content := known(unit)) is not None)
+    write_evidence(_JSON, "python -m benchmarks.neural_evidence", found, run)
     if found["genderbias-qa"]["systems"]:
         draw(found["genderbias-qa"]["systems"])
     fill("neural-rankers.md", page(found))

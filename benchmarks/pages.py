@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import evenrank
 from evenrank.show.numbers import DASH, minus
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -100,6 +102,15 @@ def common_source(units: Iterable[Mapping[str, Any]]) -> str | None:
 def _git(*words: str) -> str:
     command = ["git", "-C", str(DOCS.parent), *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def write_evidence(
+    path: Path, command: str, results: Mapping[str, Any], units: Iterable[Mapping[str, Any]], **more: Any
+) -> None:
+    """A file of evidence: what made it, of which source its units are, and what they came to."""
+    source = common_source(units)
+    content = {"command": command, "evenrank": evenrank.__version__, "src": source, "results": results}
+    path.write_text(json.dumps(content | more, indent=1, ensure_ascii=False) + "\n")
 
 
 def fill(page: str, text: str) -> None:

@@ -24,12 +24,11 @@ from typing import Any
 
 import polars as pl
 
-import evenrank as er
 from benchmarks import overview
 from benchmarks.corpus import shared
 from benchmarks.neural_units import INTERACTION, Unit, run_path
 from benchmarks.neural_units import home as neural_home
-from benchmarks.pages import DOCS, committed_source, common_source, fill, table
+from benchmarks.pages import DOCS, committed_source, fill, table, write_evidence
 from benchmarks.small_wiki import small_wiki
 from benchmarks.training_data import LAMBDAS
 from benchmarks.training_evidence import Unit as Trained
@@ -55,7 +54,6 @@ class Study:
     data: str | None = None
     split: str | None = None
     genders: str | None = None
-    queries: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     """Name of a run, and its unit without the collection: of `make evidence-neural`, or with `training/` in
@@ -72,7 +70,6 @@ class Study:
             data=None if self.data is None else str(_folder(self.data)),
             split=self.split,
             genders=self.genders,
-            queries=self.queries,
             runs={name: str(self._run(unit)) for name, unit in self.runs.items()} or None,
             options=options,
         )
@@ -324,14 +321,8 @@ def _known() -> dict[str, Any]:
 def write(found: Mapping[str, Any]) -> None:
     """The JSON, the overview, and the table of what the pages took."""
     kept = {name: found[name] for name in STUDIES if name in found}
-    content = {
-        "command": "make evidence-reproduce",
-        "evenrank": er.__version__,
-        "src": common_source(kept.values()),
-        "results": kept,
-        "not made": [name for name in STUDIES if name not in kept],
-    }
-    _JSON.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    missing = [name for name in STUDIES if name not in kept]
+    write_evidence(_JSON, "make evidence-reproduce", kept, kept.values(), **{"not made": missing})
     overview.write()
     fill("reproduce/index.md", page(kept))
 
@@ -352,10 +343,12 @@ def page(found: Mapping[str, Any]) -> str:
             spent = [_minutes(each) for each in pages.values()]
             named = ", ".join(name.removeprefix(recipe).strip("-") or "constructed" for name in pages)
             rows.append([f"`{recipe}`", named, *_told(spent)])
-    rows.append(["all", "", *_told([_minutes(each) for each in found.values()])])
-    made = table(["recipe", "on", "training and ranking with it", "all else"], rows, left=2)
+    made = ""
+    if rows:
+        rows.append(["all", "", *_told([_minutes(each) for each in found.values()])])
+        made = table(["recipe", "on", "training and ranking with it", "all else"], rows, left=2) + "\n"
     missing = [name for name in STUDIES if name not in found]
-    return made + (f"\nNot timed yet: {', '.join(missing)}.\n" if missing else "")
+    return made + (f"Not timed yet: {', '.join(missing)}.\n" if missing else "")
 
 
 def _told(spent: list[tuple[float, float]]) -> list[str]:

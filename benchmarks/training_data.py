@@ -75,7 +75,7 @@ def tested(name: str, shape: Shape) -> tuple[Any, pl.DataFrame, pl.DataFrame]:
 @lru_cache(maxsize=1)
 def collection(name: str, shape: Shape) -> Collection:
     """A collection, indexed and searched."""
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     train, queries, judged = tested(name, shape)
     index = own_index(train.docs)

@@ -301,7 +301,7 @@ def ranked_again(unit: Unit, run: pl.DataFrame, tally: Any) -> pl.DataFrame:
 @lru_cache(maxsize=1)
 def _passages() -> Any:
     """genderbias-qa as it is and with genders swapped: texts, own passages by BM25, all passages by BM25."""
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     loaded = er.load(data() / "genderbias-qa")
     sides = {}

@@ -14,7 +14,7 @@ import evenrank as er
 from benchmarks import training_equal as equal
 from benchmarks import training_evidence as evidence
 from benchmarks.neural_units import data
-from benchmarks.pages import DOCS, common_source, fill
+from benchmarks.pages import DOCS, fill, write_evidence
 from benchmarks.training_data import Shape, tested
 from benchmarks.training_evidence import AGAIN, Unit, known, run_unit, units
 from evenrank.stats import holm, mean_interval, paired
@@ -27,14 +27,8 @@ GROUPS = ("female", "male", "none")
 def write_tables() -> None:
     """The JSON, the figures, and the tables in the page, from what has been run."""
     found = collected()
-    content = {
-        "command": "python -m benchmarks.training_evidence",
-        "evenrank": er.__version__,
-        "src": common_source(content for unit in units() if (content := known(unit)) is not None),
-        "positive": "male",
-        "results": found,
-    }
-    _JSON.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    run = (content for unit in units() if (content := known(unit)) is not None)
+    write_evidence(_JSON, "python -m benchmarks.training_evidence", found, run, positive="male")
     from benchmarks.training_figures import draw
     from benchmarks.training_page import page
 

@@ -24,7 +24,7 @@ def variants(data: Path) -> dict[str, Any]:
     wiki = data / "data" / "wiki" / "docs.tsv.gz"
     if wiki.exists():
         from evenrank.data import tables
-        from evenrank.training.trainer import own_index
+        from evenrank.rankers.index.building import own_index
 
         index = own_index(tables.docs(wiki))  # kept in the cache
         found["wiki"] = {

@@ -9,7 +9,15 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import checking, classifier_fresh, generation_evidence, kept_units, pages
+from benchmarks import (
+    checking,
+    classifier_fresh,
+    generation_evidence,
+    kept_units,
+    pages,
+    training_evidence,
+    training_tables,
+)
 
 import evenrank as er
 
@@ -121,3 +129,27 @@ def test_evidence_is_stale_only_where_what_it_used_has_changed(
         assert checking.standing(evidence, pages.current_source()) == how
     evidence.write_text("{}")
     assert checking.standing(evidence, "now") == checking.UNKNOWN
+
+
+def _row(strength: float, difference: float, p: float) -> dict[str, object]:
+    test = {"difference": difference, "p": p}
+    return {
+        "method": "negatives",
+        "strength": strength,
+        "seeds": [0, 1],
+        "dev": {"against plain": {"RR@10": test}},
+    }
+
+
+def test_the_strongest_lambda_that_dev_queries_allow_is_found_in_any_order() -> None:
+    rows = [_row(0.6, -0.02, 0.01), _row(1.0, -0.03, 0.001), _row(0.2, -0.001, 0.5), _row(0.4, 0.001, 0.9)]
+    assert training_tables._chosen(rows) == {"negatives": 0.4}
+    assert training_tables._chosen(rows[:2]) == {"negatives": None}
+
+
+def test_rows_of_which_a_seed_is_not_kept_stay_as_they_were() -> None:
+    units = [training_evidence.Unit("squad", "head", "negatives", 0.6, seed) for seed in (0, 1)]
+    assert training_tables._covers(units, [_row(0.6, 0.0, 1.0)])
+    assert not training_tables._covers(units[:1], [_row(0.6, 0.0, 1.0)])
+    assert not training_tables._covers(units, [_row(0.6, 0.0, 1.0), _row(1.0, 0.0, 1.0)])
+    assert not training_tables._covers([], [])

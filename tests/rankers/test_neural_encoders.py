@@ -11,9 +11,11 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
+from evenrank.data.model_files import write_model
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates
+from evenrank.rankers.neural.rerankers import COMPARING, KINDS
 from evenrank.rankers.neural.reranking import make_reranker
 
 DATA = demo.folder()
@@ -176,6 +178,15 @@ def test_a_dial_turns_the_queries_of_what_compares_vectors(tmp_path: Path) -> No
     assert turned(reads, None, None) is reads
     with pytest.raises(InputError, match="cross-encoder has none"):
         turned(reads, dial, None)
+
+
+def test_only_what_compares_vectors_has_the_settings_of_a_dial(tmp_path: Path) -> None:
+    for kind in KINDS:
+        write_model(tmp_path / kind, kind, {}, {})
+        known = {*catalogue.settings(str(tmp_path / kind))}
+        assert ({"dial", "strength"} <= known) is (kind in COMPARING)
+        assert "backend" in known
+    assert COMPARING == ("bi-encoder", "head")
 
 
 @needs_minilm

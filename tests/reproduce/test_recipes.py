@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
 
 from evenrank import demo
 from evenrank.cli import main
+from evenrank.data.model_files import write_model
 from evenrank.errors import InputError
 from evenrank.reproduce.page import HOLDS, Claim, Page, Table, changed, kept
 from evenrank.reproduce.recipes import RECIPES
@@ -167,8 +170,30 @@ def test_rank_bias_counts_cells_and_tests_their_mean(
     assert stored["claims"][0]["n"] == stored["facts"]["queries"] == 48
     capsys.readouterr()
     assert main([*command[:2], "--settings", str(tmp_path / "rank-bias.toml"), "-o", str(tmp_path)]) == 0
-    assert "as it was" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "as it was" in told
+    assert re.search(r"^1 step, 0\.\d minutes of processor time; 1 done earlier$", told, re.MULTILINE)
     assert main(["reproduce", "rank-bias", "-o", str(tmp_path)]) == 2
+
+
+def test_another_model_in_the_same_folder_is_another_step(tmp_path: Path) -> None:
+    class AskedError(Exception):
+        pass
+
+    def asked() -> dict[str, object]:
+        def step(name: str, settings: dict[str, object], work: object) -> None:
+            raise AskedError(settings)
+
+        settings = Settings(options={"rankers": ["bm25", str(tmp_path / "model")]})
+        with pytest.raises(AskedError) as found:
+            RECIPES["variants"].run(settings, cast(Steps, step))
+        return dict(found.value.args[0])
+
+    write_model(tmp_path / "model", "knrm", {}, {"weights": b"1"})
+    before = asked()
+    assert before == asked()
+    write_model(tmp_path / "model", "knrm", {}, {"weights": b"2"})
+    assert before != asked()
 
 
 def test_feedback_and_the_toy_run_on_what_is_built_in(

@@ -268,7 +268,7 @@ def ranked_runs(
     from evenrank.data import tables
     from evenrank.data.model_files import is_model
     from evenrank.rankers.catalogue import make, needs_index
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     named: dict[str, str] = {}
     for text in rankers:

@@ -173,7 +173,7 @@ def _searched(docs: Any, path: Path | None, needed: bool) -> Index | None:
         return Index.open(path)
     if not needed:
         return None
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     return own_index(docs, note)
 

@@ -114,7 +114,7 @@ class _Work:
 
     @cached_property
     def index(self) -> Index:
-        from evenrank.training.trainer import own_index
+        from evenrank.rankers.index.building import own_index
 
         return own_index(tables.docs(self.plan.docs), self.say)
 

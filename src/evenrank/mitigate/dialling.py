@@ -92,12 +92,13 @@ def dial(
 def _encodings(model: str | os.PathLike[str] | None) -> Any:
     from evenrank.rankers.dense import Encoder
     from evenrank.rankers.neural.encodings import Encodings
+    from evenrank.rankers.neural.rerankers import COMPARING
     from evenrank.rankers.neural.saved import is_ranker, open_ranker
 
     if not is_ranker(model):
         return Encodings(Encoder(model))
-    opened = open_ranker(str(model))
-    if not hasattr(opened.reranker, "encodings"):
+    opened: Any = open_ranker(str(model))
+    if opened.kind not in COMPARING:
         raise InputError(
             f"a {opened.kind} has no vectors of documents; name a bi-encoder or a head", path=model
         )

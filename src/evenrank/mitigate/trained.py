@@ -112,7 +112,7 @@ class Training:
         if self.run is not None:
             return tables.run(self.run)
         from evenrank.rankers.catalogue import search
-        from evenrank.training.trainer import own_index
+        from evenrank.rankers.index.building import own_index
 
         index = own_index(tables.docs(self.docs)) if self.index is None else self.index
         return search(index, self.queries, depth=self.pool)

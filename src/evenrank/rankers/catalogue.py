@@ -52,8 +52,6 @@ _RANKERS: dict[str, _Entry] = {
     "random": _Entry("evenrank.rankers.base:random", indexed=False),
 }
 _TRAINED = "evenrank.rankers.neural.reranking:trained"
-_WITH_VECTORS = ("bi-encoder", "head")
-"""Kinds of trained models that compare vectors of queries, which a dial can turn."""
 _ENGINE = _Entry("evenrank.rankers.live:engine", indexed=False)
 
 
@@ -128,8 +126,10 @@ def _entry(name: str) -> _Entry:
     if is_engine(name):
         return _ENGINE
     if name not in _RANKERS and is_model(name):  # a folder that `evenrank train` wrote
-        turns = model_kind(name) in _WITH_VECTORS
-        return _Entry(_TRAINED, {"model": str(name), **({} if turns else {"dial": None, "strength": None})})
+        from evenrank.rankers.neural.rerankers import COMPARING
+
+        none = {} if model_kind(name) in COMPARING else {"dial": None, "strength": None}
+        return _Entry(_TRAINED, {"model": str(name), **none})
     if not isinstance(name, str) or name not in _RANKERS:
         near = _near(name, _RANKERS) if isinstance(name, str) else ""
         raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(_RANKERS)}{near}")

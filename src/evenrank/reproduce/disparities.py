@@ -80,7 +80,7 @@ def _training(settings: Settings) -> Settings | None:
 def _gaps(settings: Settings, steps: Steps) -> dict[str, Any]:
     """RR@10 of male and of female queries (Table 2)."""
     from evenrank.rankers import make
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     data = settings.dataset()
     labels = tables.genders(settings.labels(data.queries, steps.say))
@@ -103,7 +103,7 @@ def _gaps(settings: Settings, steps: Steps) -> dict[str, Any]:
 
 def _associated(settings: Settings, steps: Steps, seen: bool) -> dict[str, Any]:
     """How close queries stand to their own relevant documents, before and after balancing (Figure 1)."""
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     data = settings.dataset()
     labels = tables.genders(settings.labels(data.queries, steps.say, seen=seen))

@@ -57,7 +57,7 @@ def feedback_recipe(settings: Settings, steps: Steps) -> Page:
 
 
 def _swept(settings: Settings, steps: Steps) -> dict[str, Any]:
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     data = settings.dataset()
     swept = feedback(

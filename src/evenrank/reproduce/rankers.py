@@ -17,12 +17,12 @@ from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.index.building import index as build
+from evenrank.rankers.index.building import own_index
 from evenrank.reproduce.page import Chart, Page, Table, bounded, changed
 from evenrank.reproduce.settings import Settings
 from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
-from evenrank.training.trainer import own_index
 
 MEASURES = ("nDCG@10", "RR@10", "AP", "RaB@10", "ARaB@10", "NFaiRR@10", "GSR", "LIWC@10")
 _DEPTH = 1000

@@ -50,7 +50,7 @@ class Retraining:
 
     @cached_property
     def index(self) -> Any:
-        from evenrank.training.trainer import own_index
+        from evenrank.rankers.index.building import own_index
 
         return own_index(self.settings.dataset().docs, self.steps.say)
 

@@ -145,7 +145,7 @@ class _Study:
     def runs(self) -> dict[str, pl.DataFrame]:
         """All runs, each made once."""
         from evenrank.rankers import make
-        from evenrank.training.trainer import own_index
+        from evenrank.rankers.index.building import own_index
 
         data = self.data
         asked = pl.col("query_id").is_in(data.queries["query_id"].implode())

@@ -47,7 +47,7 @@ def _run(settings: Settings, steps: Steps) -> pl.DataFrame:
 
     def work() -> pl.DataFrame:
         from evenrank.rankers import make
-        from evenrank.training.trainer import own_index
+        from evenrank.rankers.index.building import own_index
 
         data = settings.dataset()
         ranker = make("bm25", index=own_index(data.docs, steps.say))
@@ -84,7 +84,7 @@ def _swept(settings: Settings, steps: Steps, method: str) -> dict[str, Any]:
         "candidates": settings.option("depth"),
     }
     if method == "feedback":
-        from evenrank.training.trainer import own_index
+        from evenrank.rankers.index.building import own_index
 
         curve = sweep(None, counts, method=method, index=own_index(data.docs), queries=data.queries, **given)
     else:

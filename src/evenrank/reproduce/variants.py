@@ -64,7 +64,7 @@ def _ranked(
     ranker: tuple[str, Mapping[str, Any]],
     chance: Mapping[str, Any],
 ) -> dict[str, Any]:
-    from evenrank.training.trainer import own_index
+    from evenrank.rankers.index.building import own_index
 
     data = settings.dataset()
     index = own_index(data.docs, steps.say)

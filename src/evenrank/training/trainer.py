@@ -24,7 +24,6 @@ from evenrank.errors import InputError, check_whole, nearest
 from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
-from evenrank.text.cache import root
 from evenrank.training.card import dev_metrics, model_card
 from evenrank.training.examples import GOES_ON, Examples, Job, Scores, examples
 
@@ -387,6 +386,7 @@ def _first_stage(
         name = Path(run).name if isinstance(run, (str, os.PathLike)) else "run"
         return tables.run(run), None, {"run": name}
     from evenrank.rankers.catalogue import make
+    from evenrank.rankers.index.building import own_index
 
     searched = own_index(docs, say) if index is None else index
     bm25 = make("bm25", index=searched)
@@ -412,22 +412,6 @@ def _first_stage(
 
     described = {key: bm25.describe()[key] for key in ("name", "settings")}
     return bm25.rank(used, depth=depth), scores, described
-
-
-def own_index(docs: Any, say: Say = lambda text: None) -> Index:
-    """An index of the collection in the cache: built once."""
-    from evenrank.rankers.index import Index
-    from evenrank.rankers.index.building import index as build
-
-    key = xxhash.xxh3_128_hexdigest(str(sorted(docs.describe().items())).encode())
-    path = root() / "indexes" / key
-    try:
-        return Index.open(path)
-    except InputError:
-        pass
-    say("building an index of the collection, for the first stage")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return build(docs, path, overwrite=True)
 
 
 def _content(found: Examples) -> str:

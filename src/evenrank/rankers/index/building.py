@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from evenrank.rankers.index.analysis import Analyzer, read_stop_words
 from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled, merge, write_texts
 from evenrank.rankers.index.storage import ArrayFile, packed
 from evenrank.rankers.index.tokenizing import Words, words
+from evenrank.text.cache import root
 
 _LOCK = ".lock"
 _BUILDING = "building-"
@@ -252,3 +253,14 @@ def _clear(path: Path, *, keep: str | None) -> None:
             shutil.rmtree(each, ignore_errors=True)
         elif each.name.startswith(f".{storage.MANIFEST}.") and each.name.endswith(".tmp"):
             each.unlink(missing_ok=True)
+
+
+def own_index(docs: Docs, say: Callable[[str], None] = lambda text: None) -> Index:
+    """An index of the collection in the cache: built once."""
+    key = xxhash.xxh3_128_hexdigest(str(sorted(docs.describe().items())).encode())
+    path = root() / "indexes" / key
+    with suppress(InputError):
+        return Index.open(path)
+    say("building an index of the collection, for the first stage")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return index(docs, path, overwrite=True)

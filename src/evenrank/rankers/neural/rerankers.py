@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 INTERACTION = ("drmm", "matchpyramid", "knrm", "convknrm", "pacrr")
 KINDS = (*INTERACTION, "cross-encoder", "bi-encoder", "head")
 """What can be trained."""
+COMPARING = ("bi-encoder", "head")
+"""Those that compare vectors, and so can have the vectors of queries turned by a dial."""
 
 _CLASSES = {
     "drmm": "DRMM",
@@ -206,7 +208,7 @@ class BiEncoderReranker:
 
         self.name = "bi-encoder"
         self.encoder = encoder
-        self.encodings: Encodings = Encodings(encoder)
+        self.encodings = Encodings(encoder)
         self.facts = dict(facts or {})
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
@@ -233,17 +235,16 @@ def turned(reranker: Reranker, dial: str | os.PathLike[str] | None, strength: fl
     from evenrank.rankers.neural.encodings import TurnedEncodings
     from evenrank.vectors.dials import chosen_dial
 
-    if not isinstance(reranker, HeadReranker | BiEncoderReranker):
-        if dial is not None or strength is not None:
-            raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
+    if dial is None and strength is None:
         return reranker
-    chosen = chosen_dial(dial, strength, reranker.encodings.encoder.facts)
-    if chosen is None:
-        return reranker
-    made = copy.copy(reranker)
-    made.encodings = TurnedEncodings(reranker.encodings, *chosen)
-    made.facts = {**reranker.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}
-    return made
+    if reranker.name not in COMPARING:
+        raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
+    made: Any = copy.copy(reranker)
+    chosen = chosen_dial(dial, strength, made.encodings.encoder.facts)
+    assert chosen is not None  # a strength alone was refused
+    made.encodings = TurnedEncodings(made.encodings, *chosen)
+    made.facts = {**made.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}
+    return cast(Reranker, made)
 
 
 class CrossEncoderReranker:

@@ -68,7 +68,7 @@ def rerank(
         ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`.
     settings
         ``backend`` for transformers (torch, onnx, onnx-int8); ``dial`` and ``strength`` for bi-encoders and
-        heads, as in :func:`evenrank.rankers.dense.dense`; for models by name also ``weight``, ``batch``,
+        heads: see :func:`trained`; for models by name also ``weight``, ``batch``,
         ``max_length``, and those of a language model.
 
     Returns
