@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -174,6 +175,22 @@ def test_rank_bias_counts_cells_and_tests_their_mean(
     assert "as it was" in told
     assert re.search(r"^1 step, 0\.\d minutes of processor time; 1 done earlier$", told, re.MULTILINE)
     assert main(["reproduce", "rank-bias", "-o", str(tmp_path)]) == 2
+
+
+def test_what_was_finished_within_a_step_that_failed_is_told_by_the_step_around_it(tmp_path: Path) -> None:
+    def outer(steps: Steps) -> dict[str, int]:
+        with suppress(InputError):
+            steps("failing", {}, partial(failing, steps))
+        return {}
+
+    def failing(steps: Steps) -> dict[str, int]:
+        steps("inner", {}, dict)
+        raise InputError("no")
+
+    for _ in range(2):
+        steps = Steps(tmp_path, lambda _: None)
+        steps("outer", {}, partial(outer, steps))
+        assert set(steps.spent) == {"inner", "outer"}
 
 
 def test_another_model_in_the_same_folder_is_another_step(tmp_path: Path) -> None:
