@@ -364,10 +364,10 @@ def _answers(claims: dict[str, Any]) -> list[str]:
         clear = claim["p"] is not None and claim["p"] < 0.05
         answer = "Cannot tell" if not clear else "Yes" if claim["mean difference"] > 0 else "No, less"
         part = "" if claim["cells"] == cells else f" (not all {cells}: some rankers have not been run)"
-        names = ", ".join(mine.replace(", glove, alone", "") for mine, _ in claim["comparisons"])
+        names = "; ".join(mine.replace(", glove, alone", "") for mine, _ in claim["comparisons"])
         lines.append(
-            f"- {question} **{answer}.** More male in {claim['more male']} of {claim['cells']} cells{part}: "
-            f"{names}. Mean difference over all cells {claim['mean difference']:+.4f} "
+            f"- {question} **{answer}.** More male in {claim['more male']} of {claim['cells']} cells{part}, those of "
+            f"{names} together. Mean difference over all cells {claim['mean difference']:+.4f} "
             f"({claim['low']:+.4f} to {claim['high']:+.4f}), p {_p(claim['p'])}, "
             f"{claim['queries']:,} queries. The paper, on MS MARCO: {published} of {cells} cells."
         )
