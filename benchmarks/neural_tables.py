@@ -366,8 +366,8 @@ def _answers(claims: dict[str, Any]) -> list[str]:
         part = "" if claim["cells"] == cells else f" (not all {cells}: some rankers have not been run)"
         names = "; ".join(mine.replace(", glove, alone", "") for mine, _ in claim["comparisons"])
         lines.append(
-            f"- {question} **{answer}.** More male in {claim['more male']} of {claim['cells']} cells{part}, those of "
-            f"{names} together. Mean difference over all cells {claim['mean difference']:+.4f} "
+            f"- {question} **{answer}.** More male in {claim['more male']} of {claim['cells']} cells{part}, "
+            f"those of {names} together. Mean difference over all cells {claim['mean difference']:+.4f} "
             f"({claim['low']:+.4f} to {claim['high']:+.4f}), p {_p(claim['p'])}, "
             f"{claim['queries']:,} queries. The paper, on MS MARCO: {published} of {cells} cells."
         )

@@ -52,10 +52,11 @@ over this whole page: of a hundred tests without any true effect, about five wou
 claim that fails here may still be true of the collection that it was made on.
 
 The collections are small: TIME (83 queries on news of 1963), SQuAD (2,114 test questions on sentences of
-Wikipedia), wiki (3,909 queries typed into a search engine, 224,453 passages; wiki-small is 41,634 of these
-passages, encoded for dense rankers), Grep-BiasIR (117 queries);
-Google's images for occupations, eight queries to two engines, and tables that the authors released. The
-trained rankers are small, and the genders of queries were predicted unless they came with the data.
+Wikipedia), wiki (3,909 queries typed into a search engine, 224,453 passages; wiki-small is 41,634 of
+these passages, encoded for dense rankers), Grep-BiasIR (117 queries), genderbias-qa (172 questions on
+synthetic passages); Google's images for occupations, eight queries to two engines, and tables that the
+authors released. The trained rankers are small, and the genders of queries were predicted unless they
+came with the data.
 """
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evenrank import demo
+from evenrank import demo, stats
 from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.mitigate.trained import Training
 from evenrank.reproduce import debiased_judgments, disparities, disparities_page
-from evenrank.reproduce.page import Chart, Claim, Page, Table, from_zero, nearer
+from evenrank.reproduce.page import Chart, Claim, Page, Table, alike, from_zero, nearer
 from evenrank.reproduce.recipes import RECIPES
 from evenrank.reproduce.settings import Settings
 from evenrank.reproduce.steps import Steps
+from evenrank.show.numbers import p_value
 
 DATA = demo.folder()
 NEGATIVES = ["--set", "strengths=[0.0,0.6]", "--set", "adversary=[]"]
@@ -54,13 +56,15 @@ def moved(before: float, after: float, spread: float = 0.01) -> Claim:
         (0.2, 0.1, True),
         (-0.2, -0.1, True),
         (0.2, -0.1, True),
-        (0.2, -0.2, False),
+        (0.2, -0.2, None),
         (0.192, -1.733, False),
         (-0.1, 0.3, False),
         (0.1, 0.3, False),
     ],
 )
-def test_a_mean_comes_closer_to_0_only_if_its_size_shrinks(before: float, after: float, holds: bool) -> None:
+def test_a_mean_comes_closer_to_0_only_if_its_size_shrinks(
+    before: float, after: float, holds: bool | None
+) -> None:
     claim = moved(before, after)
     assert claim.holds is holds
     assert claim.value == pytest.approx(abs(after) - abs(before))
@@ -183,7 +187,7 @@ def test_a_line_through_one_query_is_refused_for_that(
 ) -> None:
     (tmp_path / "s.toml").write_text("queries = 1\n")
     said = refused(capsys, tmp_path, "gsr", "--settings", str(tmp_path / "s.toml"), "--set", "depth=20")
-    assert said.endswith("can be measured; a line needs two")
+    assert said.endswith("can be measured; a line needs two: ask more")
 
 
 @pytest.mark.parametrize(
@@ -292,3 +296,93 @@ def test_queries_that_are_added_are_counted_as_such(tmp_path: Path, monkeypatch:
     added, asked = facts["pairs"]["ratio 0.25"]
     assert facts["added"]["ratio 0.25"] == 2 * added <= 2 * asked
     assert page["tables"][0]["headings"][1] == "queries added"
+
+
+def test_settings_that_a_recipe_does_not_have_are_refused_with_their_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.toml"
+    for line, said in (
+        ("[options]\nfoo = 3", "there is no option 'foo'"),
+        ('genders = "x.tsv"', "this recipe takes no genders; leave it out"),
+    ):
+        path.write_text(line + "\n")
+        told = refused(capsys, tmp_path / "new", "feedback", "--settings", str(path))
+        assert told.startswith(f"evenrank: {path}: {said}")
+        assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("bias=abc", "abc"),
+        ("methods=foo", "methods cannot be 'foo'"),
+        ("levels=1.5", "levels has 1.5; each is a share of the bias, above 0 and below 1"),
+    ],
+)
+def test_a_trade_off_that_cannot_be_meant_is_refused_before_any_work(
+    given: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused(capsys, tmp_path / "new", "tradeoff", "--quick", "--set", given)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_output_that_cannot_be_a_folder_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert "file: cannot be made" in refused(capsys, tmp_path / "file", "feedback")
+    (tmp_path / "steps" / "feedback.json").mkdir(parents=True)
+    said = refused(capsys, tmp_path, "feedback", "--quick")
+    assert said.endswith("feedback.json: not a step of a recipe; remove it")
+
+
+def test_rankers_are_compared_where_a_query_finds_nothing(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    demo.copy_to(data)
+    for name in ("bm25.run", "dense.run", "genders.tsv"):
+        (data / name).unlink()
+    with (data / "queries.tsv").open("a") as file:
+        file.write("none\tqzx vwkj\n")
+    with (data / "qrels.txt").open("a") as file:
+        file.write("none 0 d001 1\n")
+    page = run("rankers", tmp_path, "--data", str(data))
+    table = page["tables"][0]
+    assert {row[0] for row in table["rows"]} >= {"bm25", "perfect"}
+
+
+def test_p_of_variants_is_corrected_over_all_rankers(tmp_path: Path) -> None:
+    page = run("variants", tmp_path, "--set", "rankers=bm25,qld,tfidf")
+    rows = [row for one in page["facts"].values() for row in one["rows"]]
+    male = [r for r in rows if r["measure"] == "VarARaB@10" and r["toward"] == "male" and r["topic"] is None]
+    assert len(male) == 3
+    shown = [row for row in page["tables"][0]["rows"] if "VarARaB" in row[0] and row[1] == "male"]
+    expected = stats.holm([row["p"] for row in male])
+    assert [row[4] for row in shown] == [p_value(p) for p in expected]
+    assert expected != [row["p"] for row in male]
+    assert "Triples were made of its 60 queries: 48 could be written" in page["here"]
+
+
+def test_most_queries_are_more_than_half_of_them() -> None:
+    from evenrank.reproduce.negatives import _claims
+
+    plain = {"difference": 0.0, "low": 0.0, "high": 0.0, "p": None, "n": 200}
+    beside = {"adversary": {"fairer": 50, "less fair": 5, "queries": 200, "useful": plain}}
+    found = {"changes": {}, "beside": beside}
+    most, more, _ = _claims(Settings(options={"chosen": 0.6}), found, "λ = 0.6")
+    assert (most.says, most.holds) == (
+        "λ = 0.6 is fairer than an adversary for most queries (adversary)",
+        False,
+    )
+    assert more.holds is True
+    assert most.found == more.found == "25% fairer, 2% less fair, the others the same"
+
+
+def test_words_alike_can_be_held(tmp_path: Path) -> None:
+    from evenrank.reproduce.judgments import _narrow
+
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"gender": ["female", "male"] * 200, "positive": rng.normal(5, 0.5, 400)})
+    change = _narrow(cast(Any, SimpleNamespace(values=frame)), "positive") | {"n": 400}
+    assert change["low"] < change["low 90"] < change["difference"] < change["high 90"] < change["high"]
+    assert alike("alike", "it", change, 0.5).holds is True

@@ -343,7 +343,7 @@ def compared(
         )
     return VariantAudit(
         at=at,
-        rows=(*_corrected(overall), *_corrected(topics)),
+        rows=(*corrected(overall), *corrected(topics)),
         values=values.select("engine", "measure", "triple_id", "topic", "stereotype", "value"),
         left_out={m.run: m.left_out for m in found},
         confidence=confidence,
@@ -365,13 +365,13 @@ def _as_run(results: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _corrected(rows: Sequence[VariantLean]) -> list[VariantLean]:
+def corrected(rows: Sequence[VariantLean]) -> list[VariantLean]:
     """p corrected over engines and topics, for each measure and question on its own."""
-    corrected: dict[int, float | None] = {}
+    found: dict[int, float | None] = {}
     for asked in dict.fromkeys((row.measure, row.toward) for row in rows):
         family = [i for i, row in enumerate(rows) if (row.measure, row.toward) == asked]
-        corrected.update(zip(family, stats.holm([rows[i].p for i in family]), strict=True))
-    return [replace(row, p_holm=corrected[i]) for i, row in enumerate(rows)]
+        found.update(zip(family, stats.holm([rows[i].p for i in family]), strict=True))
+    return [replace(row, p_holm=found[i]) for i, row in enumerate(rows)]
 
 
 @dataclass(frozen=True)

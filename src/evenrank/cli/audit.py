@@ -200,7 +200,9 @@ def audit_command(
     if tradeoff:
         more["tradeoff"] = _tradeoffs(wanted)
     if output is not None:
-        _folder(output)
+        from evenrank.data.files import make_folder
+
+        make_folder(output)
         found.report(output / "report.html", **more)
         found.to_json(output / "audit.json", per_query=per_query)
         deliver(found.csv(), output / "values.csv")
@@ -267,13 +269,6 @@ def _check_folder(path: Path | None) -> None:
     """Say before the work, not after it, that a folder cannot be one."""
     if path is not None and path.exists() and not path.is_dir():
         raise InputError("is a file; name a folder", path=path)
-
-
-def _folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror or error}", path=path) from error
 
 
 @options.takes_inputs

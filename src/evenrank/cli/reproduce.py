@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,23 +129,40 @@ def _run(
     from evenrank.reproduce.settings import Settings, parse_options
     from evenrank.reproduce.steps import Steps
 
-    chosen = Settings() if settings is None else Settings.read(settings)
+    chosen = Settings() if settings is None else Settings.read(settings, recipe.takes, recipe.options)
     given["runs"] = parse_runs(runs) if runs else None
     chosen = replace(chosen, **{key: value for key, value in given.items() if value is not None})
     if changed:
         chosen = replace(chosen, options={**(chosen.options or {}), **parse_options(changed)})
     chosen = (chosen.quick(recipe.quick) if quick else chosen).completed(recipe.options)
-    output.mkdir(parents=True, exist_ok=True)
     steps = Steps(output, note)
-    page = recipe.run(chosen, steps)
+    with _folder(output):
+        page = recipe.run(chosen, steps)
     with writing(output / f"{recipe.name}.toml") as file:
         file.write(chosen.toml().encode())
     made = page.write(output)
     said = [f"{HOLDS[claim.holds]}: {claim.says} ({claim.found})" for claim in page.claims]
-    deliver("\n".join(said), None)
+    if said:
+        deliver("\n".join(said), None)
     if steps.spent:
         note(_took(steps))
     note(f"pages: {', '.join(str(path) for path in made)}")
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """A folder that is gone again where nothing comes of it, if it was not there before."""
+    from evenrank.data.files import make_folder
+
+    new = not path.exists()
+    make_folder(path)
+    try:
+        yield
+    except BaseException:
+        if new:
+            with suppress(OSError):  # what is in it is kept
+                path.rmdir()
+        raise
 
 
 def _took(steps: Steps) -> str:

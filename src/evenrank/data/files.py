@@ -7,6 +7,7 @@ import io
 import os
 import secrets
 import shutil
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
@@ -78,10 +79,11 @@ def reading(path: str | os.PathLike[str] | None) -> Iterator[None]:
         raise InputError(f"cannot be read: {reason}", path=path) from error
 
 
-def one_line(error: BaseException) -> str:
-    """What another library says, fit for a one-line message."""
+def one_line(error: BaseException, most: int = 300) -> str:
+    """What another library says, fit for a one-line message; what is longer ends with three dots."""
     words = " ".join(str(error).split())
-    return "".join(c if c.isprintable() else "?" for c in words)[:300] or type(error).__name__
+    said = "".join(c if c.isprintable() else "?" for c in words) or type(error).__name__
+    return said if len(said) <= most else textwrap.shorten(said, most, placeholder=" …")
 
 
 def format_suffix(path: str | os.PathLike[str]) -> str:
@@ -336,6 +338,16 @@ def settle(file: IO[bytes]) -> None:
     """On the disk, not on its way there: a name must never come to stand for a file that is half written."""
     file.flush()
     os.fsync(file.fileno())
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder that is there, or is made with those around it."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror or error}", path=path) from error
+    return folder
 
 
 @contextmanager

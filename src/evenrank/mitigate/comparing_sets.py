@@ -151,6 +151,13 @@ class _Work:
         fresh = self.test_asked.filter(~self.asked_twice)
         table = fresh.join(labels, on="query_id", maintain_order="left")
         table = table.join(good, on="query_id", how="semi", maintain_order="left")
+        if table.is_empty():
+            twice = int(self.asked_twice.sum())
+            raise InputError(
+                f"no test query is left: {twice:,} of {len(self.test_asked):,} are training queries too, the "
+                "others have no gender or no relevant document",
+                path=self.plan.test_queries,
+            )
         neutral = table.filter(pl.col("gender") == "neutral")["query_id"].to_list()
         drawn = sorted(neutral, key=lambda query: own_number(0, query))[: self.plan.neutral]
         return table.filter(pl.col("gender").is_in(["female", "male"]) | pl.col("query_id").is_in(drawn))

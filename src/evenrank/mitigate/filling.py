@@ -176,7 +176,12 @@ def _offered(made: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFram
         raise InputError("a generated query has one document, and one score; some have several")
     found = made.join(values.select("query_id", "score"), on="query_id", how="left", maintain_order="left")
     if lost := found["score"].null_count():
-        raise InputError(f"{lost:,} generated queries have no score; compute them with the same index")
+        first = found.filter(pl.col("score").is_null()).row(0, named=True)
+        more = f", and {lost - 1:,} more have none" if lost > 1 else ""
+        raise InputError(
+            f"generated query {first['query_id']} (document {first['doc_id']}) has no score{more}; check "
+            "that the document is in the collection, or compute scores with the same index"
+        )
     return found.join(labels, on="query_id", how="left", maintain_order="left"), said
 
 

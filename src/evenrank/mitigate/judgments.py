@@ -95,6 +95,14 @@ class EvenJudgments(WithAdded):
         if self.asked is not None and len(self.added) < 2 * (self.asked // 2):
             asked = counted(self.asked, "query", "queries")
             said.append(f"asked for {asked}, only {len(self.added):,} could be added: generate more queries")
+        apart = int((self.pairs["distance"] >= 1).sum())
+        if apart:
+            said.append(
+                f"{apart:,} of {counted(len(self.pairs), 'pair')} have nothing in common (distance 1): a "
+                "smaller ratio, or more generated queries, leave such pairs out"
+            )
+        if self.asked is not None and len(self.added) > self.asked:
+            said.append(f"queries are added in pairs: {len(self.added):,} in the place of {self.asked:,}")
         return said + [f"not matched: {count:,} ({reason})" for reason, count in self.left_out.items()]
 
 
@@ -152,6 +160,8 @@ def even_judgments(
     made = made.join(labels, on="query_id", how="left", maintain_order="left")
     both = made.filter(pl.col("gender").is_in(["female", "male"]))
     left_out = {"neither female nor male": len(made) - len(both)}
+    if both.is_empty():
+        raise InputError(f"no generated query is female or male (genders: {said}); generate more queries")
     words = dictionary(source)
     found = scores_of(docs, both["doc_id"].to_list(), words, "words")
     if lacking := [name for name in DIMENSIONS if name not in found.columns]:
@@ -168,9 +178,10 @@ def even_judgments(
     sides = {g: np.flatnonzero((table["gender"] == g).to_numpy()) for g in ("female", "male")}
     for gender, rows in sides.items():
         if not len(rows):
-            labels_are = "" if genders is not None else f" ({said})"
+            reasons = "; ".join(f"{count:,}: {why}" for why, count in left_out.items() if count)
             raise InputError(
-                f"no generated query with a vector is {gender}; generate more queries{labels_are}"
+                f"no generated query with a vector is {gender}; generate more queries (genders: {said}; "
+                f"{reasons or 'none left out'})"
             )
     most = None if size is None else max(1, round(ratio * size / 2))
     f, m, away = nearest_pairs(
@@ -216,7 +227,12 @@ def even_judgments(
 def predicted_or_given(made: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame, str]:
     """Genders of generated queries, and where they come from."""
     if genders is not None:
-        return tables.genders(genders), "given"
+        given = tables.genders(genders)
+        if not given["query_id"].is_in(made["query_id"].implode()).any():
+            raise InputError(
+                "none of these labels is of a generated query; check the ids", path=tables.path_of(genders)
+            )
+        return given, "given"
     from evenrank.queries.classifier import predicted_genders
 
     return predicted_genders(made.select("query_id", "text"), keep_seen=True)

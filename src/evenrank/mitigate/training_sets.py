@@ -14,7 +14,7 @@ import xxhash
 
 from evenrank.data import door, tables
 from evenrank.data.columns import listing, show
-from evenrank.data.files import refuse_input, writing
+from evenrank.data.files import make_folder, refuse_input, writing
 from evenrank.errors import InputError
 from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
 from evenrank.rankers.catalogue import search
@@ -142,11 +142,7 @@ def refuse_folder_of(folder: Path, *inputs: str | os.PathLike[str] | None) -> No
 
 def write_folder(folder: str | os.PathLike[str], content: Mapping[str, str]) -> list[Path]:
     """Write texts to files of a folder, each of them whole or not at all."""
-    to = Path(folder)
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror or error}", path=folder) from error
+    to = make_folder(folder)
     for name, text in content.items():
         with writing(to / name) as file:
             file.write(text.encode())

@@ -114,7 +114,8 @@ def stratified_folds(codes: npt.NDArray[np.int64], folds: int, seed: int) -> npt
     smallest = min(np.bincount(codes, minlength=1)[np.unique(codes)], default=0)
     if folds < 2 or smallest < folds:
         raise InputError(
-            f"{folds} folds need at least {max(folds, 2)} queries of each class; use fewer folds"
+            f"{folds} folds need at least {max(folds, 2)} queries of each class; give more queries, or "
+            "use fewer folds"
         )
     try:
         from sklearn.model_selection import StratifiedKFold

@@ -249,7 +249,6 @@ def _trained_claims(found: Mapping[str, Any]) -> list[Claim]:
                 **change["size"],
                 "before": plain["gap"],
                 "after": sets[name]["gap"],
-                "moved": change["p"],
                 "n": sum(plain["queries"].values()),
             }
             claims.append(nearer(says, "the gap of RR@10", told))

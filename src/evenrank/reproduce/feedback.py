@@ -191,7 +191,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         ],
         [*_claims(found, half, better, worse, n), *_terms_claims(found["terms"])],
         [
-            "Other collections and shorter documents than the paper's.",
+            "Index, BM25 and RM3 are ours, on the collection that is named above.",
             "LIWC's words are those of the open dictionary.",
             "Tables 4.1 and 4.2 print signed means, Figures 4.4 to 4.7 are about sizes: both are tested.",
         ],
@@ -208,7 +208,7 @@ def _curve(by_lambda: Mapping[float, Mapping[str, Any]]) -> Table:
         rows.append(
             [f"{strength:g}", number(measures["AP"]["value"], ".4f"), number(lean["value"]), number(fall)]
         )
-    headings = ["λ", "AP", "ARaB@10, signed", "change of its size"]
+    headings = ["λ", "AP", "mean ARaB@10, signed", "change of mean |ARaB@10|"]
     title = "Figures 4.1 to 4.3: usefulness and bias against λ"
     return Table(title, headings, rows, _curves(by_lambda))
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evenrank.psychology.audits import audit_judgments
-from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table
+from evenrank import stats
+from evenrank.psychology.audits import JudgmentsAudit, audit_judgments
+from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table, alike
 from evenrank.reproduce.settings import Settings
 from evenrank.reproduce.steps import Steps
 from evenrank.show.numbers import number
@@ -18,6 +19,7 @@ _JUDGMENTS = {
     **dict.fromkeys(("anger", "concerns", "affiliation", "achievement", "power"), "male"),
     **dict.fromkeys(("work", "leisure", "home", "money", "religion", "death"), "male"),
 }
+_SIMILAR = 0.1  # of the mean of both genders
 
 
 _FIGURES = {
@@ -34,7 +36,8 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
 
     def work() -> dict[str, Any]:
         scored = sorted(Path(settings.data).glob("*.csv")) if settings.data else []
-        if scored and not list(Path(settings.data or "").glob("docs.*")):
+        scored = [] if list(Path(settings.data or "").glob("docs.*")) else scored
+        if scored:
             audit = audit_judgments(scores=scored, seed=settings.seed)
         else:
             data = settings.dataset()
@@ -47,10 +50,13 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
         names = {one.name for one in audit.characteristics}
         return {
             "queries": audit.queries,
+            "left out": audit.left_out,
+            "counted": not scored,
             "all": {name: {**audit[name].to_dict(), "higher": audit[name].higher} for name in sorted(names)},
+            "narrow": {name: _narrow(audit, name) for name in sorted(names & _JUDGMENTS.keys())},
         }
 
-    found = steps("judgments", settings.facts, work)
+    found = steps("judgments", {**settings.facts, "form": 2}, work)
     rows, claims = [], []
     asked = sum(found["queries"].get(gender, 0) for gender in ("female", "male"))
     for name, claim in _JUDGMENTS.items():
@@ -60,20 +66,25 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
             continue
         shown = None if one["difference"] is None else -one["difference"]  # positive is male
         rows.append([name, number(shown), claim if claim == "similar" else f"{claim} higher"])
-        claims.append(_direction(name, claim, one, asked))
+        if claim == "similar":
+            margin = _SIMILAR * (one["female"] + one["male"]) / 2
+            claims.append(alike(_judged(name, claim), "it", found["narrow"][name] | {"n": asked}, margin))
+        else:
+            claims.append(_direction(_judged(name, claim), claim, one, asked))
     for name in ("female", "male"):
         one = found["all"].get(name)
         if one is not None:
             shown = None if one["difference"] is None else -one["difference"]
             rows.append([f"words about {name}s", number(shown), f"{name} higher"])
-            claims.append(_direction(name, name, one, asked))
+            says = _judged(f"the share of words about {name}s", name)
+            claims.append(_direction(says, name, one, asked))
     sizes = ", ".join(f"{count:,} {gender}" for gender, count in found["queries"].items())
     return Page(
         "judgments",
         "What judged documents are like, by the gender of the query",
         "A. Bigdeli, thesis, Section 3.1, Figures 3.1–3.6",
         "LIWC scores of the judged passages of 4,215 MS MARCO queries with a gender label.",
-        f"The same comparison on {settings.name}: {sizes} queries.",
+        f"The same comparison on {settings.name}: {sizes} queries{_left_out(found)}.",
         [
             Table(
                 "Difference, male minus female, in points of percent",
@@ -83,9 +94,28 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
             )
         ],
         claims,
-        ["A claim counts as held only if it survives Holm's correction over all characteristics."],
+        [
+            "That one gender is higher counts as held only if it survives Holm's correction over all "
+            "characteristics.",
+            *(["The words are those of the open dictionary, not LIWC's."] if found["counted"] else []),
+            *(["Genders are predicted by the classifier."] if settings.genders == "predict" else []),
+        ],
         found,
     )
+
+
+def _narrow(audit: JudgmentsAudit, name: str) -> dict[str, Any]:
+    """Male minus female, with the intervals that likeness is judged by."""
+    sides = [audit.values.filter(gender=gender)[name].to_numpy() for gender in ("male", "female")]
+    wide, narrow = (stats.welch(*sides, confidence=each) for each in (0.95, 0.9))
+    found = {key: getattr(wide, key) for key in ("difference", "low", "high", "p")}
+    return {**found, "low 90": narrow.low, "high 90": narrow.high}
+
+
+def _left_out(found: Mapping[str, Any]) -> str:
+    """How many queries are not compared, and why."""
+    said = [f"{count:,} {why}" for why, count in found["left out"].items()]
+    return f" (left out: {'; '.join(said)})" if said else ""
 
 
 def _bars(found: Mapping[str, Any], sizes: str) -> Chart:
@@ -123,18 +153,15 @@ def _judged(name: str, claim: str) -> str:
     return f"{name} is similar" if claim == "similar" else f"{name} is higher for {claim} queries"
 
 
-def _direction(name: str, claim: str, one: Mapping[str, Any], queries: int) -> Claim:
+def _direction(says: str, claim: str, one: Mapping[str, Any], queries: int) -> Claim:
     """A claim about which queries' documents show more of a characteristic."""
     p, corrected, higher = one["p"], one["p_holm"], one["higher"]
     said = f"higher for {higher} queries" if higher else "no difference of the means"
     holds: bool | None = None
     if p is not None and corrected is not None:
-        if claim == "similar":
-            holds = None if p >= LEVEL else False
-            said += "; not significant, which is no proof of likeness" if p >= LEVEL else ""
-        elif corrected < LEVEL:
+        if corrected < LEVEL:
             holds = higher == claim
         else:
             said += f"; not significant after Holm (p = {corrected:.3f})"
     difference, low, high = (None if one[key] is None else -one[key] for key in ("difference", "high", "low"))
-    return Claim(_judged(name, claim), said, holds, difference, low, high, p, queries)
+    return Claim(says, said, holds, difference, low, high, p, queries)

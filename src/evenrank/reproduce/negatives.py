@@ -302,12 +302,16 @@ def _claims(settings: Settings, found: Mapping[str, Any], chosen: str) -> list[C
         claims.append(changed(f"{chosen} lowers bias", "mean |ARaB@10|", one["size"], lower=True))
         claims.append(nearer(f"{chosen} moves the signed mean towards 0", "mean ARaB@10", one["from zero"]))
     for name, one in found["beside"].items():
-        p = sign_test(one["fairer"], one["less fair"])
-        told = f"{_share(one, 'fairer')} fairer, {_share(one, 'less fair')} less"
-        holds = None if p is None or p >= LEVEL else one["fairer"] > one["less fair"]
-        value = (one["fairer"] - one["less fair"]) / max(1, one["queries"])
-        says = f"{chosen} is fairer than an adversary for most queries ({name})"
-        claims.append(Claim(says, told, holds, value, p=p, n=one["queries"]))
+        told = f"{_share(one, 'fairer')} fairer, {_share(one, 'less fair')} less fair, the others the same"
+        for says, others, share in (
+            ("most queries", one["queries"] - one["fairer"], one["fairer"]),
+            ("more queries than it is less fair for", one["less fair"], one["fairer"] - one["less fair"]),
+        ):
+            p = sign_test(one["fairer"], others)
+            holds = None if p is None or p >= LEVEL else one["fairer"] > others
+            value = share / max(1, one["queries"])
+            full = f"{chosen} is fairer than an adversary for {says} ({name})"
+            claims.append(Claim(full, told, holds, value, p=p, n=one["queries"]))
         says = f"{chosen} is more effective than an adversary ({name})"
         claims.append(changed(says, "from the adversary to it RR@10", one["useful"], lower=False))
     return claims

@@ -15,7 +15,7 @@ import evenrank
 from evenrank import stats
 from evenrank.data.files import writing
 from evenrank.show.grid import Grid, plain_markdown
-from evenrank.show.numbers import DASH, number, p_said
+from evenrank.show.numbers import DASH, number, p_said, upper_first
 
 LEVEL = 0.05
 HOLDS = {True: "holds", False: "does not hold", None: "cannot tell"}
@@ -86,25 +86,23 @@ def from_zero(
 
     found = stats.bootstrap(further, *sides, resamples=resamples, seed=seed)
     means = [float(side.mean()) if both else None for side in sides]
-    test = stats.paired(sides[1], sides[0])
     return {"before": means[0], "after": means[1], "difference": found.value, "low": found.low,
-            "high": found.high, "moved": test.p, "n": len(both)}  # fmt: skip
+            "high": found.high, "n": len(both)}  # fmt: skip
 
 
 def nearer(says: str, what: str, change: Mapping[str, Any]) -> Claim:
     """A claim that a signed value comes closer to 0.
 
-    It holds if the interval of |after| − |before| lies below 0. It does not if that lies above, or if the
-    value has clearly moved (`moved`, the p of its signed change) and lies no closer than before.
+    It holds if the interval of |after| − |before| lies below 0, and does not if that lies above.
     """
     before, after, further = change["before"], change["after"], change["difference"]
     if further is None:
         return Claim(says, "not judged", None, n=change["n"])
-    low, high, moved = change["low"], change["high"], change["moved"]
+    low, high = change["low"], change["high"]
     holds: bool | None = None
     if high is not None and high < 0:
         holds = True
-    elif (low is not None and low > 0) or (moved is not None and moved < LEVEL and further >= 0):
+    elif low is not None and low > 0:
         holds = False
     past = " (it overshoots)" if before * after < 0 and further >= 0 else ""
     found = (
@@ -273,7 +271,7 @@ class Page:
             f"# {self.title}",
             f"*{self.paper}*",
             f"**What the paper did.** {self.did}",
-            f"**What we did.** {self.here}",
+            f"**What we did.** {upper_first(self.here)}",
         ]
         for table, figures in self.figures:
             parts += [f"## {table.title}", *(f"![{plain_markdown(f.alt)}]({f.id}.svg)" for f in figures)]

@@ -63,6 +63,11 @@ def rank_bias_recipe(settings: Settings, steps: Steps) -> Page:
         read = {name: tables.run(run) for name, run in runs.items()}
         asked_of_runs = pl.concat([run.select("query_id") for run in read.values()]).unique()
         ranked = data.queries.join(asked_of_runs, on="query_id", how="semi", maintain_order="left")
+        if ranked.is_empty():
+            raise InputError(
+                f"none of the runs has a query of {settings.name}; check that they belong together",
+                path=next(iter((settings.runs or {}).values()), None),
+            )
         judged = None if data.qrels is None else data.qrels.join(asked_of_runs, on="query_id", how="semi")
         labelled = {} if settings.genders is None else {"genders": settings.labels(ranked, steps.say)}
         asked = [*_CELLS, "RR@10", "R@10"]

@@ -25,6 +25,8 @@ from evenrank.show.figure import asked
 from evenrank.show.numbers import counted, number
 
 MEASURES = ("nDCG@10", "RR@10", "AP", "RaB@10", "ARaB@10", "NFaiRR@10", "GSR", "LIWC@10")
+_COMPARED = ("NFaiRR@10",)
+_PLAIN = tuple(name for name in MEASURES if name not in _COMPARED)
 _DEPTH = 1000
 _DRAWN = 100
 _DEBIASED = ("regular", "hard", "strong")
@@ -99,8 +101,8 @@ def compare_rankers(
         if say:
             say(label)
         background = run if background is None else background
-        measured = er.measure(run, MEASURES, background=background, **given)
-        rows.append({"ranker": label, **{str(one.measure): _cell(one) for one in measured}})
+        made = _measured(run, background, **given)
+        rows.append({"ranker": label, **{name: _cell(made[name]) for name in MEASURES}})
     return {
         "documents": index.documents,
         "queries": len(data.queries),
@@ -134,6 +136,15 @@ def _drawn(index: Index, queries: pl.DataFrame, seed: int) -> pl.DataFrame:
     )
 
 
+def _measured(run: pl.DataFrame, background: pl.DataFrame, *, queries: Any, **given: Any) -> dict[str, Any]:
+    """All measures; NFaiRR of those queries for which there are documents to compare with."""
+    behind = background.select("query_id").unique()
+    ranked, asked_of_both = (each.join(behind, on="query_id", how="semi") for each in (run, queries))
+    plain = er.measure(run, _PLAIN, queries=queries, **given)
+    compared = er.measure(ranked, _COMPARED, queries=asked_of_both, background=background, **given)
+    return {str(one.measure): one for one in (*plain, *compared)}
+
+
 def _cell(one: Any) -> dict[str, Any]:
     """Value and interval."""
     return {"value": one.value, "low": one.low, "high": one.high, "queries": one.queries}
@@ -156,16 +167,8 @@ def rankers_recipe(settings: Settings, steps: Steps) -> Page:
 
     def measured(label: str, run: pl.DataFrame, first: pl.DataFrame) -> dict[str, Any]:
         def work() -> dict[str, Any]:
-            made = er.measure(
-                run,
-                MEASURES,
-                background=first,
-                resamples=settings.resamples,
-                seed=settings.seed,
-                tally=er.tally(data.docs),
-                **given,
-            )
-            cells = {str(one.measure): _cell(one) for one in made}
+            made = _measured(run, first, **settings.chance, tally=er.tally(data.docs), **given)
+            cells = {name: _cell(made[name]) for name in MEASURES}
             return {"cells": cells, "lean": made["ARaB@10"].per_query()}
 
         return steps(f"rankers measured {label}", facts, work)

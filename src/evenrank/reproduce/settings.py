@@ -174,8 +174,10 @@ class Settings:
         return there[0] if len(there) == 1 else self.data
 
     @classmethod
-    def read(cls, path: Path) -> Settings:
-        """Settings from a TOML file."""
+    def read(
+        cls, path: Path, takes: Iterable[str] | None = None, options: Mapping[str, Any] | None = None
+    ) -> Settings:
+        """Settings from a TOML file: of those inputs that a recipe takes, with the options that it has."""
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -187,7 +189,16 @@ class Settings:
         for name, value in content.items():
             if problem := _problem(name, value):
                 raise InputError(f"{name} is {value!r}; it must be {problem}", path=path)
-        return cls(**content)
+        found = cls(**content)
+        for name in _INPUTS:
+            if takes is not None and name in content and name not in takes:
+                raise InputError(f"this recipe takes no {name}; leave it out", path=path)
+        if options is not None:
+            try:
+                found.completed(options)
+            except InputError as error:
+                raise InputError(str(error), path=path) from None
+        return found
 
     def toml(self) -> str:
         """As a TOML file."""
@@ -209,6 +220,7 @@ def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+_INPUTS = ("data", "split", "genders", "runs")
 _TEXTS = ("data", "split", "genders")
 _LEAST = {"queries": 0, "resamples": 1, "seed": 0}
 

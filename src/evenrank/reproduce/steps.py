@@ -76,7 +76,7 @@ class Steps:
                 known, found = stored["settings"] == asked, stored["found"]
                 whole = stored["checksum"] == checksum(found)
                 took = {each: _spent(*values) for each, values in stored.get("spent", {}).items()}
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError("not a step of a recipe; remove it", path=path) from error
             if not whole:
                 raise InputError("was changed since it was written; remove it", path=path)
@@ -102,7 +102,7 @@ class Steps:
         *,
         trains: bool = False,
     ) -> pl.DataFrame:
-        """A run that `work` makes, kept as a file; made anew where it was changed or is gone."""
+        """A run that `work` makes, kept as a file; made anew where it is gone."""
         called = f"run {name}"
         if self.folder is None:
             return tables.run(self._timed(called, work, trains)[0])
@@ -115,10 +115,11 @@ class Steps:
             made.append(tables.run(path))
             return {"rows": len(made[0]), "fingerprint": fingerprint(path)}
 
+        if not path.exists():
+            self._path(called).unlink(missing_ok=True)
         found = self(called, settings, step, trains=trains)
-        if not made and (not path.exists() or fingerprint(path) != found["fingerprint"]):
-            self._path(called).unlink()
-            self(called, settings, step, trains=trains)
+        if not made and fingerprint(path) != found["fingerprint"]:
+            raise InputError("was changed since it was written; remove it", path=path)
         return made[0] if made else tables.run(path)
 
     def _path(self, name: str) -> Path:

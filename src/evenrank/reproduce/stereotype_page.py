@@ -289,33 +289,36 @@ def _checks(found: Mapping[str, Any], semantic: list[str]) -> list[Claim]:
         claims.append(correlated("two sets of vectors agree about the queries", agreed["queries"]))
         rows = {name: found["gsr"][name]["rows"] for name in ("first", "second")}
         if "w2v_add" in semantic:
-            own = [
-                (rows["first"]["w2v_add"]["relative"] or 0) > (rows["second"]["w2v_add"]["relative"] or 0),
-                (rows["second"]["second_add"]["relative"] or 0)
-                > (rows["first"]["second_add"]["relative"] or 0),
-            ]
             says = "rankers reinforce more when measured with the vectors that they rank with"
-            claims.append(Claim(says, f"so it is for {sum(own)} of 2 rankers; too few for a test", None))
+            claims.append(Claim(says, _own_vectors(rows), None))
     for name, one in found["direct"].items():
         if name in semantic:
             says = f"{name} shows too many men for male queries and too many women for female ones"
             claims.append(correlated(says, one["trend"], positive=False))
-    trend = found["direct"]["QLM"]["trend"]
-    clear = trend["p"] is not None and trend["p"] < LEVEL
-    claims.append(
-        Claim(
-            "QLM, with low GSR, shows no such trend",
-            f"correlation {number(trend['r'], '+.2f')}"
-            + ("" if clear else ": none found, which is no proof"),
-            False if clear and trend["r"] < 0 else None,
-            trend["r"],
-            trend["low"],
-            trend["high"],
-            trend["p"],
-            trend["n"],
-        )
-    )
+    claims.append(_no_trend("QLM, with low GSR, shows no such trend", found["direct"]["QLM"]["trend"]))
     return claims
+
+
+def _own_vectors(rows: Mapping[str, Any]) -> str:
+    """Whether two rankers are further above the perfect engine by their own vectors than by the others."""
+    pairs = [
+        (rows[own][ranker]["relative"], rows[other][ranker]["relative"])
+        for ranker, own, other in (("w2v_add", "first", "second"), ("second_add", "second", "first"))
+    ]
+    if any(None in pair for pair in pairs):
+        return "not judged: relative to a perfect engine at 0 or below, nothing is more or less"
+    more = sum(own > other for own, other in pairs if own is not None and other is not None)
+    return f"so it is for {more} of 2 rankers; too few for a test"
+
+
+def _no_trend(says: str, trend: Mapping[str, Any]) -> Claim:
+    """A claim that two things do not go together; refuted by the trend of the others, never proved."""
+    if trend["r"] is None or trend["p"] is None:
+        return Claim(says, "not judged: too few, or all alike", None, n=trend["n"])
+    clear = trend["p"] < LEVEL
+    said = f"correlation {number(trend['r'], '+.2f')}" + ("" if clear else ": none found, which is no proof")
+    holds = False if clear and trend["r"] < 0 else None
+    return Claim(says, said, holds, trend["r"], trend["low"], trend["high"], trend["p"], trend["n"])
 
 
 def _differs(

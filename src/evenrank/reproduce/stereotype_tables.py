@@ -22,7 +22,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measure
 from evenrank.measures.gsr.measure import GSR
-from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.gsr.results import Reinforcement, relative_to
 from evenrank.measures.gsr.slope import Floats, significance
 from evenrank.measures.gsr.study import Entries, perfect_entries, relevant_counts, run_entries
 from evenrank.measures.lists import find_rows
@@ -63,7 +63,7 @@ def reinforcement_table(
         if last is not None:
             perfect = last.baselines["perfect"].value if "perfect" in last.baselines else None
             for kind, summary in last.baselines.items():
-                relative = None if not perfect or summary.value is None else summary.value / perfect - 1
+                relative = relative_to(summary.value, perfect)
                 rows.append(_row(kind, name, summary, relative) | {"r": None, "p": None})
     schema = {"system": pl.String, "vectors": pl.String, "queries": pl.Int64}
     numbers = dict.fromkeys(("GSR", "low", "high", "relative", "r", "p"), pl.Float64)

@@ -21,7 +21,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.evaluate import measure
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.measure import GSR
-from evenrank.measures.gsr.results import compared_slopes, most_gendered
+from evenrank.measures.gsr.results import compared_slopes, most_gendered, relative_to
 from evenrank.measures.gsr.study import Fitted
 from evenrank.reproduce.page import Page
 from evenrank.reproduce.settings import Settings
@@ -58,9 +58,10 @@ def gsr_recipe(settings: Settings, steps: Steps) -> Page:
         "queries": len(study.data.queries),
         "systems": {name: kind for name, (kind, _) in study.systems.items()},
         "vectors": {name: str(described) for name, described in study.named.items()},
-        "gendered": steps("gsr most gendered", study.facts, study.gendered),
+        "gendered": steps("gsr most gendered", {**study.facts, "form": 2}, study.gendered),
         "gsr": {
-            name: steps(f"gsr by {name}", study.facts, partial(study.measured, name)) for name in study.named
+            name: steps(f"gsr by {name}", {**study.facts, "form": 2}, partial(study.measured, name))
+            for name in study.named
         },
         "effectiveness": steps("gsr effectiveness", study.facts, study.effectiveness),
         "distances": steps("gsr distances", study.facts, study.distances),
@@ -204,12 +205,15 @@ class _Study:
         fits, settings = self.fits(vectors), self.settings
         chance: dict[str, Any] = {"resamples": settings.resamples, "seed": settings.seed}
         rows: dict[str, dict[str, Any]] = {}
+        perfect = None if fits["perfect"].line is None else fits["perfect"].line.slope
         for name, fit in fits.items():
             if fit.line is None and len(fit.x) < 2:
                 asked = counted(len(fit.x), "query", "queries")
-                raise InputError(f"only {asked} can be measured; a line needs two")
+                raise InputError(
+                    f"only {asked} can be measured; a line needs two: ask more", path=settings.data
+                )
             if fit.line is None:
-                raise InputError("all queries are equally gendered; no line can be fitted")
+                raise InputError("all queries are equally gendered; a line needs others", path=settings.data)
             bounds = stats.bootstrap(slope.slopes, fit.x, fit.y, **chance)
             parts = {part: float(values.mean()) for part, values in fit.parts.items()}
             p = slope.significance(fit.line.r, len(fit.x))
@@ -220,12 +224,9 @@ class _Study:
                 "r": None if math.isnan(fit.line.r) else fit.line.r,
                 "p": p,
                 "n": len(fit.x),
-                "relative": None,
+                "relative": relative_to(fit.line.slope, perfect),
                 **parts,
             }
-        perfect = rows["perfect"]["GSR"]
-        for row in rows.values():
-            row["relative"] = (row["GSR"] - perfect) / perfect if perfect else None
         families: dict[str, list[str]] = {"lexical": [], "given": [], "semantic": []}
         for name, (kind, how) in self.systems.items():
             if how.get("debias", "regular") == "regular":

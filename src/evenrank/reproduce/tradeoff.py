@@ -11,8 +11,11 @@ import polars as pl
 
 from evenrank import stats
 from evenrank.data import tables
+from evenrank.errors import InputError, check_choice
 from evenrank.measures.evaluate import measure
+from evenrank.measures.parse import parse
 from evenrank.mitigate.constrain import constrain
+from evenrank.mitigate.mitigations import METHODS
 from evenrank.mitigate.tradeoff import TradeOff, sweep
 from evenrank.reproduce.page import Chart, Claim, Page, Table, changed, kept
 from evenrank.reproduce.settings import Settings
@@ -32,11 +35,26 @@ _LATER = {  # RR, TF ARaB, NFaiRR at 10 on the 215 fairness-sensitive queries; B
 
 def tradeoff_recipe(settings: Settings, steps: Steps) -> Page:
     """Mitigations that need no training, at growing strength and at equal bias."""
+    _check(settings)
     found = {"start": steps("tradeoff start", settings.facts, partial(_start, settings, steps))}
     for method in settings.some("methods"):
         work = partial(_swept, settings, steps, method)
         found[method] = steps(f"tradeoff {method}", settings.facts, work)
+    equal = [row for each in found.values() for row in each.get("equal", [])]
+    for row, p in zip(equal, stats.holm([row["p"] for row in equal]), strict=True):
+        row["p_holm"] = p
     return _page(settings, found)
+
+
+def _check(settings: Settings) -> None:
+    """Refuse what cannot be meant before any work."""
+    for name in ("bias", "utility"):
+        parse(settings.option(name).removeprefix("abs(").removesuffix(")"))
+    for method in settings.some("methods"):
+        check_choice("methods", method, METHODS)
+    for level in settings.option("levels"):
+        if not 0 < level < 1:
+            raise InputError(f"levels has {level:g}; each is a share of the bias, above 0 and below 1")
 
 
 def _run(settings: Settings, steps: Steps) -> pl.DataFrame:
@@ -143,12 +161,12 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
     ]
     equal = [
         [
-            f"{name}, at {row['share']:.0%} of the bias",
+            f"{_named(name)}, at {row['share']:.0%} of the bias",
             number(row["bias"], ".3f"),
             number(row["theirs"], ".3f"),
             number(row["difference"]),
             f"[{number(row['low'])}, {number(row['high'])}]",
-            p_value(row["p"]),
+            p_value(row["p_holm"]),
             str(row["n"]),
         ]
         for name in methods
@@ -162,30 +180,48 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "tradeoff",
         "How much bias can go before usefulness does?",
         "A. Bigdeli, thesis, Section 4.1; later work on the 215 fairness-sensitive queries",
-        "Less bias by feedback, negatives or training; rankings of the size of BERT-mini on MS MARCO.",
+        "Less bias by feedback, by negatives or by training; rankings of MS MARCO by BERT-mini and models "
+        "of its size.",
         f"Mitigations that need no training on {settings.name}, "
         f"{counted(found[methods[0]]['queries'], 'query', 'queries')}; bias {bias}, usefulness {utility}.",
         [
             Table(
                 "Each way at growing strength",
-                ["way, strength", bias, utility, "change", "p (Holm)", ""],
+                ["way, strength", bias, utility, "change", "p (Holm)", "remarks"],
                 rows,
                 [_curves(found, methods, bias, utility)],
             ),
             Table(
                 "Constrained re-ranking at equal bias: how much more it keeps",
-                ["against", bias, f"{utility} of the other", "more", "95% interval", "p", "queries"],
+                ["against", bias, f"{utility} of the other", "more", "95% interval", "p (Holm)", "queries"],
                 equal,
             ),
             Table("Later work, at 10", ["ranker", "RR", "TF ARaB", "NFaiRR"], later),
         ],
         [*_halved(settings, found, methods), *_won(found, methods)],
         [
+            "Remarks: no other strength of the way has both less bias and more usefulness than one on its "
+            "front; chosen is the last strength before usefulness falls significantly.",
+            *_began(methods),
             "Where documents are nearly all about one gender, no order of them is balanced.",
             "Later work ranks other passages for other queries; its numbers are context, no comparison.",
         ],
         dict(found),
     )
+
+
+def _named(method: str) -> str:
+    """A method in the table at equal bias; feedback begins with other lists than the rest."""
+    return "feedback, from RM3's lists" if method == "feedback" else method
+
+
+def _began(methods: list[str]) -> list[str]:
+    if "feedback" not in methods:
+        return []
+    return [
+        "Feedback begins with the lists of RM3, the others with the given ones: at equal bias, constrained "
+        "re-ranking begins with the same lists as the way that it is compared with."
+    ]
 
 
 def _curves(found: Mapping[str, Any], methods: list[str], bias: str, utility: str) -> Chart:
@@ -230,7 +266,7 @@ def _won(found: Mapping[str, Any], methods: list[str]) -> list[Claim]:
         changed(
             f"at {row['share']:.0%} of the bias constrained re-ranking keeps more than {name} (ours)",
             f"from {name} to it usefulness",
-            row,
+            {**row, "p": row["p_holm"]},
             lower=False,
         )
         for name in methods

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evenrank.auditing.black_box import VariantAudit, compare_variants
+from evenrank.auditing.black_box import VariantAudit, VariantLean, compare_variants, corrected
 from evenrank.data import files
 from evenrank.data.model_files import HEADER, is_model
 from evenrank.mitigate.counterfactuals import chosen_rankers
@@ -17,7 +17,7 @@ from evenrank.reproduce.page import LEVEL, Chart, Claim, Page, Table, bounded
 from evenrank.reproduce.settings import Settings
 from evenrank.reproduce.steps import Steps
 from evenrank.show.figure import asked
-from evenrank.show.numbers import DASH, number, p_value
+from evenrank.show.numbers import DASH, counted, number, p_value
 
 _PUBLISHED = {  # mean over eight triples at 10, male minus female, then toward the stereotype
     "Google": {"VarRaB": (-0.0875, 0.4375), "VarARaB": (-0.1513, 0.5686), "VarNDRaB": (-0.1242, 0.5030)},
@@ -85,8 +85,7 @@ def _told(made: VariantAudit) -> dict[str, Any]:
 
 
 def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
-    rows = [row for each in found.values() for row in each["rows"]]
-    overall = [row for row in rows if row["topic"] is None]
+    overall, topics = _together(found)
     shown = []
     for row in overall:
         name = row["measure"].partition("@")[0]
@@ -106,7 +105,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         )
     headings = ["engine, measure", "toward", "here", "95% interval", "p (Holm)", "triples", "authors' code"]
     tables = [Table("All triples", headings, shown, _overall(overall))]
-    topics = [row for row in rows if row["topic"] is not None and row["measure"].startswith("VarARaB")]
+    topics = [row for row in topics if row["measure"].startswith("VarARaB")]
     if topics:
         cells = [
             [
@@ -134,7 +133,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         "S. Kopeinik et al., CHI 2023; L. Ratz et al., ECIR 2024",
         "Bias-sensitive queries of eight topics, each without a gender, for women and for men; the first ten "
         "results of Google and DuckDuckGo for eight of them.",
-        f"The same measures on {' and on '.join(where)}.",
+        f"The same measures on {' and on '.join(where)}.{_rewritten(settings, overall)}",
         tables,
         claims,
         [
@@ -146,6 +145,26 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         ],
         dict(found),
     )
+
+
+def _rewritten(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Of how many queries triples were made, where none were given."""
+    if settings.option("triples") or (settings.data is None and settings.option("results")):
+        return ""
+    made = max((row["triples"] for row in rows), default=0)
+    asked = counted(len(settings.dataset().queries), "query", "queries")
+    return f" Triples were made of its {asked}: {made:,} could be written for women and for men, and ranked."
+
+
+def _together(found: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows over all triples and those of topics, corrected over all engines and rankers of the page."""
+    names = [each.name for each in fields(VariantLean)]
+    rows = [
+        VariantLean(**{name: row[name] for name in names}) for one in found.values() for row in one["rows"]
+    ]
+    parts = [[row for row in rows if (row.topic is None) == whole] for whole in (True, False)]
+    overall, topics = ([{**asdict(row), "verdict": row.verdict} for row in corrected(part)] for part in parts)
+    return overall, topics
 
 
 def _overall(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from evenrank.auditing import verdict
 from evenrank.auditing.result import Audit
-from evenrank.data.files import writing
+from evenrank.data.files import make_folder, writing
 from evenrank.errors import InputError
 from evenrank.measures.base import direction, is_bias, meaning, short
 from evenrank.show import label_errors, numbers, tables
@@ -191,11 +191,7 @@ def write_charts(
     for form in formats:
         if form not in FORMATS:
             raise InputError(f"charts cannot be written as {form!r}; one of {', '.join(FORMATS)}")
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror or error}", path=target) from error
+    target = make_folder(folder)
     written = []
     for section in sections(audit, **more):
         for figure in section.figures:

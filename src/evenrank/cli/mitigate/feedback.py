@@ -231,13 +231,11 @@ def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries:
 
 def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
     """Each step's run and expanded queries, by their settings."""
+    from evenrank.data.files import make_folder
     from evenrank.data.tables import write_run
     from evenrank.mitigate.feedback_effects import write_expanded
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror or error}", path=folder) from error
+    make_folder(folder)
     for step in swept:
         name = f"{swept.ranker}+rm3.lambda-{step.lambda_:g}.k-{step.fb_docs}.n-{step.fb_terms}"
         write_run(step.run, folder / f"{name}.run", name=f"{swept.ranker}+rm3")

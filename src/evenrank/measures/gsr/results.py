@@ -62,9 +62,10 @@ class Reinforcement(Measurement):
 
     @property
     def relative(self) -> float | None:
-        """(GSR − GSR of the perfect engine) / GSR of the perfect engine, which is cut at the same depth."""
-        perfect = self.baselines["perfect"].value if "perfect" in self.baselines else None
-        return None if self.value is None or not perfect else (self.value - perfect) / perfect
+        """How much it is above the GSR of the perfect engine, which is cut at the same depth."""
+        return relative_to(
+            self.value, self.baselines["perfect"].value if "perfect" in self.baselines else None
+        )
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         line = self.line
@@ -284,18 +285,26 @@ class GenderedQuery(NamedTuple):
     words: tuple[tuple[str, float | None], ...]
 
 
+def relative_to(value: float | None, perfect: float | None) -> float | None:
+    """(GSR − GSR of the perfect engine) / GSR of the perfect engine; None where that is not above 0.
+
+    With a perfect engine at 0 or below, there is no stereotype in the judgments for others to exceed.
+    """
+    return None if value is None or perfect is None or perfect <= 0 else (value - perfect) / perfect
+
+
 def most_gendered(
     queries: Any, vectors: Any = None, *, count: int = 10, pairs: Any = None
 ) -> tuple[list[GenderedQuery], list[GenderedQuery]]:
     """The queries that lean most to the positive (female) side, and to the negative; the furthest first.
 
-    Figure 7 of the paper. Ties keep the order of the queries.
+    Figure 7 of the paper. A query that does not lean to a side is not among those of that side, so there may
+    be fewer than `count`. Ties keep the order of the queries.
     """
     from evenrank.vectors.texts import gendered_texts
 
     table, texts = tables.queries(queries), gendered_texts(vectors, pairs=pairs)
     g = texts.of_texts(table["text"].to_list())
-    defined = np.flatnonzero(~np.isnan(g))
     value = dict(zip(texts.vocabulary, texts.values.tolist(), strict=True))
 
     def shown(row: int) -> GenderedQuery:
@@ -303,11 +312,12 @@ def most_gendered(
         words = tuple((word, value.get(word)) for word in tokens(text))
         return GenderedQuery(query_id, text, float(g[row]), words)
 
-    order = defined[np.argsort(g[defined], kind="stable")]
-    positive = defined[np.argsort(-g[defined], kind="stable")]
+    positive, negative = np.flatnonzero(g > 0), np.flatnonzero(g < 0)
+    positive = positive[np.argsort(-g[positive], kind="stable")]
+    negative = negative[np.argsort(g[negative], kind="stable")]
     return (
         [shown(row) for row in positive[:count].tolist()],
-        [shown(row) for row in order[:count].tolist()],
+        [shown(row) for row in negative[:count].tolist()],
     )
 
 

@@ -94,9 +94,12 @@ def filter_generated(
 def check_filters(words: tuple[int, int] | None, reranker: Any, min_score: float | None) -> None:
     """Refuse filters that contradict each other; this needs no queries, so it can come before them."""
     if (reranker is None) != (min_score is None):
-        raise InputError("give a reranker and the least score together")
+        raise InputError("a reranker needs a least score, and that a reranker: give both or neither")
     if words is not None and not 0 <= words[0] <= words[1]:
-        raise InputError(f"words is {words}; it must be the least and the greatest number of words")
+        raise InputError(
+            f"no query has at least {words[0]} and at most {words[1]} words: the least number is from 0 on, "
+            "and not above the greatest"
+        )
 
 
 def _plain(text: str) -> str:

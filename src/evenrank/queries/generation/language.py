@@ -73,7 +73,7 @@ class LanguageWriter:
         )  # fmt: skip
         asked = _asked(place)
         self.prompt = str(asked.get("prompt", PROMPT))
-        self._tokenizer, self._model = open_language_model(place)
+        self._tokenizer, self._model = open_language_model(place, named=checkpoint)
         self.seq2seq = bool(self._model.config.is_encoder_decoder)
         if self.seq2seq and not asked:
             self.prompt = "{document}"

@@ -155,9 +155,11 @@ def open_language_model(
             place, use_safetensors=True, local_files_only=offline, dtype=torch.float32
         )
     except Exception as error:  # damaged files raise anything
-        raise InputError(
-            f"the language model cannot be loaded: {one_line(error)[:200]}", path=named
-        ) from None
+        if not offline and "/" not in str(place):
+            raise InputError(
+                "there is no such folder, and no language model of this name can be loaded", path=named
+            ) from None
+        raise InputError(f"the language model cannot be loaded: {one_line(error, 200)}", path=named) from None
     return tokenizer, model.eval()
 
 

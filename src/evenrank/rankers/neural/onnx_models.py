@@ -175,6 +175,6 @@ def _write(model: Any, output: str, path: Path) -> None:
             )  # fmt: skip
         part.rename(path)
     except Exception as error:
-        raise InputError(f"the model cannot be exported to ONNX: {one_line(error)[:200]}") from None
+        raise InputError(f"the model cannot be exported to ONNX: {one_line(error, 200)}") from None
     finally:
         part.unlink(missing_ok=True)

@@ -150,7 +150,7 @@ def open_ranker(path: str | os.PathLike[str], *, backend: Backend = "torch") -> 
     except InputError as error:
         raise error if error.path else InputError(error.message, path=path) from None
     except Exception as error:  # a header that vouches for nonsense raises anything
-        raise InputError(f"cannot be opened: {one_line(error)[:200]}; train again", path=path) from None
+        raise InputError(f"cannot be opened: {one_line(error, 200)}; train again", path=path) from None
     return SavedRanker(
         Path(path), saved.kind, config, metrics, reranker, saved.facts.get("hybrid weight"), trained
     )

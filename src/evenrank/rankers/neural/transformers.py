@@ -34,7 +34,7 @@ def open_cross_encoder(
             os.fspath(place), model_kwargs={"use_safetensors": True}, local_files_only=local
         )
     except Exception as error:  # damaged files raise anything
-        raise InputError(f"the cross-encoder cannot be loaded: {one_line(error)[:200]}", path=place) from None
+        raise InputError(f"the cross-encoder cannot be loaded: {one_line(error, 200)}", path=place) from None
     if found.num_labels != 1:
         raise InputError(f"the model gives {found.num_labels} scores, not one", path=place)
     if max_length is not None:
@@ -80,5 +80,5 @@ def new_cross_encoder(checkpoint: str | os.PathLike[str] | None, *, max_length: 
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"the model cannot be loaded: {one_line(error)[:200]}", path=model.name) from None
+        raise InputError(f"the model cannot be loaded: {one_line(error, 200)}", path=model.name) from None
     return made, model
