@@ -69,10 +69,11 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def check_whole(name: str, value: Any, *, least: int = 1) -> None:
-    """Refuse what is not a whole number, or too small a one."""
-    if not is_whole(value) or value < least:
-        raise InputError(f"{name} is {value!r}; it must be a whole number from {least} on")
+def check_whole(name: str, value: Any, *, least: int = 1, most: int | None = None) -> None:
+    """Refuse what is not a whole number, or too small or too large a one."""
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        to = "on" if most is None else f"to {most}"
+        raise InputError(f"{name} is {value!r}; it must be a whole number from {least} {to}")
 
 
 def choices(word: str, known: Iterable[str]) -> str:

@@ -274,3 +274,12 @@ def test_a_language_model_is_asked_of_each_passage(tmp_path: Path) -> None:
     assert np.isfinite(together).all() and len(set(together.tolist())) == 3
     model.batch = 1
     np.testing.assert_allclose(model.score(pairs), together, atol=1e-3)
+
+
+@needs_minilm
+def test_an_encoder_without_a_score_is_no_cross_encoder(capsys: pytest.CaptureFixture[str]) -> None:
+    from evenrank.vectors.encoders import minilm
+
+    with pytest.raises(InputError, match=r"has not learned to score pairs.*train it first"):
+        er.rerank(f"cross-encoder:{minilm()}", {"q": {"a": 1.0}}, {"a": "x"}, {"q": "z"})
+    assert "LOAD REPORT" not in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -168,6 +169,49 @@ def test_a_busy_server_is_asked_again(server: Server) -> None:
     assert er.rerank(asked, RUN, DOCS, QUERIES, depth=1)["score"].to_list() == [1.0, 1.0]
 
 
+def test_an_error_of_the_server_may_pass(server: Server) -> None:
+    server.answer = lambda text, number: (500, {}) if number < 3 else "yes"
+    assert er.rerank(model(server, workers=1), RUN, DOCS, QUERIES, depth=1)["score"].to_list() == [1.0, 1.0]
+
+
+def test_an_answer_of_no_use_is_asked_for_anew(server: Server) -> None:
+    server.answer = lambda text, number: "who knows"
+    er.rerank(model(server), RUN, DOCS, QUERIES, depth=2)
+    server.answer = lambda text, number: "yes"
+    after = model(server)
+    assert set(er.rerank(after, RUN, DOCS, QUERIES, depth=2)["score"].to_list()) == {1.0}
+    assert after.asked == 4 and after.known == 0
+
+
+def test_a_probability_that_is_no_number_is_no_yes(server: Server) -> None:
+    listed = [{"token": "yes", "logprob": math.nan}, {"token": "no", "logprob": -0.1}]
+    content = {"message": {"content": "perhaps"}, "logprobs": {"content": [{"top_logprobs": listed}]}}
+    server.answer = lambda text, number: {"choices": [content]}
+    asked = model(server)
+    assert set(asked.score(candidates(RUN, DOCS, QUERIES, depth=1)).tolist()) == {0.5}
+    assert asked.malformed == 2
+
+
+def test_who_interrupts_does_not_wait_for_answers(server: Server) -> None:
+    released = threading.Event()
+
+    def answer(text: str, number: int) -> str:
+        if number == 0:
+            return "yes"
+        released.wait(30)
+        return "yes"
+
+    def interrupt(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    server.answer = answer
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        model(server, workers=2).score(candidates(RUN, DOCS, QUERIES, depth=3), progress=interrupt)
+    assert time.monotonic() - started < 10
+    released.set()
+
+
 def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
     server.answer = lambda text, number: "yes" if number < 3 else (503, {"error": "down"})
     with pytest.raises(InputError, match="the same command goes on with them"):
@@ -181,11 +225,12 @@ def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"result": "yes"}, "without `choices`"),
-        ({"choices": []}, "without `choices`"),
+        ({"result": "yes"}, "has no `choices`"),
+        ({"choices": []}, "has no `choices`"),
         (b"<html>", "expected JSON"),
         ((400, {"error": {"message": "no such model"}}), "no such model"),
-        ((401, {}), "401"),
+        ((401, {}), "the endpoint wants a key: --key env:VARIABLE"),
+        ((500, {}), "asked 1 time"),
     ],
 )
 def test_a_server_of_another_kind_is_one_clear_line(server: Server, content: Any, said: str) -> None:
@@ -268,6 +313,31 @@ def test_windows_without_an_answer_are_counted(server: Server) -> None:
         asked.score(pairs)
     assert asked.estimate(pairs).startswith("up to 1 requests")
     assert asked.known == 0 and not asked.repaired, "an estimate counts nothing"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--tag", "a b"], "may not be empty or hold blanks"),
+        (["--tag", ""], "may not be empty or hold blanks"),
+        (["--key", "env:EVENRANK_NOT_SET"], "--key: the environment variable EVENRANK_NOT_SET is not set"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_asking(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    assert main([*command(server, tmp_path), "--yes", *more]) == 2
+    assert said in capsys.readouterr().err and not server.asked
+
+
+def test_a_dash_is_no_file(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = command(server, tmp_path)
+    arguments[arguments.index("-o") + 1] = "-"
+    assert main([*arguments, "--yes"]) == 2
+    assert "write /dev/stdout" in capsys.readouterr().err and not server.asked
 
 
 @pytest.mark.parametrize("place", ["nodir/x/out.run", "."])

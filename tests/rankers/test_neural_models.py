@@ -161,7 +161,7 @@ def test_rerank_refuses_training_queries_with_exit_code_2(
     arguments += ["--docs", str(DATA / "docs.tsv"), "--queries", str(DATA / "queries.tsv")]
     arguments += ["-o", str(tmp_path / "out.run")]
     assert main(arguments) == 2
-    assert "trained on 40 of the 60 queries" in capsys.readouterr().err
+    assert "40 of the 60 queries, such as" in capsys.readouterr().err
     assert not (tmp_path / "out.run").exists()
     assert main([*arguments, "--allow-training-queries"]) == 0
 
@@ -187,7 +187,7 @@ def test_an_open_model_is_like_its_folder(model: Path) -> None:
         )
         assert by_object.equals(by_folder)
     files = [DATA / name for name in ("bm25.run", "docs.tsv", "queries.tsv")]
-    with pytest.raises(InputError, match="trained on 40 of the 60 queries"):
+    with pytest.raises(InputError, match=r"40 of the 60 queries.*trained this model"):
         er.rerank(opened, *files)
     assert len(er.rerank(opened, *files, depth=1, allow_training_queries=True)) == 60
     with pytest.raises(InputError, match="backend: this model is open already; give its folder instead"):
@@ -261,7 +261,7 @@ def test_a_trained_model_is_a_ranker_by_its_folder(model: Path, tmp_path: Path) 
     assert not found.select("doc_id").equals(plain.select("doc_id"))
     short = er.search(index, queries, ranker=str(model / "pacrr"), depth=5, candidates=10)
     assert short.equals(found.filter(pl.col("rank") <= 5)), "a short list is the head of a longer one"
-    with pytest.raises(InputError, match="trained on"):
+    with pytest.raises(InputError, match="trained this model or decided when to stop"):
         er.search(index, model / "train.tsv", ranker=str(model / "pacrr"))
     arguments = ["search", "--index", str(tmp_path / "idx"), "--queries", str(model / "test.tsv")]
     arguments += ["--ranker", str(model / "pacrr"), "--set", "candidates=10", "-o", str(tmp_path / "s.run")]
@@ -298,7 +298,10 @@ def test_an_audit_searches_with_rankers_by_name_and_by_folder(
     assert "name its folder with -o DIR" in capsys.readouterr().err
     files[-1] = str(model / "train.tsv")
     assert main([*arguments, *files]) == 2
-    assert "was trained on 40 of the 40 queries" in capsys.readouterr().err
+    assert "40 of the 40 queries, such as" in capsys.readouterr().err
+    arguments[-1] = str(tmp_path / "other")
+    assert main([*arguments, *files]) == 2
+    assert not (tmp_path / "other").exists(), "training queries are refused before the first search"
 
 
 def test_a_server_offers_a_model_by_the_name_of_its_folder(model: Path, tmp_path: Path) -> None:
@@ -342,6 +345,40 @@ def test_what_is_no_model_is_named(tmp_path: Path) -> None:
         er.rerank("cross-encoder", RUN, DOCS, QUERIES)
 
 
+class Scoring:
+    """A model of a user's own."""
+
+    name = "own"
+
+    def __init__(self, scores: object) -> None:
+        self.scores = scores
+
+    def score(self, pairs: object, progress: object = None) -> object:
+        return self.scores
+
+    def describe(self) -> dict[str, object]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ([1.0], "the model gave 1 scores for 2 pairs"),
+        (["a", "b"], "the model gave scores that are no numbers"),
+    ],
+)
+def test_scores_of_an_own_model_are_checked(scores: list[object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        er.rerank(Scoring(scores), {"q": {"a": 2.0, "b": 1.0}}, {"a": "x", "b": "y"}, {"q": "z"})
+
+
+def test_an_empty_query_is_named() -> None:
+    with pytest.raises(InputError, match="query 'q' is empty; leave it out"):
+        er.rerank(Scoring([1.0]), {"q": {"a": 2.0}}, {"a": "x"}, {"q": " ", "r": "z"})
+
+
 def test_a_document_that_the_collection_lacks_is_named() -> None:
-    with pytest.raises(InputError, match="lacks 1 of the 1 documents of the run, such as 'gone'"):
+    with pytest.raises(
+        InputError, match="lacks 1 of the 1 documents that are ranked or named, such as 'gone'"
+    ):
         candidates({"q1": {"gone": 1.0}}, DOCS, QUERIES)

@@ -128,7 +128,10 @@ def test_the_folder_tells_what_the_model_is(model: Path) -> None:
 def test_queries_of_the_training_are_refused_unless_asked_for(model: Path) -> None:
     queries = tables.queries(DATA / "queries.tsv")
     given: dict[str, Any] = {"run": DATA / "bm25.run", "docs": DATA / "docs.tsv", "queries": queries}
-    with pytest.raises(InputError, match=r"trained on 60 of the 60 queries.*--allow-training-queries"):
+    with pytest.raises(
+        InputError,
+        match=r"60 of the 60 queries.*trained this model or decided when to stop.*--allow-training-queries",
+    ):
         er.rerank(model, **given)
     assert len(er.rerank(model, **given, allow_training_queries=True, depth=10)) == 598
     shouted = queries.with_columns(pl.col("text").str.to_uppercase(), query_id="x" + pl.col("query_id"))
@@ -276,13 +279,56 @@ def test_a_line_without_a_document_is_named(tmp_path: Path) -> None:
         ({"embedding_rate": 0.1, "train_embeddings": False}, "embedding_rate is for word vectors that are"),
         ({"embedding_rate": 0.1, "kind": "drmm"}, "those of this drmm are not"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**32}, "seed is 4294967296; it must be a whole number from 0 to 4294967295"),
         ({"loss": "square"}, "loss is 'square'"),
+        ({"train_embeddings": True, "kind": "drmm"}, "the word vectors of drmm stay as they are"),
+        ({"kernels": 1}, "kernels is 1; it must be a whole number from 2 to 10000"),
+        ({"width": 0.0}, "width is 0.0; it must be above 0"),
+        ({"width": float("nan")}, "width is nan; it must be above 0"),
+        ({"dimension": 100_000_000}, "dimension is 100000000"),
+        ({"bins": 1, "kind": "drmm"}, "bins is 1"),
+        ({"hidden": 0, "kind": "drmm"}, "hidden is 0"),
+        ({"kernel": 0, "kind": "matchpyramid"}, "kernel is 0"),
+        ({"pooled_query": 0, "kind": "matchpyramid"}, "pooled_query is 0"),
+        ({"strongest": 0, "kind": "pacrr"}, "strongest is 0"),
+        ({"ngrams": 0, "kind": "convknrm"}, "ngrams is 0"),
     ],
 )
 def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         train(tmp_path / "m", **settings)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_index_of_other_documents_is_refused(tmp_path: Path) -> None:
+    index = er.index(tables.docs({"d1": "other texts", "d2": "of other documents"}), tmp_path / "index")
+    with pytest.raises(InputError, match="an index of other documents than are given"):
+        train(tmp_path / "m", run=None, index=index)
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_settings_of_a_model_hold_the_dimension_of_given_vectors(tmp_path: Path) -> None:
+    vectors = tmp_path / "v.txt"
+    vectors.write_text("surgeon 1 0 0 0\nnurse 0 1 0 0\nengineer 0 0 1 0\n")
+    with pytest.raises(InputError, match="dimension is 16, but the given word vectors have 4; leave it out"):
+        train(tmp_path / "m", vectors=vectors)
+    more = {name: value for name, value in QUICK.items() if name != "dimension"} | {"epochs": 1}
+    train_ranker(
+        "knrm", DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", tmp_path / "m",
+        run=DATA / "bm25.run", vectors=vectors, **more,
+    )  # fmt: skip
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["settings"]["dimension"] == 4
+
+
+@pytest.mark.parametrize("given", ["-3", "1.5", "0", "nan"])
+def test_a_number_of_negatives_that_cannot_be_meant_is_named(
+    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evenrank.cli import main
+
+    files = ["--docs", "d", "--queries", "q", "--qrels", "r", "-o", str(tmp_path / "m")]
+    assert main(["train", "--ranker", "knrm", "--negatives", given, *files]) == 2
+    assert f"--negatives is {given}; give a whole number from 1 on, or a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", ["file/m", "file/deeper/m", "x" * 300])
@@ -417,6 +463,9 @@ def test_the_weight_is_finite_whatever_the_scores_are() -> None:
     [
         ('rate = "x"', "rate is 'x'; it must be a number"),
         ("epochs = 1.5", "epochs is '1.5'; it must be a whole"),
+        ("epochs = [1]", "epochs is [1]; it must be a number"),
+        ("epoch = 1", "knrm has no setting 'epoch'"),
+        ("[table]\nepochs = 1", "table is {'epochs': 1}; it must be a number"),
     ],
 )
 def test_a_file_of_settings_names_what_is_wrong(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Tokenizer, deliver, note, progress_bar, split_names
+from evenrank.cli.common import Tokenizer, deliver, note, progress_bar, refuse_place, split_names
 from evenrank.errors import InputError
 from evenrank.process import set_threads
 
@@ -241,6 +241,7 @@ def search_command(
         chosen[key] = value
     if verify and index is None:
         raise InputError("--verify compares an index with what was written; give --index")
+    refuse_place(output, tag)
     asked = tables.queries(queries)
     set_threads(threads)
     searched = Index.open(index, verify=True) if index is not None and verify else engine or index
@@ -252,7 +253,7 @@ def search_command(
         raise InputError(
             "nothing was found for any query; are they in the language of the documents?", path=queries
         )
-    tables.write_run(run, output, name=tag or made.name)
+    tables.write_run(run, output, name=made.name if tag is None else tag)
     for remark in getattr(made, "notes", ()):  # of a live engine: failed queries, results shown twice
         note(remark)
     _tell(run, asked, output)
@@ -289,12 +290,15 @@ def ranked_runs(
     docs = tables.docs(given.docs, fields=split_names(given.fields), id_field=given.id_field)
     index, asked = own_index(docs, note), tables.queries(given.queries)
     found = {name: output / "runs" / f"{name}.run" for name in named}
-    for name, ranker in named.items():
-        made = make(ranker, index=index)
+    rankers_made = {name: make(ranker, index=index) for name, ranker in named.items()}
+    for made in rankers_made.values():
+        if (refuse := getattr(made, "refuse_queries", None)) is not None:
+            refuse(asked)
+    for name, made in rankers_made.items():
         with progress_bar(f"searching with {name}", unit="queries") as progress:
             run = made.rank(asked, depth=depth, progress=progress)
         if run.is_empty():
-            raise InputError(f"--ranker {ranker}: nothing was found for any query", path=given.queries)
+            raise InputError(f"--ranker {named[name]}: nothing was found for any query", path=given.queries)
         found[name].parent.mkdir(parents=True, exist_ok=True)
         tables.write_run(run, found[name], name=name)
         for remark in getattr(made, "notes", ()):

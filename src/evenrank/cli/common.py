@@ -186,3 +186,21 @@ def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFra
     found, said = predicted_genders(queries)
     note(said)
     return found
+
+
+def refuse_place(output: Path, tag: str | None = None) -> None:
+    """Refuse a run that cannot be written under this name, before the work is done and paid for."""
+    from evenrank.data.trec import check_run_name
+
+    if tag is not None:
+        check_run_name(tag)
+    if str(output) == "-":
+        raise InputError("- is no file here; write /dev/stdout")
+    target = Path(os.path.realpath(output))
+    if target.is_dir():
+        raise InputError("cannot be written: this is a folder", path=output)
+    if not target.parent.is_dir():
+        raise InputError(f"cannot be written: there is no folder {output.parent}", path=output)
+    beside = target.is_file() or not target.exists()  # /dev/stdout is written to as it is
+    if beside and not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot be written: nothing can be added to {output.parent}", path=output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import note, progress_bar, split_names
+from evenrank.cli.common import note, progress_bar, refuse_place, split_names
 from evenrank.errors import InputError
 
 
@@ -160,6 +159,8 @@ def train_command(
         if against is not None:
             raise InputError("negatives are given twice, by --negatives and as a setting; choose one")
         against = int(negatives) if negatives.isdigit() else negatives
+        if _is_number(negatives) and not (negatives.isdigit() and against >= 1):
+            raise InputError(f"--negatives is {negatives}; give a whole number from 1 on, or a file")
     with progress_bar("training", unit="steps") as progress:
         found = train_ranker(
             ranker.value,
@@ -180,8 +181,20 @@ def train_command(
             progress=progress,
             **settings,
         )
-    took = "" if found.seconds is None else f", {found.seconds / 60:.1f} CPU-minutes"
+    took = "" if found.seconds is None else f", {_took(found.seconds)}"
     note(f"{ranker.value}{took}: {output}")
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.1f} CPU-seconds" if seconds < 60 else f"{seconds / 60:.1f} CPU-minutes"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
@@ -192,7 +205,7 @@ def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
 
     from evenrank.data.files import reading
     from evenrank.rankers.catalogue import typed
-    from evenrank.training.trainer import setting_types
+    from evenrank.training.trainer import read_settings, setting_types
 
     with reading(path):
         text = path.read_bytes().decode()
@@ -201,12 +214,15 @@ def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {error}", path=path) from None
     types = setting_types(kind)
-    for name, value in found.items():
-        if name in types and isinstance(value, str | int | float):
-            try:
+    try:
+        for name, value in found.items():
+            if not isinstance(value, str | int | float):
+                raise InputError(f"{name} is {value!r}; it must be a number, true, false or a text")
+            if name in types:
                 found[name] = typed(str(value), types[name], name)
-            except InputError as error:
-                raise InputError(str(error), path=path) from None
+        read_settings(kind, found)
+    except InputError as error:
+        raise InputError(str(error), path=path) from None
     return found
 
 
@@ -307,7 +323,7 @@ def rerank_command(
             if not model.startswith("llm"):
                 raise InputError(f"--{name} is for --model llm")
             settings[name] = value
-    _refuse_place(output)
+    refuse_place(output, tag)
     table, asked = tables.run(run), tables.queries(queries)
     checked = None if allow_training_queries else queries_of(table, asked)
     made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
@@ -329,7 +345,7 @@ def rerank_command(
             keep_rest=keep_rest,
             progress=progress,
         )
-    tables.write_run(found, output, name=tag or made.name)
+    tables.write_run(found, output, name=made.name if tag is None else tag)
     for remark in getattr(made, "notes", ()):
         note(remark)
     note(f"{len(found):,} documents for {found['query_id'].n_unique():,} queries: {output}")
@@ -343,15 +359,3 @@ def _agreed(yes: bool) -> None:
         raise InputError("nothing was asked; add --yes to send these requests")
     if not typer.confirm("go on?", err=True):
         raise InputError("nothing was asked")
-
-
-def _refuse_place(output: Path) -> None:
-    """Refuse a file that cannot be written, before the work is done and paid for."""
-    target = Path(os.path.realpath(output))
-    if target.is_dir():
-        raise InputError("cannot be written: this is a folder", path=output)
-    if not target.parent.is_dir():
-        raise InputError(f"cannot be written: there is no folder {output.parent}", path=output)
-    beside = target.is_file() or not target.exists()  # /dev/stdout is written to as it is
-    if beside and not os.access(target.parent, os.W_OK):
-        raise InputError(f"cannot be written: nothing can be added to {output.parent}", path=output)

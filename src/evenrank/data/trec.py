@@ -164,10 +164,15 @@ def _split(
     raise InputError(problem, path=path, line=line + good)
 
 
-def write(frame: pl.DataFrame, path: Path, *, name: str) -> None:
-    """A normalised run in TREC format, with scores that restore its order even in single precision."""
+def check_run_name(name: str) -> None:
+    """Refuse what cannot stand in the last column of a run."""
     if not re.fullmatch(r"[^\s]+", name):
         raise InputError(f"the name of a run may not be empty or hold blanks: {show(name)}")
+
+
+def write(frame: pl.DataFrame, path: Path, *, name: str) -> None:
+    """A normalised run in TREC format, with scores that restore its order even in single precision."""
+    check_run_name(name)
     for column in ("query_id", "doc_id"):
         spaced = frame[column].str.contains(r"\s")
         if spaced.any():

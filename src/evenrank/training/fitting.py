@@ -308,7 +308,7 @@ class _State:
         notes = {"history": self.history, "best": self.best_rr, "waited": self.waited, "facts": facts}
         content = save(
             {name: each.contiguous().clone() for name, each in tensors.items()},
-            {"evenrank": json.dumps(notes, sort_keys=True)},
+            {"evenrank": json.dumps(notes)},
         )
         with writing(path) as file:
             file.write(content)

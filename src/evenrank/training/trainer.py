@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
@@ -104,6 +104,17 @@ def train_ranker(
     if vectors is not None and kind not in INTERACTION:
         raise InputError(f"word vectors are for {', '.join(INTERACTION)}; {kind} does not use them")
     model_settings, recipe = read_settings(kind, settings)
+    opened = None
+    if vectors is not None:
+        from evenrank.vectors import load
+
+        opened = load(vectors)
+        if settings.get("dimension", opened.dimension) != opened.dimension:
+            raise InputError(
+                f"dimension is {settings['dimension']}, but the given word vectors have {opened.dimension}; "
+                "leave it out"
+            )
+        model_settings = replace(model_settings, dimension=opened.dimension)
     if recipe.adversary is not None and kind in INTERACTION:
         raise InputError(
             f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
@@ -139,7 +150,7 @@ def train_ranker(
 
     job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, hear, progress)
     with _cleared(checkpoint):
-        reranker, files, history, vector = _fit(job, vectors)
+        reranker, files, history, vector = _fit(job, opened)
     dev = found.dev_rows(recipe.dev_depth)
     metrics = dev_metrics(found, dev, reranker, history, kind, hybrid, say, progress)
     if found.reads is not None:
@@ -178,6 +189,8 @@ def prepared(
 ) -> Prepared:
     """The training data of :func:`train_ranker`, to train several rankers on the same."""
     collection, asked, judged = tables.docs(docs), tables.queries(queries), tables.qrels(qrels)
+    if index is not None and index.docs.fingerprint() != collection.fingerprint():
+        raise InputError("this is an index of other documents than are given; leave it out", path=index.path)
     deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
     first, scores, stage = _first_stage(collection, asked, judged, run, index, deep, say)
     found = examples(
@@ -202,6 +215,10 @@ def train_prepared(kind: str, ready: Prepared, output: str | os.PathLike[str], *
     return train_ranker(kind, ready, None, None, output, **how)
 
 
+_LARGEST_SEED = 2**32 - 1
+"""What numpy, torch and the trainers of sentence-transformers all take."""
+
+
 def _check_output(output: str | os.PathLike[str], seed: int) -> None:
     """Refuse a place where no model can be written, before the work."""
     target = Path(output).absolute()
@@ -213,7 +230,7 @@ def _check_output(output: str | os.PathLike[str], seed: int) -> None:
             pass
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=output) from None
-    check_whole("seed", seed, least=0)
+    check_whole("seed", seed, least=0, most=_LARGEST_SEED)
 
 
 @contextmanager
@@ -354,6 +371,10 @@ def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
         near = nearest(unknown[0], known)
         hint = f"; did you mean {near}?" if near else ""
         raise InputError(f"{kind} has no setting {unknown[0]!r}; it has: {', '.join(known)}{hint}")
+    if kind == "drmm" and given.get("train_embeddings"):
+        raise InputError(
+            "train_embeddings: a histogram has no gradient, so the word vectors of drmm stay as they are"
+        )
     frozen = kind == "drmm" or given.get("train_embeddings") is False
     if given.get("embedding_rate") is not None and frozen:
         raise InputError(f"embedding_rate is for word vectors that are trained; those of this {kind} are not")

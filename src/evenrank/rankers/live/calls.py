@@ -116,21 +116,39 @@ class Calls:
         self._clock, self._jitter = clock, jitter
         self._sleep = sleep
         self._stopped = threading.Event()
+        self._asking: set[int] = set()
         self._lock = threading.Lock()
         self._next = float("-inf")
 
     def stop(self) -> None:
-        """Call the work off: whoever waits now stops waiting, and nobody asks again."""
+        """Call the work off: whoever waits now stops waiting, also for an answer; nobody asks again."""
         self._stopped.set()
+        threading.Thread(target=self._cut_all, daemon=True).start()
+
+    def _cut_all(self) -> None:
+        """End all requests under way, also those that are just being opened."""
+        while self._asking:
+            for thread in tuple(self._asking):
+                if (cut := _CUTS.get(thread)) is not None:
+                    cut()
+            time.sleep(0.02)
 
     def call(self, work: Callable[[], T]) -> T:
         """What `work` returns, asked as often as it takes and is allowed."""
         for attempt in range(self.limits.retries + 1):
             self._take_turn()
+            me = threading.get_ident()
+            self._asking.add(me)
             try:
                 return work()
             except Busy as busy:
                 trouble = busy
+            except QueryFailed:
+                if self._stopped.is_set():  # the line was cut
+                    raise Stopped from None
+                raise
+            finally:
+                self._asking.discard(me)
             if trouble.wait is not None and trouble.wait > LONGEST_WAIT:
                 raise QueryFailed(f"{trouble}; it asks to come back in {trouble.wait:.0f} seconds")
             if attempt < self.limits.retries:
@@ -207,6 +225,10 @@ class Pool(Generic[C]):
                 connection.close()
 
 
+_CUTS: dict[int, Callable[[], None]] = {}
+"""By thread, what ends the request that it waits for."""
+
+
 @contextmanager
 def cut_after(seconds: float, lines: Callable[[], Iterable[socket.socket | int]]) -> Iterator[None]:
     """Shut these sockets, given as such or by file number, if the block takes longer: it reads an end."""
@@ -224,7 +246,9 @@ def cut_after(seconds: float, lines: Callable[[], Iterable[socket.socket | int]]
     timer = threading.Timer(seconds, cut)
     timer.daemon = True
     timer.start()
+    _CUTS[threading.get_ident()] = cut
     try:
         yield
     finally:
+        _CUTS.pop(threading.get_ident(), None)
         timer.cancel()

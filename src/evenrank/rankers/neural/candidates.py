@@ -96,12 +96,21 @@ def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -
     query_ids = table["query_id"].unique(maintain_order=True).to_list()
     doc_ids = table["doc_id"].unique(maintain_order=True).to_list()
     if missing := [each for each in query_ids if each not in texts]:
-        raise InputError(f"the run has {len(missing):,} queries without a text, such as {missing[0]!r}")
+        raise InputError(
+            f"{len(missing):,} of the {len(query_ids):,} queries of the run have no text, such as "
+            f"{missing[0]!r}; give the queries that belong to it",
+            path=tables.path_of(queries) or tables.path_of(run),
+        )
+    if blank := [each for each in query_ids if not texts[each].strip()]:
+        raise InputError(
+            f"query {blank[0]!r} is empty; leave it out", path=tables.path_of(queries) or tables.path_of(run)
+        )
     found = tables.docs(docs).texts(doc_ids)
     if lacking := [each for each in doc_ids if each not in found]:
         raise InputError(
-            f"the collection lacks {len(lacking):,} of the {len(doc_ids):,} documents of the run, such as "
-            f"{lacking[0]!r}"
+            f"the collection lacks {len(lacking):,} of the {len(doc_ids):,} documents that are ranked or "
+            f"named, such as {lacking[0]!r}; check that they belong together",
+            path=tables.path_of(run),
         )
     return Candidates(
         query_ids,

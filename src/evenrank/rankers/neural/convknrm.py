@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ class ConvKNRMSettings(InteractionSettings):
     ``exact_match`` keeps the kernel at 1, and adds the counts of exactly the same words; ``idf`` weighs the
     query's words.
     """
+
+    LEAST = MappingProxyType({"kernels": 2})
 
     ngrams: int = 3
     filters: int = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ class DRMMSettings(InteractionSettings):
     paper's IDF), without by their vector (its TV). A histogram has no gradient, so the vectors stay as they
     are.
     """
+
+    LEAST = MappingProxyType({"bins": 2})
 
     train_embeddings: bool = False
     bins: int = 30

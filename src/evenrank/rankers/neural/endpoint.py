@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ import xxhash
 from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
-from evenrank.rankers.live.calls import Calls, Limits, QueryFailed, Stopped
+from evenrank.rankers.live.calls import Busy, Calls, Limits, QueryFailed, Stopped
 from evenrank.rankers.live.secrets import Secrets, hidden
 from evenrank.rankers.live.web import Refusal, Site, fetch, separated
 from evenrank.rankers.neural.candidates import Candidates, Doubles
@@ -109,6 +110,8 @@ class EndpointReranker:
             raise InputError(f"{hidden(endpoint)}: an endpoint begins with http:// or https://")
         if key is not None and not re.fullmatch(r"env:\w+", key):
             raise InputError("--key: put the key into an environment variable and write --key env:VARIABLE")
+        if key is not None and not os.environ.get(key.removeprefix("env:")):
+            raise InputError(f"--key: the environment variable {key.removeprefix('env:')} is not set")
         secrets = Secrets(endpoint)
         url, headers = separated(endpoint, secrets)
         url = _chat(url)
@@ -122,6 +125,7 @@ class EndpointReranker:
         self.asked = self.known = 0
         self._url, self._place = url, hidden(url)
         self._site = Site(headers, timeout, secrets=secrets)
+        self._has_key = key is not None
         self._secrets = secrets
         self._limits = Limits(timeout=timeout, retries=retries, workers=workers, rate=rate, backoff=backoff)
         self._lock = Lock()
@@ -165,7 +169,7 @@ class EndpointReranker:
             for rows in work:
                 i = rows[0]
                 text = question(pairs.queries[pairs.query[i]], pairs.documents[pairs.document[i]], self.words)
-                if _kept(self._answer_path(self._body(text, 1))) is None:
+                if _kept(self._answer_path(self._body(text, 1)), _says) is None:
                     requests, tokens = requests + 1, tokens + len(text) // _CHARACTERS_PER_TOKEN
                     answers += 1
         else:
@@ -208,7 +212,7 @@ class EndpointReranker:
         return [rows.tolist() for rows in np.split(np.arange(len(pairs)), edges)] if len(pairs) else []
 
     def _probability(self, query: str, passage: str, calls: Calls) -> float:
-        answer = self._answer(question(query, passage, self.words), 1, calls)
+        answer = self._answer(question(query, passage, self.words), 1, calls, _says)
         odds = _from_logprobs(answer.get("logprobs"))
         if odds is not None:
             return odds
@@ -227,7 +231,7 @@ class EndpointReranker:
 
         def kept(text: str, count: int) -> list[int]:
             nonlocal known
-            answer = _kept(self._answer_path(self._body(text, _PER_NUMBER * count)))
+            answer = _kept(self._answer_path(self._body(text, _PER_NUMBER * count)), _orders)
             if answer is None:
                 raise _Unknown
             known += 1
@@ -239,7 +243,7 @@ class EndpointReranker:
 
     def _asked_order(self, text: str, count: int, calls: Calls) -> list[int]:
         """The order of a window, as the model says it."""
-        answer = self._answer(text, _PER_NUMBER * count, calls)
+        answer = self._answer(text, _PER_NUMBER * count, calls, _orders)
         places, problems = read_order(answer["text"], count)
         self._count(*problems)
         return places
@@ -288,26 +292,37 @@ class EndpointReranker:
         name = xxhash.xxh3_128_hexdigest(key.encode())
         return root() / "answers" / name[:2] / f"{name}.json"
 
-    def _answer(self, text: str, tokens: int, calls: Calls) -> dict[str, Any]:
-        """The answer in the cache, or of the server."""
+    def _answer(self, text: str, tokens: int, calls: Calls, usable: Usable) -> dict[str, Any]:
+        """The answer in the cache, or of the server; one of no use is not kept, but asked for anew."""
         body = self._body(text, tokens)
         path = self._answer_path(body)
-        known = _kept(path)
+        known = _kept(path, usable)
         if known is not None:
             with self._lock:
                 self.known += 1
             return known
-        try:
-            answer = _read(calls.call(lambda: fetch(self._site, self._url, body, place=self._place)))
-        except Refusal as refusal:
-            said = _message(refusal.body)
-            raise InputError(self._secrets.clean(f"{refusal}{said}")) from None
+        answer = _read(calls.call(lambda: self._fetched(body)), self._place)
         with self._lock:
             self.asked += 1
+        if not usable(answer):
+            return answer
         path.parent.mkdir(parents=True, exist_ok=True)
         with writing(path) as file:
             file.write(json.dumps(self._secrets.cleaned(answer)).encode())
         return answer
+
+    def _fetched(self, body: dict[str, Any]) -> Any:
+        """What the server answers; an error of its own may pass."""
+        try:
+            return fetch(self._site, self._url, body, place=self._place)
+        except Refusal as refusal:
+            said = f"{refusal}{_message(refusal.body)}"
+            if refusal.status == 401:
+                wrong = (
+                    "does not take the key of --key" if self._has_key else "wants a key: --key env:VARIABLE"
+                )
+                said = f"{self._place}: the endpoint {wrong} (401){_message(refusal.body)}"
+            raise (Busy if refusal.status >= 500 else QueryFailed)(said) from None
 
     def _count(self, *problems: str) -> None:
         """What was wrong with one answer; nothing, if nothing was."""
@@ -320,13 +335,27 @@ class _Unknown(Exception):  # noqa: N818 - not an error: the answer is not there
     """There is no answer in the cache."""
 
 
-def _kept(path: Path) -> dict[str, Any] | None:
-    """The answer in the cache; None if there is none."""
+Usable = Callable[[dict[str, Any]], bool]
+
+
+def _says(answer: dict[str, Any]) -> bool:
+    """Whether an answer has a yes or no in it."""
+    return _from_logprobs(answer.get("logprobs")) is not None or _yes_or_no(answer["text"]) is not None
+
+
+def _orders(answer: dict[str, Any]) -> bool:
+    """Whether an answer names a passage."""
+    return re.search(r"\d", answer["text"]) is not None
+
+
+def _kept(path: Path, usable: Usable) -> dict[str, Any] | None:
+    """The answer in the cache; None if there is none of use."""
     try:
         known = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return known if isinstance(known, dict) and isinstance(known.get("text"), str) else None
+    whole = isinstance(known, dict) and isinstance(known.get("text"), str)
+    return known if whole and usable(known) else None
 
 
 def _chat(url: str) -> str:
@@ -338,13 +367,13 @@ def _chat(url: str) -> str:
     return urlunsplit(parts._replace(path=path, fragment=""))
 
 
-def _read(content: Any) -> dict[str, Any]:
+def _read(content: Any, place: str) -> dict[str, Any]:
     """Text and probabilities of an answer; one without a text is an empty text."""
     choice: Any = None
     if isinstance(content, dict) and isinstance(content.get("choices"), list) and content["choices"]:
         choice = content["choices"][0]
     if not isinstance(choice, dict):
-        raise QueryFailed("the endpoint answers without `choices`; is it OpenAI-compatible?")
+        raise QueryFailed(f"{place}: the answer has no `choices`; is the endpoint OpenAI-compatible?")
     message = choice.get("message")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
     found: dict[str, Any] = {"text": text if isinstance(text, str) else ""}
@@ -368,7 +397,10 @@ def _from_logprobs(logprobs: Any) -> float | None:
         for each in listed:
             word = str(each["token"]).strip().lower()
             if word in shares:
-                shares[word] += math.exp(min(0.0, float(each["logprob"])))
+                share = float(each["logprob"])
+                if math.isnan(share):
+                    return None
+                shares[word] += math.exp(min(0.0, share))
     except (KeyError, IndexError, TypeError, ValueError):
         return None
     total = shares["yes"] + shares["no"]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ from evenrank.rankers.neural.candidates import Candidates, FirstStage
 from evenrank.text.tokens import tokens
 
 Ints = npt.NDArray[np.int64]
+_MOST = 10_000
+"""Of anything that a model has several of; more would not fit into memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +55,16 @@ class InteractionSettings:
     query_words: int = 24
     document_words: int = 150
 
+    LEAST: ClassVar[Mapping[str, int]] = {}
+    """Of which settings there are more than one at least."""
+
     def __post_init__(self) -> None:
-        for name in ("dimension", "query_words", "document_words"):
-            check_whole(name, getattr(self, name))
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int":
+                check_whole(field.name, value, least=self.LEAST.get(field.name, 1), most=_MOST)
+            elif field.type == "float" and not 0 < value <= _MOST:
+                raise InputError(f"{field.name} is {value!r}; it must be above 0, at most {_MOST}")
 
 
 class Match(NamedTuple):

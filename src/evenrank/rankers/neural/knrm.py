@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ class KNRMSettings(InteractionSettings):
 
     ``exact_match`` keeps the kernel at 1; ``idf`` weighs the query's words.
     """
+
+    LEAST = MappingProxyType({"kernels": 2})
 
     kernels: int = 11
     width: float = 0.1

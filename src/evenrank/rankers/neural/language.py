@@ -155,9 +155,10 @@ def open_language_model(
             place, use_safetensors=True, local_files_only=offline, dtype=torch.float32
         )
     except Exception as error:  # damaged files raise anything
-        if not offline and "/" not in str(place):
+        if not offline and os.environ.get("HF_HUB_OFFLINE") in ("1", "true", "True"):
             raise InputError(
-                "there is no such folder, and no language model of this name can be loaded", path=named
+                "there is no such folder, the model is not in the local cache, and HF_HUB_OFFLINE is set",
+                path=named,
             ) from None
         raise InputError(f"the language model cannot be loaded: {one_line(error, 200)}", path=named) from None
     return tokenizer, model.eval()

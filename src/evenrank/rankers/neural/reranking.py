@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress, Ranker, check_depth
 from evenrank.rankers.index import Index
@@ -24,6 +24,8 @@ NAMES = ("hybrid", "bi-encoder", "cross-encoder", "llm")
 """What `rerank` knows besides folders; a checkpoint may follow the second to fourth: ``bi-encoder:NAME``."""
 
 
+_UNTRAINED = 0.1
+"""Weight of the first stage beside an untrained bi-encoder's cosine, unless told."""
 _TURNED: dict[str, Any] = {"dial": str | None, "strength": float | None}
 """Settings of what compares vectors: a dial of `evenrank mitigate dial`, and how far it turns queries."""
 
@@ -101,7 +103,15 @@ def rerank(
     made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
     check_depth(depth)
     pairs = candidates(table, docs, asked, depth=depth)
-    scores = np.asarray(made.score(pairs, progress=progress), np.float64)
+    given = made.score(pairs, progress=progress)
+    try:
+        scores = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the model gave scores that are no numbers") from None
+    if scores.shape != (len(pairs),):
+        raise InputError(
+            f"the model gave {scores.size:,} scores for {len(pairs):,} pairs; it must give one each"
+        )
     if not np.isfinite(scores).all():
         raise InputError("the model gave a score that is not a number; was its training stable?")
     found = pairs.run(scores)
@@ -170,7 +180,9 @@ def make_reranker(
         hints = get_type_hints(Encoder.__init__)
         types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _TURNED
         known = read_settings(name, settings, types | ({"weight": float} if name == "hybrid" else {}))
-        weight = known.pop("weight", 0.1) if name == "hybrid" else None
+        weight = known.pop("weight", None)
+        if name == "hybrid" and weight is None:
+            weight = _UNTRAINED
         turns = {key: known.pop(key, None) for key in _TURNED}
         encoder = Encoder(checkpoint or None, **known)
         inner = rerankers.turned(rerankers.BiEncoderReranker(encoder), **turns)
@@ -238,6 +250,11 @@ class Reranking:
         """What a user should know."""
         return (f"{self.name} re-ranked the first {self.depth} documents of {self.first.name}",)
 
+    def refuse_queries(self, queries: pl.DataFrame) -> None:
+        """Raise InputError where the model was trained on one of these queries, and may not rank them."""
+        if isinstance(self.model, _Guarded):
+            self.model.refuse(queries)
+
     def describe(self) -> dict[str, Any]:
         """The model, the first stage, and the index."""
         return {
@@ -252,7 +269,7 @@ def hybrid_ranker(
     index: Index,
     *,
     checkpoint: str | None = None,
-    weight: float = 0.1,
+    weight: float = _UNTRAINED,
     first: str = "bm25",
     candidates: int = 100,
     keep_rest: bool = True,
@@ -310,7 +327,7 @@ def _in_two_stages(
 ) -> Ranker:
     from evenrank.rankers.catalogue import make
 
-    check_depth(candidates)
+    check_whole("candidates", candidates)
     index.docs  # noqa: B018  says at once if there is no text
     return Reranking(name, index, make(first, index=index), model, depth=candidates, keep_rest=keep_rest)
 
@@ -322,9 +339,13 @@ class _Guarded:
         self.name = reranker.name
         self._saved, self._reranker, self._allowed = saved, reranker, allowed
 
-    def score(self, pairs: Any, *, progress: Progress | None = None) -> Any:
+    def refuse(self, queries: pl.DataFrame) -> None:
+        """Raise InputError where it was trained on one of these queries, unless that is allowed."""
         if not self._allowed:
-            self._saved.refuse_seen(pl.DataFrame({"query_id": pairs.query_ids, "text": pairs.queries}))
+            self._saved.refuse_seen(queries)
+
+    def score(self, pairs: Any, *, progress: Progress | None = None) -> Any:
+        self.refuse(pl.DataFrame({"query_id": pairs.query_ids, "text": pairs.queries}))
         return self._reranker.score(pairs, progress=progress)
 
     def describe(self) -> dict[str, Any]:

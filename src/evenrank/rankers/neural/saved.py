@@ -86,10 +86,10 @@ class SavedRanker:
         seen = self.seen(queries)
         if seen:
             raise InputError(
-                f"this model was trained on {len(seen):,} of the {len(queries):,} queries, such as "
-                f"{seen[0]!r}: what it finds for them says nothing; give other queries, or allow them: "
-                "--allow-training-queries of `evenrank rerank`, --set allow_training_queries=true of "
-                "`evenrank search`",
+                f"{len(seen):,} of the {len(queries):,} queries, such as {seen[0]!r}, trained this model or "
+                "decided when to stop: what it finds for them says nothing; give other queries, or rank "
+                "them all the same: --allow-training-queries of `evenrank rerank`, --set "
+                "allow_training_queries=true of `evenrank search`",
                 path=self.path,
             )
 

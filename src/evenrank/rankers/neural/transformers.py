@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -30,16 +32,42 @@ def open_cross_encoder(
     """A cross-encoder with one score, by folder, or by name if not `local`; weights as safetensors only."""
     sentence_transformers = library()
     try:
-        found = sentence_transformers.CrossEncoder(
-            os.fspath(place), model_kwargs={"use_safetensors": True}, local_files_only=local
-        )
+        config = import_module("transformers").AutoConfig.from_pretrained(place, local_files_only=local)
+        whole = any(_is_scorer(name) for name in getattr(config, "architectures", None) or ())
+        with _quiet():
+            found = sentence_transformers.CrossEncoder(
+                os.fspath(place), model_kwargs={"use_safetensors": True}, local_files_only=local
+            )
     except Exception as error:  # damaged files raise anything
         raise InputError(f"the cross-encoder cannot be loaded: {one_line(error, 200)}", path=place) from None
+    if not whole and any(_is_scorer(type(each).__name__) for each in found.modules()):
+        raise InputError(
+            "this encoder has not learned to score pairs, its scores would be drawn at random; train it "
+            "first: evenrank train --ranker cross-encoder --set checkpoint=…",
+            path=place,
+        )
     if found.num_labels != 1:
         raise InputError(f"the model gives {found.num_labels} scores, not one", path=place)
     if max_length is not None:
         found.max_seq_length = max_length
     return found
+
+
+def _is_scorer(name: str) -> bool:
+    """Whether models of this class make a score of a pair."""
+    return name.endswith("ForSequenceClassification")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's table of weights that are missing, which is told in one line here."""
+    logging = import_module("transformers.utils.logging")
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def new_cross_encoder(checkpoint: str | os.PathLike[str] | None, *, max_length: int) -> tuple[Any, Model]:
@@ -56,7 +84,7 @@ def new_cross_encoder(checkpoint: str | os.PathLike[str] | None, *, max_length: 
     try:
         config = import_module("transformers").AutoConfig.from_pretrained(model.place, local_files_only=local)
         names = getattr(config, "architectures", None) or [""]
-        if names[0].endswith("ForSequenceClassification") and config.num_labels == 1:
+        if _is_scorer(names[0]) and config.num_labels == 1:
             return open_cross_encoder(model.place, max_length=max_length, local=local), model
         reader = base.Transformer(
             model.place,
