@@ -58,6 +58,8 @@ class Study:
     runs: Mapping[str, str] = field(default_factory=dict)
     """Name of a run, and its unit without the collection: of `make evidence-neural`, or with `training/` in
     front of `make evidence-training`."""
+    queries: int = 0
+    """At most so many test queries; 0 for all."""
 
     def settings(self) -> Settings:
         """What the recipe is given."""
@@ -72,6 +74,7 @@ class Study:
             genders=self.genders,
             runs={name: str(self._run(unit)) for name, unit in self.runs.items()} or None,
             options=options,
+            queries=self.queries,
         )
 
     def _run(self, system: str) -> Path:
@@ -204,6 +207,22 @@ STUDIES: dict[str, Study] = {
     **{f"tradeoff-{name}": Study("tradeoff", name, part) for name, part in _PARTS.items()},
     "debiased-judgments-squad": Study(
         "debiased-judgments", "squad", "test", "predict", options={**_TRAIN, "train_queries": 3000}
+    ),
+    "debiased-judgments-wiki": Study(
+        "debiased-judgments",
+        "wiki",
+        "test",
+        "predict",
+        options={
+            **_TRAIN,
+            "train_queries": 1500,
+            "ranker": "knrm",
+            "training": ["with_first_stage=true", "document_words=120"],
+            "adversary": [],  # a word-interaction model has no vector for it
+            "depth": 50,
+            "sample": 20_000,
+        },
+        queries=1000,
     ),
     "negatives-squad": Study("negatives", "squad", "test", options={**_TRAIN, "seeds": 5}),
     "negatives-squad-cross-encoder": Study(
