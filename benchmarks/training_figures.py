@@ -10,7 +10,7 @@ import polars as pl
 
 from benchmarks.training_evidence import Unit, known, run_unit
 from benchmarks.training_page import TITLES
-from evenrank.show.charts.theme import finished, named
+from evenrank.show.charts.theme import configuration, finished, named
 from evenrank.show.charts.tradeoff import tradeoff_scatter
 from evenrank.show.report import write_chart
 
@@ -55,12 +55,11 @@ def lambdas(found: dict[str, Any]) -> Any:
             fell = p is not None and p < 0.05 and test["difference"] < 0
             value = row["test"]["measures"]["RR@10"]["value"]
             said = "significant loss" if fell else "no significant loss"
-            rows.append({"ranker": name, "λ": row["strength"], "RR@10": value, "loss": said})
+            on, _, ranker = name.partition(", ")
+            rows.append({"on": on, "ranker": ranker, "λ": row["strength"], "RR@10": value, "loss": said})
     if not rows:
         return None
-    base = alt.Chart(pl.DataFrame(rows)).encode(
-        x=alt.X("λ:Q"), y=alt.Y("RR@10:Q", scale=alt.Scale(zero=False))
-    )
+    base = alt.Chart().encode(x=alt.X("λ:Q"), y=alt.Y("RR@10:Q", scale=alt.Scale(zero=False)))
     line = base.mark_line(color=named("muted")).encode(strokeDash=alt.StrokeDash("ranker:N", title=None))
     said = ["no significant loss", "significant loss"]
     colours = alt.Scale(domain=said, range=[named("run-2"), named("bad")])
@@ -69,7 +68,9 @@ def lambdas(found: dict[str, Any]) -> Any:
         color=alt.Color("loss:N", title=None, scale=colours),
         shape=alt.Shape("loss:N", title=None, scale=shapes),
     )
-    return finished(alt.layer(line, points), height=260).properties(width=480)
+    layers = alt.layer(line, points, data=pl.DataFrame(rows)).properties(width=300, height=240)
+    panels = layers.facet(column=alt.Column("on:N", title=None)).resolve_scale(y="independent")
+    return panels.properties(config=alt.Config(**configuration()))
 
 
 def against_adversary(head: dict[str, Any]) -> Any:

@@ -83,8 +83,8 @@ def _short(found: dict[str, Any]) -> list[str]:
                 sure = [row for row in rows if row["p"] is not None and row["p"] < 0.05]
                 more, less = (sum(sign * row["difference"] > 0 for row in sure) for sign in (1, -1))
                 lines.append(
-                    f"- **At equal bias, against {name}** ({said}): of {len(rows)} settings {more} "
-                    f"keep significantly more RR@10 (p < .05, not corrected), {less} significantly less; "
+                    f"- **At equal bias, against {name}** ({said}): significantly more RR@10 (p < .05, not "
+                    f"corrected) is kept by {more} of {len(rows)} settings, significantly less by {less}; "
                     f"the other {len(rows) - len(sure)} cannot be told apart."
                 )
     for said, ranker in _some(found, "rows"):
