@@ -238,6 +238,7 @@ def test_a_server_of_another_kind_is_one_clear_line(server: Server, content: Any
     with pytest.raises(InputError, match=said) as caught:
         er.rerank(model(server, retries=0), RUN, DOCS, QUERIES, depth=1)
     assert "\n" not in str(caught.value)
+    assert "answers so far" not in str(caught.value), "there are none"
 
 
 def test_the_key_is_sent_and_never_shown(

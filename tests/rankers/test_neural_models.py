@@ -363,7 +363,7 @@ class Scoring:
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ([1.0], "the model gave 1 scores for 2 pairs"),
+        ([1.0], "scores of the shape .1,.; one for each pair is .2,."),
         (["a", "b"], "the model gave scores that are no numbers"),
     ],
 )

@@ -300,9 +300,22 @@ def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[s
     assert not list(tmp_path.iterdir())
 
 
+def test_training_reads_the_given_documents_whatever_the_index_holds(tmp_path: Path) -> None:
+    lines = (DATA / "docs.tsv").read_text().splitlines()
+    (tmp_path / "docs.tsv").write_text("\n".join(f"{line} zebra" for line in lines) + "\n")
+    index, said = er.index(tables.docs(DATA / "docs.tsv"), tmp_path / "index"), list[str]()
+    own, other = (
+        prepared(docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, say=said.append)
+        for docs in (DATA / "docs.tsv", tmp_path / "docs.tsv")
+    )
+    assert not any(text.endswith("zebra") for text in own.examples.pairs.documents)
+    assert all(text.endswith("zebra") for text in other.examples.pairs.documents)
+    assert len([each for each in said if "the index was not built from these documents" in each]) == 1
+
+
 def test_an_index_of_other_documents_is_refused(tmp_path: Path) -> None:
     index = er.index(tables.docs({"d1": "other texts", "d2": "of other documents"}), tmp_path / "index")
-    with pytest.raises(InputError, match="an index of other documents than are given"):
+    with pytest.raises(InputError, match="nothing is found for any query"):
         train(tmp_path / "m", run=None, index=index)
     assert not (tmp_path / "m").exists()
 

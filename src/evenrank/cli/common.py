@@ -199,8 +199,8 @@ def refuse_place(output: Path, tag: str | None = None) -> None:
     target = Path(os.path.realpath(output))
     if target.is_dir():
         raise InputError("cannot be written: this is a folder", path=output)
-    if not target.parent.is_dir():
+    if not output.exists() and not target.parent.is_dir():
         raise InputError(f"cannot be written: there is no folder {output.parent}", path=output)
-    beside = target.is_file() or not target.exists()  # /dev/stdout is written to as it is
+    beside = output.is_file() or not output.exists()  # /dev/stdout is written to as it is
     if beside and not os.access(target.parent, os.W_OK):
         raise InputError(f"cannot be written: nothing can be added to {output.parent}", path=output)

@@ -312,7 +312,7 @@ def rerank_command(
     Example: evenrank rerank --model knrm --run bm25.run --docs docs.tsv --queries queries.tsv -o knrm.run
     """
     from evenrank.data import tables
-    from evenrank.rankers.neural.reranking import make_reranker, queries_of, rerank
+    from evenrank.rankers.neural.reranking import make_reranker, queries_of, reordered
 
     settings: dict[str, Any] = dict(_assignments(given or []))
     for name in ("model", "queries", "hybrid"):
@@ -332,11 +332,11 @@ def rerank_command(
     if estimate is not None:
         from evenrank.rankers.neural.candidates import candidates
 
-        if said := estimate(candidates(table, opened, asked, depth=depth)):
+        if said := estimate(candidates(table, opened, asked, depth=depth, named=(run, queries))):
             note(said)
             _agreed(yes)
     with progress_bar("re-ranking", unit="documents") as progress:
-        found = rerank(
+        found = reordered(
             made,
             table,
             opened,
@@ -344,6 +344,7 @@ def rerank_command(
             depth=depth,
             keep_rest=keep_rest,
             progress=progress,
+            named=(run, queries),
         )
     tables.write_run(found, output, name=made.name if tag is None else tag)
     for remark in getattr(made, "notes", ()):

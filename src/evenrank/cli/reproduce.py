@@ -151,17 +151,17 @@ def _run(
 
 @contextmanager
 def _folder(path: Path) -> Iterator[None]:
-    """A folder that is gone again where nothing comes of it, if it was not there before."""
+    """A folder that is gone again where nothing comes of it, with those around it that are new as well."""
     from evenrank.data.files import make_folder
 
-    new = not path.exists()
+    new = [each for each in (path, *path.parents) if not each.exists()]
     make_folder(path)
     try:
         yield
     except BaseException:
-        if new:
-            with suppress(OSError):  # what is in it is kept
-                path.rmdir()
+        with suppress(OSError):  # what is in it is kept
+            for each in new:
+                each.rmdir()
         raise
 
 

@@ -7,7 +7,6 @@ import io
 import os
 import secrets
 import shutil
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
@@ -83,7 +82,7 @@ def one_line(error: BaseException, most: int = 300) -> str:
     """What another library says, fit for a one-line message; what is longer ends with three dots."""
     words = " ".join(str(error).split())
     said = "".join(c if c.isprintable() else "?" for c in words) or type(error).__name__
-    return said if len(said) <= most else textwrap.shorten(said, most, placeholder=" …")
+    return said if len(said) <= most else f"{said[: most - 2].rstrip()} …"
 
 
 def format_suffix(path: str | os.PathLike[str]) -> str:
@@ -372,10 +371,10 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     ``.gz`` and ``.zst`` are compressed, without a time stamp: the same content gives the same bytes.
     """
-    target = Path(os.path.realpath(path))
+    given, target = Path(path), Path(os.path.realpath(path))
     try:
-        if target.exists() and not target.is_file():  # /dev/stdout must not be replaced
-            with target.open("wb") as file, _compressing(file, path) as out:
+        if given.exists() and not given.is_file():  # /dev/stdout must not be replaced, and may be a pipe
+            with given.open("wb") as file, _compressing(file, path) as out:
                 yield out
             return
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")

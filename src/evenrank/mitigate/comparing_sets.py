@@ -153,9 +153,11 @@ class _Work:
         table = table.join(good, on="query_id", how="semi", maintain_order="left")
         if table.is_empty():
             twice = int(self.asked_twice.sum())
+            others = (
+                "" if twice == len(self.test_asked) else ", the others have no gender or relevant document"
+            )
             raise InputError(
-                f"no test query is left: {twice:,} of {len(self.test_asked):,} are training queries too, the "
-                "others have no gender or no relevant document",
+                f"no test query is left: {twice:,} of {len(self.test_asked):,} are training queries{others}",
                 path=self.plan.test_queries,
             )
         neutral = table.filter(pl.col("gender") == "neutral")["query_id"].to_list()

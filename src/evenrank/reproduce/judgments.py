@@ -67,7 +67,7 @@ def judgments_recipe(settings: Settings, steps: Steps) -> Page:
         shown = None if one["difference"] is None else -one["difference"]  # positive is male
         rows.append([name, number(shown), claim if claim == "similar" else f"{claim} higher"])
         if claim == "similar":
-            margin = _SIMILAR * (one["female"] + one["male"]) / 2
+            margin = _SIMILAR * abs(one["female"] + one["male"]) / 2
             claims.append(alike(_judged(name, claim), "it", found["narrow"][name] | {"n": asked}, margin))
         else:
             claims.append(_direction(_judged(name, claim), claim, one, asked))

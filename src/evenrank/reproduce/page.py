@@ -153,7 +153,7 @@ def correlated(says: str, found: Mapping[str, Any], *, positive: bool = True) ->
 
 
 def sign_test(more: int, fewer: int) -> float | None:
-    """How likely a split at least this uneven is by chance (two-sided, ties left out); None without any."""
+    """How likely a split at least this uneven is by chance (two-sided); None without any."""
     from scipy.stats import binomtest
 
     return float(binomtest(more, more + fewer).pvalue) if more + fewer else None
@@ -249,6 +249,9 @@ class Page:
     differs: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "here", upper_first(self.here))
+
     @cached_property
     def figures(self) -> list[tuple[Table, list[Any]]]:
         """Each table with the figures above it."""
@@ -271,7 +274,7 @@ class Page:
             f"# {self.title}",
             f"*{self.paper}*",
             f"**What the paper did.** {self.did}",
-            f"**What we did.** {upper_first(self.here)}",
+            f"**What we did.** {self.here}",
         ]
         for table, figures in self.figures:
             parts += [f"## {table.title}", *(f"![{plain_markdown(f.alt)}]({f.id}.svg)" for f in figures)]

@@ -49,7 +49,8 @@ def tradeoff_recipe(settings: Settings, steps: Steps) -> Page:
 def _check(settings: Settings) -> None:
     """Refuse what cannot be meant before any work."""
     for name in ("bias", "utility"):
-        parse(settings.option(name).removeprefix("abs(").removesuffix(")"))
+        text = settings.option(name)
+        parse(text[4:-1] if text.startswith("abs(") and text.endswith(")") else text)
     for method in settings.some("methods"):
         check_choice("methods", method, METHODS)
     for level in settings.option("levels"):
@@ -202,7 +203,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         [
             "Remarks: no other strength of the way has both less bias and more usefulness than one on its "
             "front; chosen is the last strength before usefulness falls significantly.",
-            *_began(methods),
+            *_began(settings, methods),
             "Where documents are nearly all about one gender, no order of them is balanced.",
             "Later work ranks other passages for other queries; its numbers are context, no comparison.",
         ],
@@ -215,12 +216,13 @@ def _named(method: str) -> str:
     return "feedback, from RM3's lists" if method == "feedback" else method
 
 
-def _began(methods: list[str]) -> list[str]:
+def _began(settings: Settings, methods: list[str]) -> list[str]:
     if "feedback" not in methods:
         return []
+    first = next(iter(settings.runs), "BM25") if settings.runs else "BM25"
     return [
-        "Feedback begins with the lists of RM3, the others with the given ones: at equal bias, constrained "
-        "re-ranking begins with the same lists as the way that it is compared with."
+        f"Feedback begins with the lists of RM3, the others with those of {first}: at equal bias, "
+        "constrained re-ranking begins with the same lists as the way that it is compared with."
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _PUBLISHED = {  # mean over eight triples at 10, male minus female, then toward 
     "DuckDuckGo": {"VarRaB": (0.0625, 0.1625), "VarARaB": (0.0816, 0.2717), "VarNDRaB": (0.0734, 0.2175)},
 }
 
+_ENGINES = "engines"
 _TOWARD = {"male": "men", "stereotype": "the stereotype"}
 
 
@@ -42,9 +44,7 @@ def variants_recipe(settings: Settings, steps: Steps) -> Page:
     }
     found: dict[str, Any] = {}
     if results:
-        found["engines"] = steps(
-            "variants engines", facts, lambda: _told(compare_variants(results, **chance))
-        )
+        found[_ENGINES] = steps("variants engines", facts, lambda: _told(compare_variants(results, **chance)))
     if settings.data is not None or not results:
         rankers = chosen_rankers(settings.some("rankers"), {"vectors": vectors} if vectors else {})
         models = [name for name, _ in rankers.values() if is_model(name)]
@@ -85,7 +85,9 @@ def _told(made: VariantAudit) -> dict[str, Any]:
 
 
 def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
-    overall, topics = _together(found)
+    found = _corrected(found)
+    rows = [row for each in found.values() for row in each["rows"]]
+    overall = [row for row in rows if row["topic"] is None]
     shown = []
     for row in overall:
         name = row["measure"].partition("@")[0]
@@ -105,7 +107,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         )
     headings = ["engine, measure", "toward", "here", "95% interval", "p (Holm)", "triples", "authors' code"]
     tables = [Table("All triples", headings, shown, _overall(overall))]
-    topics = [row for row in topics if row["measure"].startswith("VarARaB")]
+    topics = [row for row in rows if row["topic"] is not None and row["measure"].startswith("VarARaB")]
     if topics:
         cells = [
             [
@@ -125,21 +127,23 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
     if not claims:
         says = "results of neutral queries resemble those for the gender of the stereotype"
         claims = [Claim(says, "no stereotypes are given with these queries", None)]
-    where = [settings.name] if settings.data is not None or "engines" not in found else []
-    where += ["results that were collected from engines"] if "engines" in found else []
+    where = [settings.name] if settings.data is not None or _ENGINES not in found else []
+    where += ["results that were collected from engines"] if _ENGINES in found else []
     return Page(
         "variants",
         "Do neutral queries find what their male or female forms find?",
         "S. Kopeinik et al., CHI 2023; L. Ratz et al., ECIR 2024",
         "Bias-sensitive queries of eight topics, each without a gender, for women and for men; the first ten "
         "results of Google and DuckDuckGo for eight of them.",
-        f"The same measures on {' and on '.join(where)}.{_rewritten(settings, overall)}",
+        f"The same measures on {' and on '.join(where)}.{_rewritten(settings, found)}",
         tables,
         claims,
         [
             "Whether what two lists have in common is about men or women is not looked at.",
             "Triples of one topic resemble one another: intervals over all of them are too narrow."
             + (" The rows by topic are the safer ones." if topics else ""),
+            "p is corrected (Holm) over all rankers that were asked here, or over all engines; for each "
+            "measure and question, and for topics, on its own.",
             "Rankers that match words answer the words of a query: those of its gendered form are further "
             "words, no further meaning.",
         ],
@@ -147,24 +151,30 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
     )
 
 
-def _rewritten(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> str:
+def _rewritten(settings: Settings, found: Mapping[str, Any]) -> str:
     """Of how many queries triples were made, where none were given."""
-    if settings.option("triples") or (settings.data is None and settings.option("results")):
+    rows = [row for name, each in found.items() if name != _ENGINES for row in each["rows"]]
+    if settings.option("triples") or not rows:
         return ""
-    made = max((row["triples"] for row in rows), default=0)
+    made = max(row["triples"] for row in rows)
     asked = counted(len(settings.dataset().queries), "query", "queries")
     return f" Triples were made of its {asked}: {made:,} could be written for women and for men, and ranked."
 
 
-def _together(found: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows over all triples and those of topics, corrected over all engines and rankers of the page."""
+def _corrected(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with p corrected over all rankers that were asked here, and over engines on their own."""
     names = [each.name for each in fields(VariantLean)]
-    rows = [
-        VariantLean(**{name: row[name] for name in names}) for one in found.values() for row in one["rows"]
-    ]
-    parts = [[row for row in rows if (row.topic is None) == whole] for whole in (True, False)]
-    overall, topics = ([{**asdict(row), "verdict": row.verdict} for row in corrected(part)] for part in parts)
-    return overall, topics
+    made = {name: {**each, "rows": []} for name, each in found.items()}
+    for of_engines, whole in product((True, False), (True, False)):
+        family = [
+            (name, VariantLean(**{key: row[key] for key in names}))
+            for name, each in found.items()
+            for row in each["rows"]
+            if (name == _ENGINES) == of_engines and (row["topic"] is None) == whole
+        ]
+        for (name, _), row in zip(family, corrected([row for _, row in family]), strict=True):
+            made[name]["rows"].append({**asdict(row), "verdict": row.verdict})
+    return made
 
 
 def _overall(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:

@@ -190,12 +190,12 @@ def prepared(
     """The training data of :func:`train_ranker`, to train several rankers on the same."""
     collection, asked, judged = tables.docs(docs), tables.queries(queries), tables.qrels(qrels)
     if index is not None and index.docs.fingerprint() != collection.fingerprint():
-        raise InputError("this is an index of other documents than are given; leave it out", path=index.path)
+        say("the index was not built from these documents: first-stage scores are those of its own texts")
     deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
     first, scores, stage = _first_stage(collection, asked, judged, run, index, deep, say)
     found = examples(
         first,
-        collection if index is None else index.docs,
+        collection,
         asked,
         judged,
         depth=depth,
@@ -432,7 +432,12 @@ def _first_stage(
         )
 
     described = {key: bm25.describe()[key] for key in ("name", "settings")}
-    return bm25.rank(used, depth=depth), scores, described
+    found = bm25.rank(used, depth=depth)
+    if found.is_empty():
+        raise InputError(
+            "nothing is found for any query; do index and queries belong together?", path=searched.path
+        )
+    return found, scores, described
 
 
 def _content(found: Examples) -> str:

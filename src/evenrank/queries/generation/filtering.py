@@ -97,8 +97,8 @@ def check_filters(words: tuple[int, int] | None, reranker: Any, min_score: float
         raise InputError("a reranker needs a least score, and that a reranker: give both or neither")
     if words is not None and not 0 <= words[0] <= words[1]:
         raise InputError(
-            f"no query has at least {words[0]} and at most {words[1]} words: the least number is from 0 on, "
-            "and not above the greatest"
+            f"at least {words[0]} and at most {words[1]} words: the least number is from 0 on, and not above "
+            "the greatest"
         )
 
 

@@ -136,10 +136,10 @@ class Calls:
     def call(self, work: Callable[[], T]) -> T:
         """What `work` returns, asked as often as it takes and is allowed."""
         for attempt in range(self.limits.retries + 1):
-            self._take_turn()
             me = threading.get_ident()
             self._asking.add(me)
             try:
+                self._take_turn()
                 return work()
             except Busy as busy:
                 trouble = busy
@@ -234,7 +234,9 @@ def cut_after(seconds: float, lines: Callable[[], Iterable[socket.socket | int]]
     """Shut these sockets, given as such or by file number, if the block takes longer: it reads an end."""
 
     def cut() -> None:
-        for line in lines():
+        with suppress(Exception):  # a line may be lost already
+            found = list(lines())
+        for line in found:
             with suppress(OSError):
                 if isinstance(line, int):
                     with socket.socket(fileno=socket.dup(line)) as copy:

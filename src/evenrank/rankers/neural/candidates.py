@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -72,7 +73,9 @@ class Candidates:
         )
 
 
-def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -> Candidates:
+def candidates(
+    run: Any, docs: Any, queries: Any, *, depth: int | None = None, named: Sequence[Any] = ()
+) -> Candidates:
     """The pairs of a run with their texts.
 
     Parameters
@@ -86,7 +89,10 @@ def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -
         is left out.
     depth
         Documents of each query that are looked at, from the top; all if not given.
+    named
+        What run and queries were read from, for messages, where they are tables here.
     """
+    of_run, of_queries = (tables.path_of(each) for each in named or (run, queries))
     table = tables.run(run)
     if depth is not None:
         check_depth(depth)
@@ -99,18 +105,16 @@ def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -
         raise InputError(
             f"{len(missing):,} of the {len(query_ids):,} queries of the run have no text, such as "
             f"{missing[0]!r}; give the queries that belong to it",
-            path=tables.path_of(queries) or tables.path_of(run),
+            path=of_run,
         )
     if blank := [each for each in query_ids if not texts[each].strip()]:
-        raise InputError(
-            f"query {blank[0]!r} is empty; leave it out", path=tables.path_of(queries) or tables.path_of(run)
-        )
+        raise InputError(f"query {blank[0]!r} is empty; leave it out", path=of_queries)
     found = tables.docs(docs).texts(doc_ids)
     if lacking := [each for each in doc_ids if each not in found]:
         raise InputError(
             f"the collection lacks {len(lacking):,} of the {len(doc_ids):,} documents that are ranked or "
             f"named, such as {lacking[0]!r}; check that they belong together",
-            path=tables.path_of(run),
+            path=of_run,
         )
     return Candidates(
         query_ids,

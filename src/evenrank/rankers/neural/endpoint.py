@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -110,13 +109,11 @@ class EndpointReranker:
             raise InputError(f"{hidden(endpoint)}: an endpoint begins with http:// or https://")
         if key is not None and not re.fullmatch(r"env:\w+", key):
             raise InputError("--key: put the key into an environment variable and write --key env:VARIABLE")
-        if key is not None and not os.environ.get(key.removeprefix("env:")):
-            raise InputError(f"--key: the environment variable {key.removeprefix('env:')} is not set")
         secrets = Secrets(endpoint)
         url, headers = separated(endpoint, secrets)
         url = _chat(url)
         if key is not None:
-            headers |= secrets.resolved("header", {"Authorization": f"Bearer {key}"})
+            headers["Authorization"] = f"Bearer {secrets.from_environment('--key', key)}"
         self.llm, self.style, self.words = llm, style, words
         self.window, self.step = window, step
         self.prices = (price_in, price_out)
@@ -157,8 +154,10 @@ class EndpointReranker:
                     calls.stop()
                     raise
         except (QueryFailed, Stopped) as error:
-            kept = "answers so far are kept, and the same command goes on with them"
-            raise InputError(self._secrets.clean(f"{error}; {kept}")) from None
+            kept = "; answers so far are kept, and the same command goes on with them"
+            raise InputError(
+                self._secrets.clean(f"{error}{kept if self.asked or self.known else ''}")
+            ) from None
         return found
 
     def estimate(self, pairs: Candidates) -> str:
@@ -322,7 +321,9 @@ class EndpointReranker:
                     "does not take the key of --key" if self._has_key else "wants a key: --key env:VARIABLE"
                 )
                 said = f"{self._place}: the endpoint {wrong} (401){_message(refusal.body)}"
-            raise (Busy if refusal.status >= 500 else QueryFailed)(said) from None
+            if refusal.status >= 500:
+                raise Busy(said) from None
+            raise InputError(self._secrets.clean(said)) from None  # the same command would be refused again
 
     def _count(self, *problems: str) -> None:
         """What was wrong with one answer; nothing, if nothing was."""

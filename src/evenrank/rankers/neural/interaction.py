@@ -63,7 +63,7 @@ class InteractionSettings:
             value = getattr(self, field.name)
             if field.type == "int":
                 check_whole(field.name, value, least=self.LEAST.get(field.name, 1), most=_MOST)
-            elif field.type == "float" and not 0 < value <= _MOST:
+            elif field.type == "float" and not (isinstance(value, int | float) and 0 < value <= _MOST):
                 raise InputError(f"{field.name} is {value!r}; it must be above 0, at most {_MOST}")
 
 

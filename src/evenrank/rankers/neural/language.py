@@ -155,7 +155,12 @@ def open_language_model(
             place, use_safetensors=True, local_files_only=offline, dtype=torch.float32
         )
     except Exception as error:  # damaged files raise anything
-        if not offline and os.environ.get("HF_HUB_OFFLINE") in ("1", "true", "True"):
+        hub = import_module("huggingface_hub")
+        if (
+            not offline
+            and hub.constants.HF_HUB_OFFLINE
+            and hub.try_to_load_from_cache(place, "config.json") is None
+        ):
             raise InputError(
                 "there is no such folder, the model is not in the local cache, and HF_HUB_OFFLINE is set",
                 path=named,

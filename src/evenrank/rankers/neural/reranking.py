@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -101,8 +102,25 @@ def rerank(
     table, asked = tables.run(run), tables.queries(queries)
     checked = None if allow_training_queries else queries_of(table, asked)
     made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
+    return reordered(
+        made, table, docs, asked, depth=depth, keep_rest=keep_rest, progress=progress, named=(run, queries)
+    )
+
+
+def reordered(
+    made: Reranker,
+    table: pl.DataFrame,
+    docs: Any,
+    asked: pl.DataFrame,
+    *,
+    depth: int,
+    keep_rest: bool = False,
+    progress: Progress | None = None,
+    named: Sequence[Any] = (),
+) -> pl.DataFrame:
+    """A run in the order of a re-ranker; `named` are the files of run and queries, for messages."""
     check_depth(depth)
-    pairs = candidates(table, docs, asked, depth=depth)
+    pairs = candidates(table, docs, asked, depth=depth, named=named)
     given = made.score(pairs, progress=progress)
     try:
         scores = np.asarray(given, np.float64)
@@ -110,7 +128,7 @@ def rerank(
         raise InputError("the model gave scores that are no numbers") from None
     if scores.shape != (len(pairs),):
         raise InputError(
-            f"the model gave {scores.size:,} scores for {len(pairs):,} pairs; it must give one each"
+            f"the model gave scores of the shape {scores.shape}; one for each pair is {(len(pairs),)}"
         )
     if not np.isfinite(scores).all():
         raise InputError("the model gave a score that is not a number; was its training stable?")

@@ -33,14 +33,18 @@ def open_cross_encoder(
     sentence_transformers = library()
     try:
         config = import_module("transformers").AutoConfig.from_pretrained(place, local_files_only=local)
-        whole = any(_is_scorer(name) for name in getattr(config, "architectures", None) or ())
+        names = getattr(config, "architectures", None) or ()
         with _quiet():
             found = sentence_transformers.CrossEncoder(
                 os.fspath(place), model_kwargs={"use_safetensors": True}, local_files_only=local
             )
     except Exception as error:  # damaged files raise anything
         raise InputError(f"the cross-encoder cannot be loaded: {one_line(error, 200)}", path=place) from None
-    if not whole and any(_is_scorer(type(each).__name__) for each in found.modules()):
+    if (
+        names
+        and not any(map(_is_scorer, names))
+        and any(_is_scorer(type(each).__name__) for each in found.modules())
+    ):
         raise InputError(
             "this encoder has not learned to score pairs, its scores would be drawn at random; train it "
             "first: evenrank train --ranker cross-encoder --set checkpoint=…",
