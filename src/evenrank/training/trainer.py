@@ -25,7 +25,8 @@ from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.training.card import dev_metrics, model_card
-from evenrank.training.examples import GOES_ON, Examples, Job, Scores, examples
+from evenrank.training.examples import GOES_ON, Examples, Job, examples
+from evenrank.training.first_stage import first_stage
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
@@ -192,7 +193,7 @@ def prepared(
     if index is not None and index.docs.fingerprint() != collection.fingerprint():
         say("the index was not built from these documents: first-stage scores are those of its own texts")
     deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
-    first, scores, stage = _first_stage(collection, asked, judged, run, index, deep, say)
+    first, scores, stage = first_stage(collection, asked, judged, run, index, deep, say)
     found = examples(
         first,
         collection,
@@ -397,47 +398,6 @@ _USUAL: dict[str, dict[str, Any]] = {
     "head": {"rate": 1e-3, "epochs": 15, "patience": 3, "negatives": 7, "decay": 0.1},
 }
 """Where the training of one model differs from the usual."""
-
-
-def _first_stage(
-    docs: Any, asked: pl.DataFrame, judged: pl.DataFrame, run: Any, index: Any, depth: int, say: Say
-) -> tuple[Any, Scores | None, dict[str, Any]]:
-    """The run, where to ask for the scores of other pairs, and its provenance."""
-    if run is not None:
-        name = Path(run).name if isinstance(run, (str, os.PathLike)) else "run"
-        return tables.run(run), None, {"run": name}
-    from evenrank.rankers.catalogue import make
-    from evenrank.rankers.index.building import own_index
-
-    searched = own_index(docs, say) if index is None else index
-    bm25 = make("bm25", index=searched)
-    relevant = judged.filter(pl.col("relevance") > 0).select("query_id")
-    used = asked.join(relevant, on="query_id", how="semi", maintain_order="left")
-    if used.is_empty():
-        raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
-
-    def scores(pairs: pl.DataFrame) -> pl.DataFrame:
-        """BM25 scores of any pairs; 0 where query and document share no term, as BM25 has it."""
-        found = []
-        ids = pairs["query_id"].unique(maintain_order=True)
-        wanted = asked.join(ids.to_frame(), on="query_id", how="semi", maintain_order="left")
-        for start in range(0, len(wanted), 8):
-            deep = bm25.rank(wanted.slice(start, 8), depth=searched.documents)
-            found.append(
-                deep.join(pairs, on=["query_id", "doc_id"], how="semi").select("query_id", "doc_id", "score")
-            )
-        known = pl.concat(found)
-        return pairs.join(known, on=["query_id", "doc_id"], how="left").with_columns(
-            pl.col("score").fill_null(0.0)
-        )
-
-    described = {key: bm25.describe()[key] for key in ("name", "settings")}
-    found = bm25.rank(used, depth=depth)
-    if found.is_empty():
-        raise InputError(
-            "nothing is found for any query; do index and queries belong together?", path=searched.path
-        )
-    return found, scores, described
 
 
 def _content(found: Examples) -> str:
