@@ -82,10 +82,12 @@ def _short(found: dict[str, Any]) -> list[str]:
             if rows:
                 sure = [row for row in rows if row["p"] is not None and row["p"] < 0.05]
                 more, less = (sum(sign * row["difference"] > 0 for row in sure) for sign in (1, -1))
+                rest = len(rows) - len(sure)
+                others = f"; the other {rest} cannot be told apart" if rest else ""
                 lines.append(
                     f"- **At equal bias, against {name}** ({said}): significantly more RR@10 (p < .05, not "
-                    f"corrected) is kept by {more} of {len(rows)} settings, significantly less by {less}; "
-                    f"the other {len(rows) - len(sure)} cannot be told apart."
+                    f"corrected) is kept by {more} of {len(rows)} settings, significantly less by "
+                    f"{less}{others}."
                 )
     for said, ranker in _some(found, "rows"):
         lines += _short_hidden(said, ranker) + _short_probe(said, ranker["rows"])
