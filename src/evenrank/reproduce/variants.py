@@ -165,6 +165,8 @@ def _corrected(found: Mapping[str, Any]) -> dict[str, Any]:
     """The same with p corrected over all rankers that were asked here, and over engines on their own."""
     names = [each.name for each in fields(VariantLean)]
     made = {name: {**each, "rows": []} for name, each in found.items()}
+    for name in made.keys() - {_ENGINES}:  # a model goes by its name here, not by its folder
+        made[name]["left out"] = {name: each for each in made[name]["left out"].values()}
     for of_engines, whole in product((True, False), (True, False)):
         family = [
             (name, VariantLean(**{key: row[key] for key in names}))
