@@ -166,7 +166,7 @@ def _corrected(found: Mapping[str, Any]) -> dict[str, Any]:
     names = [each.name for each in fields(VariantLean)]
     made = {name: {**each, "rows": []} for name, each in found.items()}
     for name in made.keys() - {_ENGINES}:  # a model goes by its name here, not by its folder
-        made[name]["left out"] = {name: each for each in made[name]["left out"].values()}
+        made[name]["left out"] = dict(zip([name], made[name]["left out"].values(), strict=False))
     for of_engines, whole in product((True, False), (True, False)):
         family = [
             (name, VariantLean(**{key: row[key] for key in names}))
