@@ -281,9 +281,9 @@ def test_compressed_queries_are_tsv_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--reranker", "bm25"), "together"),
+        (("--reranker", "bm25"), "give both or neither"),
         (("--reranker", "nosuch", "--min-score", 0.1), "neither the folder of a trained model nor"),
-        (("--min-words", 10, "--max-words", 3), "words is (10, 3)"),
+        (("--min-words", 10, "--max-words", 3), "at least 10 and at most 3 words"),
         (("--index", "nothere"), "no such index"),
         (("--queries", "nothere.tsv", "--qrels", HERE / "qrels.txt"), "no such file"),
         (("--queries", HERE / "queries.tsv", "--qrels", "nothere"), "no such file"),
