@@ -234,6 +234,7 @@ def cut_after(seconds: float, lines: Callable[[], Iterable[socket.socket | int]]
     """Shut these sockets, given as such or by file number, if the block takes longer: it reads an end."""
 
     def cut() -> None:
+        found: list[socket.socket | int] = []
         with suppress(Exception):  # a line may be lost already
             found = list(lines())
         for line in found:
