@@ -87,7 +87,7 @@ def collection(name: str, shape: Shape) -> Collection:
 @lru_cache(maxsize=1)
 def _together(name: str, shape: Shape, seed: int) -> tuple[Any, dict[float, Any]]:
     """Training data with the negatives of all λ, and which of its pairs are those of each λ."""
-    from evenrank.training.trainer import prepared
+    from evenrank.training.preparing import prepared
 
     found = collection(name, shape)
     given = {"n": shape.negatives, "depth": shape.pool, "seed": seed}

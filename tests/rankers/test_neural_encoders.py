@@ -283,3 +283,11 @@ def test_an_encoder_without_a_score_is_no_cross_encoder(capsys: pytest.CaptureFi
     with pytest.raises(InputError, match=r"has not learned to score pairs.*train it first"):
         er.rerank(f"cross-encoder:{minilm()}", {"q": {"a": 1.0}}, {"a": "x"}, {"q": "z"})
     assert "LOAD REPORT" not in capsys.readouterr().err
+
+
+@needs_minilm
+@pytest.mark.parametrize("name", ["nowhere", "no/where", "a b/c d/e"])
+def test_a_language_model_that_is_nowhere_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=rf"{name}: there is no such folder.*HF_HUB_OFFLINE is set"):
+        make_reranker(f"llm:{name}")

@@ -14,6 +14,7 @@ import pytest
 import evenrank as er
 from evenrank import InputError, demo
 from evenrank.data import tables
+from evenrank.mitigate.negatives import negative_pairs
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 from safetensors.numpy import load_file  # noqa: E402
@@ -23,7 +24,8 @@ from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
 from evenrank.training import train_ranker  # noqa: E402
 from evenrank.training.card import chosen_weight  # noqa: E402
 from evenrank.training.examples import Examples, examples  # noqa: E402
-from evenrank.training.trainer import Trained, negative_pairs, prepared  # noqa: E402
+from evenrank.training.preparing import prepared  # noqa: E402
+from evenrank.training.trainer import Trained  # noqa: E402
 
 DATA = demo.folder()
 torch.set_num_threads(1)  # small models; more threads only wait for one another
@@ -303,14 +305,14 @@ def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[s
 def test_training_reads_the_given_documents_whatever_the_index_holds(tmp_path: Path) -> None:
     lines = (DATA / "docs.tsv").read_text().splitlines()
     (tmp_path / "docs.tsv").write_text("\n".join(f"{line} zebra" for line in lines) + "\n")
-    index, said = er.index(tables.docs(DATA / "docs.tsv"), tmp_path / "index"), list[str]()
+    index, said = er.index(tables.docs(DATA / "docs.tsv"), tmp_path / "index", text=False), list[str]()
     own, other = (
         prepared(docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, say=said.append)
         for docs in (DATA / "docs.tsv", tmp_path / "docs.tsv")
     )
     assert not any(text.endswith("zebra") for text in own.examples.pairs.documents)
     assert all(text.endswith("zebra") for text in other.examples.pairs.documents)
-    assert len([each for each in said if "the index was not built from these documents" in each]) == 1
+    assert len([each for each in said if "the index is of another file or table than is given" in each]) == 1
 
 
 def test_an_index_of_other_documents_is_refused(tmp_path: Path) -> None:

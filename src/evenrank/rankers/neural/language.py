@@ -21,6 +21,7 @@ from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, Doubles
 from evenrank.rankers.neural.rerankers import read_settings
+from evenrank.vectors.encoders import cached_model, is_offline
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 QUESTION = (
@@ -155,12 +156,7 @@ def open_language_model(
             place, use_safetensors=True, local_files_only=offline, dtype=torch.float32
         )
     except Exception as error:  # damaged files raise anything
-        hub = import_module("huggingface_hub")
-        if (
-            not offline
-            and hub.constants.HF_HUB_OFFLINE
-            and hub.try_to_load_from_cache(place, "config.json") is None
-        ):
+        if not offline and is_offline() and cached_model(os.fspath(place)) is None:
             raise InputError(
                 "there is no such folder, the model is not in the local cache, and HF_HUB_OFFLINE is set",
                 path=named,

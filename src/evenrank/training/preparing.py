@@ -1,20 +1,69 @@
-"""What finds the candidates that a ranker learns to order: a run, or BM25."""
+"""The training data of a ranker: what a first stage finds, a run or BM25, with judgments and texts."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
+from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Say
-from evenrank.training.examples import Scores
+from evenrank.training.examples import Examples, Scores, examples
+
+if TYPE_CHECKING:
+    from evenrank.rankers.index import Index
 
 
-def first_stage(
+class Prepared(NamedTuple):
+    """Training data, and where it comes from."""
+
+    examples: Examples
+    first_stage: dict[str, Any]
+    collection: dict[str, Any]
+
+
+def prepared(
+    docs: Any,
+    queries: Any,
+    qrels: Any,
+    *,
+    run: Any = None,
+    index: Index | None = None,
+    negatives: Any = None,
+    depth: int = 100,
+    dev_share: float = 0.1,
+    dev_most: int = 300,
+    seed: int = 0,
+    say: Say = lambda text: None,
+) -> Prepared:
+    """The training data of :func:`train_ranker`, to train several rankers on the same."""
+    collection, asked, judged = tables.docs(docs), tables.queries(queries), tables.qrels(qrels)
+    if index is not None and index.provenance["input"]["fingerprint"] != collection.fingerprint():
+        say("the index is of another file or table than is given: it finds and scores by its own texts")
+    deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
+    first, scores, stage = _first_stage(collection, asked, judged, run, index, deep, say)
+    found = examples(
+        first,
+        collection,
+        asked,
+        judged,
+        depth=depth,
+        dev_share=dev_share,
+        dev_most=dev_most,
+        seed=seed,
+        scores=scores,
+        negatives=None if negatives is None else negative_pairs(negatives),
+    )
+    for each in found.told_left_out():
+        say(f"left out: {each}")
+    return Prepared(found, stage, collection.describe())
+
+
+def _first_stage(
     docs: Any, asked: pl.DataFrame, judged: pl.DataFrame, run: Any, index: Any, depth: int, say: Say
 ) -> tuple[Any, Scores | None, dict[str, Any]]:
     """The run, where to ask for the scores of other pairs, and its provenance."""
