@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 SHAPES = {
     ("squad", "head"): Shape(None, 1000, 20, 50, 100),
     ("squad", "knrm"): Shape(None, 1000, 20, 50, 100),
-    ("squad", "cross-encoder"): Shape(None, 1000, 20, 50, 30, tested=1000),
+    ("squad", "cross-encoder"): Shape(None, 1000, 20, 50, 20, tested=1000),
     ("wiki", "knrm"): Shape(1500, 1000, 20, 50, 50, tested=WIKI_TEST),
     # What is read has to be encoded: fewer queries, and the same negatives for all seeds.
     ("wiki", "head"): Shape(1000, 1000, 20, 20, 50, tested=WIKI_TEST, own_negatives=False),

@@ -184,7 +184,7 @@ def recipe(unit: Unit) -> dict[str, Any]:
             "document_words": 64 if unit.collection == "squad" else 120,
         }
     elif unit.ranker == "cross-encoder":
-        given = {"max_length": 160, "checks": 1, "dev_depth": 20}
+        given = {"max_length": 160, "checks": 1, "dev_depth": 20, "precision": "bfloat16"}
         if unit.collection == "squad":
             given |= {"max_length": 64, "most_queries": 1500}
     if unit.method == "augment":

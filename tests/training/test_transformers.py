@@ -149,6 +149,7 @@ def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tiny: Path
         ({"warm_up": 5.0}, "warm_up is 5; it must be from 0 to 1"),
         ({"warm_up": float("nan")}, "warm_up is nan"),
         ({"rate": float("inf")}, "rate is inf"),
+        ({"precision": "bf16"}, "precision cannot be 'bf16'; did you mean 'bfloat16'"),
     ],
 )
 def test_settings_out_of_range_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
@@ -159,6 +160,19 @@ def test_settings_out_of_range_are_named(tmp_path: Path, settings: dict[str, Any
 def test_the_card_counts_the_queries_that_were_drawn(tiny: Path, tmp_path: Path) -> None:
     train("bi-encoder", tiny, tmp_path / "m", most_queries=1)
     assert " on 1 query; 6 others decided" in (tmp_path / "m" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("loss", ["softmax", "negative-bias"])
+def test_short_numbers_in_training_give_other_weights_of_the_same_kind(
+    loss: str, tiny: Path, tmp_path: Path
+) -> None:
+    for precision in ("float32", "bfloat16"):
+        train("cross-encoder", tiny, tmp_path / precision, precision=precision, loss=loss, checks=1)
+    assert weights(tmp_path / "float32") != weights(tmp_path / "bfloat16")
+    from safetensors.numpy import load_file
+
+    place = next((tmp_path / "bfloat16").rglob("*.safetensors"))
+    assert {each.dtype for each in load_file(place).values()} == {np.dtype("float32")}
 
 
 def test_no_bar_of_the_library_is_shown(

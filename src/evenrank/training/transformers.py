@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from evenrank.data.files import writing
-from evenrank.errors import InputError, check_whole
+from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.examples import GOES_ON, Examples, Job
 from evenrank.training.fitting import DivergedError, Training
@@ -73,6 +73,10 @@ class TransformerRecipe(Training):
     most_queries
         Relevant documents of training queries at most, drawn by the seed in each epoch; all if not given. A
         query with two of them counts twice.
+    precision
+        What products of matrices are computed in while training: ``float32``, or ``bfloat16``, which takes
+        about half the time on processors that have it, and far more on others. Weights and scores stay
+        float32.
     """
 
     WHOLE = (*Training.WHOLE, "checks")
@@ -85,6 +89,7 @@ class TransformerRecipe(Training):
     warm_up: float = 0.1
     checks: int = 5
     most_queries: int | None = None
+    precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,6 +97,7 @@ class TransformerRecipe(Training):
             raise InputError(f"warm_up is {self.warm_up:g}; it must be from 0 to 1")
         if self.most_queries is not None:
             check_whole("most_queries", self.most_queries)
+        check_choice("precision", self.precision, ("float32", "bfloat16"))
 
     @property
     def is_plain(self) -> bool:
@@ -209,7 +215,14 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         dataloader_pin_memory=False,
     )
     heard = _listener(transformers, job.say, job.progress)
-    trainer = trainer_class(
+    torch = import_module("torch")
+
+    class Trainer(trainer_class):  # type: ignore[misc, valid-type]
+        def autocast_smart_context_manager(self, cache_enabled: bool | None = True) -> Any:
+            # The library leaves this to accelerate, which does not reach models inside a loss.
+            return torch.autocast("cpu", torch.bfloat16, enabled=recipe.precision == "bfloat16")
+
+    trainer = Trainer(
         model=model,
         args=arguments,
         train_dataset=dataset,
