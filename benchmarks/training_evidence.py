@@ -2,6 +2,7 @@
 
     python -m benchmarks.training_evidence               all units that have not been run, then the tables
     python -m benchmarks.training_evidence squad/head    those whose names begin so
+    python -m benchmarks.training_evidence --units wiki  without the tables: several can run at a time
     python -m benchmarks.training_tables                 the tables again, from what has been run
 
 A unit is one training or one re-ranking, with one strength and one seed, on one collection. It leaves its
@@ -140,7 +141,11 @@ def known(unit: Unit) -> dict[str, Any] | None:
 
 
 def run_path(unit: Unit, part: str = "test") -> Path:
-    path = home() / "runs" / f"{unit.name.replace('/', '--').replace(', ', '-')}.{part}.parquet"
+    path = (
+        home()
+        / "runs"
+        / f"{unit.name.replace('/', '--').replace(', ', '-')}.{part.replace(' ', '-')}.parquet"
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -153,19 +158,29 @@ def run_unit(unit: Unit) -> dict[str, Any]:
     if (there := known(unit)) is not None:
         return there
     source, started = committed_source(), time.process_time()
-    way = again if unit.method in AGAIN else with_first_stage if unit.ranker.endswith(", with") else trained
-    runs, facts = way(unit)
+    runs, facts = runs_of(unit)
     found, held = unit.data, dev(unit.collection, unit.shape)
     judged = {"test": (found.qrels, found.first), "dev": held[1:]}
     content: dict[str, Any] = {**facts}
     for part, run in runs.items():
         if part in judged:
             content[part] = measured(run, *judged[part], found.tally)
-        run.select("query_id", "doc_id", "score").write_parquet(run_path(unit, part))
+    write_runs(unit, runs)
     content["src"] = source
     content["CPU seconds in all"] = round(time.process_time() - started, 1)
     kept_units.keep("training", unit.name, content)
     return content
+
+
+def runs_of(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Its runs, and facts of how they were made."""
+    way = again if unit.method in AGAIN else with_first_stage if unit.ranker.endswith(", with") else trained
+    return way(unit)
+
+
+def write_runs(unit: Unit, runs: dict[str, pl.DataFrame]) -> None:
+    for part, run in runs.items():
+        run.select("query_id", "doc_id", "score").write_parquet(run_path(unit, part))
 
 
 def measured(run: pl.DataFrame, qrels: pl.DataFrame, background: pl.DataFrame, tally: Any) -> dict[str, Any]:
@@ -234,9 +249,11 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     if "probe" in made.metrics:
         facts["probe"] = made.metrics["probe"]
     if unit.collection == "squad":
-        facts["genderbias-qa"] = preference(
-            lambda run, texts, queries: er.rerank(target, run, texts, queries, **other)
-        )
+        runs |= {
+            part: er.rerank(target, run, texts, asked().queries, **other)
+            for part, (texts, run, _) in passages().items()
+        }
+        facts["genderbias-qa"] = preference(runs)
     shutil.rmtree(target)  # its runs are kept
     return runs, facts
 
@@ -265,81 +282,124 @@ def _say(unit: Unit) -> Callable[[str], None]:
 def with_first_stage(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """The runs of the same ranker by its own scores, with the first stage's added."""
     alone = unit._replace(ranker=unit.ranker.partition(",")[0])
-    weight = run_unit(alone)["weight of the first stage"]
+    weight = restored(alone)["weight of the first stage"]
     first = {"test": unit.data.first, "dev": dev(unit.collection, unit.shape)[2]}
+    if unit.collection == "squad":
+        first |= {part: run for part, (_, run, _) in passages().items()}
     made = {}
     for part, stage in first.items():
         run = pl.read_parquet(run_path(alone, part))
         both = run.join(stage.select("query_id", "doc_id", first="score"), on=["query_id", "doc_id"])
         added = pl.col("score") + weight * pl.col("first")
         made[part] = tables.run(both.select("query_id", "doc_id", score=added))
-    return made, {"weight of the first stage": weight}
+    return made, {"weight of the first stage": weight, **_preferred(unit, made)}
 
 
 def again(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """The runs of plain training, ranked again."""
-    run_unit(unit.plain)
-    runs = {part: tables.run(pl.read_parquet(run_path(unit.plain, part))) for part in ("test", "dev")}
-    made = {part: ranked_again(unit, run, unit.data.tally) for part, run in runs.items()}
-    facts: dict[str, Any] = {}
-    return made, facts
+    restored(unit.plain)
+    tallies = {"test": unit.data.tally, "dev": unit.data.tally}
+    if unit.collection == "squad":
+        tallies |= {part: tally for part, (_, _, tally) in passages().items()}
+    made = {}
+    for part, tally in tallies.items():
+        run = tables.run(pl.read_parquet(run_path(unit.plain, part)))
+        made[part] = ranked_again(unit, run, tally, OWN if part in _OWN.values() else 10)
+    return made, _preferred(unit, made)
 
 
-def ranked_again(unit: Unit, run: pl.DataFrame, tally: Any) -> pl.DataFrame:
+def _preferred(unit: Unit, runs: dict[str, pl.DataFrame]) -> dict[str, Any]:
+    return {"genderbias-qa": preference(runs)} if unit.collection == "squad" else {}
+
+
+def restored(unit: Unit) -> dict[str, Any]:
+    """What a unit has left, and its runs in the cache: trained once more where they are not there."""
+    content = run_unit(unit)
+    parts = ["test", "dev", *(passages() if unit.collection == "squad" else ())]
+    if not all(run_path(unit, part).exists() for part in parts):
+        runs, _ = runs_of(unit)
+        values = measured(runs["test"], unit.data.qrels, unit.data.first, unit.data.tally)
+        apart = max(abs(values["RR@10"][query] - kept) for query, kept in content["test"]["RR@10"].items())
+        if apart:
+            print(
+                f"{unit.name}: trained once more, RR@10 of a query differs by up to {apart:.3f}", flush=True
+            )
+        write_runs(unit, runs)
+    return content
+
+
+def ranked_again(unit: Unit, run: pl.DataFrame, tally: Any, cutoff: int) -> pl.DataFrame:
     """A run after one of the ways of re-ranking."""
+    measure = er.ARaB @ cutoff
     if unit.method == "penalty":
         return er.penalise(run, tally, unit.strength)
     if unit.method == "interpolate":
         return er.interpolate(run, tally, unit.strength)
     if unit.method == "constrain (each)":
-        return pl.DataFrame(er.constrain(run, tally, limit=f"abs(ARaB@10)<={unit.strength!r}"))
-    there = er.measure(run, er.ARaB @ 10, tally=tally, confidence=None)[er.ARaB @ 10].summary.abs or 0.0
-    limit = f"abs(ARaB@10)<={unit.strength * there!r}"
+        return pl.DataFrame(er.constrain(run, tally, limit=f"abs({measure})<={unit.strength!r}"))
+    there = er.measure(run, measure, tally=tally, confidence=None)[measure].summary.abs or 0.0
+    limit = f"abs({measure})<={unit.strength * there!r}"
     return pl.DataFrame(er.constrain(run, tally, limit=limit, mode="mean"))
 
 
+OWN = 4
+"""Passages of each question of genderbias-qa: two about a woman, two about a man."""
+_OWN = {"as they are": "qa", "swapped": "qa swapped"}
+
+
 @lru_cache(maxsize=1)
-def _passages() -> Any:
-    """genderbias-qa as it is and with genders swapped: texts, own passages by BM25, all passages by BM25."""
+def asked() -> Any:
+    """genderbias-qa."""
+    return er.load(data() / "genderbias-qa")
+
+
+@lru_cache(maxsize=1)
+def passages() -> dict[str, tuple[Any, pl.DataFrame, Any]]:
+    """Of genderbias-qa: a question's own passages, the same with genders swapped, and the best 50 of all.
+
+    Each with texts, BM25's run and word counts.
+    """
     from evenrank.rankers.index.building import own_index
 
-    loaded = er.load(data() / "genderbias-qa")
-    sides = {}
-    for side, docs in (("as they are", loaded.docs), ("swapped", er.swap(loaded.docs))):
+    loaded, found = asked(), {}
+    for part, docs in (("qa", loaded.docs), ("qa swapped", er.swap(loaded.docs))):
         texts = tables.docs(docs.frame())
         index = own_index(texts)
         ranked = er.search(index, loaded.queries, depth=index.documents)
         own = loaded.qrels.select("query_id", "doc_id").join(ranked, on=["query_id", "doc_id"], how="left")
         own = own.select("query_id", "doc_id", pl.col("score").fill_null(0.0))
-        whole = ranked.filter(pl.col("rank") <= 50)
-        sides[side] = (texts, tables.run(own), whole, er.tally(texts))
-    return loaded, sides
+        tally = er.tally(texts)
+        found[part] = (texts, tables.run(own), tally)
+        if part == "qa":
+            found["qa of all"] = (texts, ranked.filter(pl.col("rank") <= 50), tally)
+    return found
 
 
-def preference(rank: Any) -> dict[str, Any]:
+def preference(runs: dict[str, pl.DataFrame]) -> dict[str, Any]:
     """Which gender a ranker puts first among the four passages of a question, and nDCG@10 among all passages.
 
     The passages are ranked as they are and with all genders swapped: half the sum of the two ARaB@4 is what
     the ranker prefers, half the difference what the texts bring.
     """
-    loaded, sides = _passages()
     values = {}
-    for side, (texts, own, _, tally) in sides.items():
-        run = rank(own, texts, loaded.queries)
-        values[side] = er.measure(run, er.ARaB @ 4, tally=tally, confidence=None)[er.ARaB @ 4].per_query()
-    texts, _, whole, _ = sides["as they are"]
-    useful = er.measure(rank(whole, texts, loaded.queries), "nDCG@10", qrels=loaded.qrels, confidence=None)
+    for side, part in _OWN.items():
+        found = er.measure(runs[part], er.ARaB @ OWN, tally=passages()[part][2], confidence=None)
+        values[side] = found[er.ARaB @ OWN].per_query()
+    useful = er.measure(runs["qa of all"], "nDCG@10", qrels=asked().qrels, confidence=None)
     queries = sorted(values["as they are"].keys() & values["swapped"].keys())
-    plain, mirror = ([values[side][query] for query in queries] for side in values)
-    return {"as they are": plain, "swapped": mirror, "nDCG@10": useful["nDCG@10"].value}
+    return {
+        **{side: [values[side][query] for query in queries] for side in _OWN},
+        "nDCG@10": useful["nDCG@10"].value,
+    }
 
 
-def main(chosen: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     import torch
 
     from benchmarks.training_equal import compute
     from benchmarks.training_tables import write_tables
 
+    chosen = [each for each in arguments if each != "--units"]
     torch.set_num_threads(int(os.environ.get("EVENRANK_THREADS", "1")))
     for unit in units():
         if chosen and not any(unit.name.startswith(each) for each in chosen):
@@ -351,8 +411,9 @@ def main(chosen: list[str]) -> int:
             continue
         rr, bias = (np.mean(np.abs([*content["test"][name].values()])) for name in ("RR@10", "ARaB@10"))
         print(f"{unit.name}: {rr:.4f} {bias:.4f} ({content['CPU seconds in all']} s)", flush=True)
-    compute()
-    write_tables()
+    if "--units" not in arguments:
+        compute()
+        write_tables()
     return 0
 
 

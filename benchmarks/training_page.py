@@ -42,6 +42,7 @@ def page(found: dict[str, Any]) -> str:
         if shown := [row for row in ranker["rows"] if "genderbias-qa" in row]:
             some = shown[0]["genderbias-qa"]["queries"]
             parts += [f"{said}, {some} questions:", "", *_genderbias(shown)]
+            parts += _at_equal_usefulness(shown)
     return "\n".join(parts) + "\n"
 
 
@@ -359,13 +360,14 @@ def _probes(probed: list[dict[str, Any]]) -> list[str]:
 _PREFERENCE = (
     "Preference: half the sum of ARaB@4 on the four passages of a question and on their mirror images; above "
     "0 male first. Its size is averaged over questions; p against plain training (paired t-test on the "
-    "sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking BM25's first 50 of all passages."
+    "sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking BM25's first 50 of all passages. "
+    "`constrain` bounds ARaB@4 of the four passages, and ARaB@10 where nDCG@10 is measured."
 )
 
 
 def _genderbias(shown: list[dict[str, Any]]) -> list[str]:
     lines = [
-        _line(["training", "seeds", "preference", "95 %", "its size", "change", "p", "nDCG@10"]),
+        _line(["method", "seeds", "preference", "95 %", "its size", "change", "p", "nDCG@10"]),
         "|---|--:|--:|---|--:|--:|--:|--:|",
     ]
     for row in shown:
@@ -387,6 +389,41 @@ def _genderbias(shown: list[dict[str, Any]]) -> list[str]:
             )
         )
     return [*lines, ""]
+
+
+_AS_USEFUL = 0.01
+"""How much less nDCG@10 counts as equal."""
+
+
+def as_useful(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each method the setting with the smallest preference among those that keep nDCG@10; None: none."""
+    plain = _find(rows, "negatives", 0.0)
+    if plain is None:
+        return []
+    least = plain["genderbias-qa"]["nDCG@10"] - _AS_USEFUL
+    found = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == method and row["strength"]]
+        kept = [row for row in mine if row["genderbias-qa"]["nDCG@10"] >= least]
+        if kept:
+            found.append(min(kept, key=lambda row: float(row["genderbias-qa"]["size"]["value"])))
+    return sorted(found, key=lambda row: float(row["genderbias-qa"]["size"]["value"]))
+
+
+def _at_equal_usefulness(rows: list[dict[str, Any]]) -> list[str]:
+    """Which method leaves least preference where nDCG is kept."""
+    best, plain = as_useful(rows), _find(rows, "negatives", 0.0)
+    if not best or plain is None:
+        return []
+    said = "; ".join(f"{_label(row)} {row['genderbias-qa']['size']['value']:.3f}" for row in best)
+    none = {row["method"] for row in rows if row["strength"]} - {row["method"] for row in best}
+    lost = f" No setting of {', '.join(sorted(none))} keeps it." if none else ""
+    return [
+        f"At equal nDCG@10 (at most {_AS_USEFUL:g} below that of plain training), the size of the preference "
+        f"with the best setting of each method, {plain['genderbias-qa']['size']['value']:.3f} before: {said}."
+        f"{lost} These settings were picked on the same questions, so the values are optimistic.",
+        "",
+    ]
 
 
 def _not_run(missing: list[str]) -> list[str]:
