@@ -199,7 +199,7 @@ def recipe(unit: Unit) -> dict[str, Any]:
             "document_words": 64 if unit.collection == "squad" else 120,
         }
     elif unit.ranker == "cross-encoder":
-        given = {"max_length": 160, "checks": 1, "dev_depth": 20, "precision": "bfloat16"}
+        given = {"max_length": 160, "checks": 0, "dev_depth": 10, "precision": "bfloat16"}
         if unit.collection == "squad":
             given |= {"max_length": 64, "most_queries": 1500}
     if unit.method == "augment":
@@ -249,8 +249,9 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     if "probe" in made.metrics:
         facts["probe"] = made.metrics["probe"]
     if unit.collection == "squad":
+        deep = 20 if unit.ranker == "cross-encoder" else 50
         runs |= {
-            part: er.rerank(target, run, texts, asked().queries, **other)
+            part: er.rerank(target, run.filter(pl.col("rank") <= deep), texts, asked().queries, **other)
             for part, (texts, run, _) in passages().items()
         }
         facts["genderbias-qa"] = preference(runs)

@@ -360,7 +360,8 @@ def _probes(probed: list[dict[str, Any]]) -> list[str]:
 _PREFERENCE = (
     "Preference: half the sum of ARaB@4 on the four passages of a question and on their mirror images; above "
     "0 male first. Its size is averaged over questions; p against plain training (paired t-test on the "
-    "sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking BM25's first 50 of all passages. "
+    "sizes, not corrected; bold: p < .05). nDCG@10 is that of re-ranking BM25's first 50 of all passages (20 "
+    "for cross-encoders). "
     "`constrain` bounds ARaB@4 of the four passages, and ARaB@10 where nDCG@10 is measured."
 )
 

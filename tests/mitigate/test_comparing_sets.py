@@ -6,6 +6,7 @@ import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -129,7 +130,7 @@ def test_a_setting_that_is_misspelt_is_named(tmp_path: Path) -> None:
     ['ratio = "a"', "ratio = 0", "ratio = 1.5", 'answerable = "a"', "answerable = -1", 'neutral = "x"',
      "neutral = -1", "genders = 3", "writer = 3", "sample = 0", "per_document = 0", "depth = 0",
      'rankers = "drmm"', "rankers = []", "rankers = [3]", 'seeds = ["a"]', "seeds = [-1]", "seeds = [true]",
-     "write_genders = 1", "settings = 3", "settings = {knrm = 3}"],
+     "write_genders = 1", "settings = 3", "backend = 3", "settings = {knrm = 3}"],
 )  # fmt: skip
 def test_settings_of_another_kind_are_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
@@ -137,6 +138,29 @@ def test_settings_of_another_kind_are_named(line: str, tmp_path: Path) -> None:
     path.write_text(f"{given}{line}\n")
     with pytest.raises(InputError, match=rf"plan\.toml: {line.split()[0]} is .*; it must be"):
         Plan.read(path)
+
+
+def test_a_backend_that_is_not_known_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text("".join(f'{name} = "x"\n' for name in FILES[:5]) + 'backend = "onyx"\n')
+    with pytest.raises(InputError, match=r"plan\.toml: backend is 'onyx'; choose one of: torch, onnx"):
+        Plan.read(path)
+
+
+@needs_torch
+def test_the_backend_of_a_plan_reads_the_test_queries_of_transformers(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.rankers.neural import reranking
+
+    asked: list[Any] = []
+    monkeypatch.setattr("evenrank.training.trainer.train_ranker", lambda *_, **__: None)
+    monkeypatch.setattr(reranking, "rerank", lambda *given, **how: asked.append(how) or given[1])
+    some = replace(Plan.read(plan), backend="onnx-int8", rankers=("drmm", "cross-encoder"))
+    work = comparing_sets._Work(some, tmp_path, print)
+    for ranker in some.rankers:
+        work.run("unbalanced", ranker, 0)
+    assert asked == [{"depth": 20}, {"depth": 20, "backend": "onnx-int8"}]
 
 
 @pytest.mark.parametrize("line", ['rankers = ["knrn"]', "settings = {knrn = {epochs = 1}}"])

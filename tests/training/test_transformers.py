@@ -149,12 +149,25 @@ def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tiny: Path
         ({"warm_up": 5.0}, "warm_up is 5; it must be from 0 to 1"),
         ({"warm_up": float("nan")}, "warm_up is nan"),
         ({"rate": float("inf")}, "rate is inf"),
+        ({"checks": -1}, "checks is -1; it must be a whole number from 0 on"),
         ({"precision": "bf16"}, "precision cannot be 'bf16'; did you mean 'bfloat16'"),
     ],
 )
 def test_settings_out_of_range_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         train("bi-encoder", tmp_path, tmp_path / "m", **settings)
+
+
+@pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
+def test_without_checks_the_last_weights_are_kept(kind: str, tiny: Path, tmp_path: Path) -> None:
+    last = train(kind, tiny, tmp_path / "last", checks=0)
+    train(kind, tiny, tmp_path / "once", checks=1)  # at the end, so there is nothing to choose from
+    assert weights(tmp_path / "last") == weights(tmp_path / "once")
+    assert last.metrics["epochs"] == [] and last.metrics["dev"][kind] > 0
+    card = (tmp_path / "last" / "README.md").read_text()
+    assert "6 others were held out and did not decide when to stop" in card
+    assert "It was selected" not in card and "The weight of the first stage was chosen on dev queries" in card
+    assert "It was selected on dev queries" in (tmp_path / "once" / "README.md").read_text()
 
 
 def test_the_card_counts_the_queries_that_were_drawn(tiny: Path, tmp_path: Path) -> None:

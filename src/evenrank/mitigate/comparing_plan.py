@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenrank.errors import InputError, choices, is_whole
+from evenrank.rankers.neural.onnx_models import check_backend
 from evenrank.rankers.neural.rerankers import KINDS
 
 FILES = ("docs", "queries", "qrels", "test_queries", "test_qrels", "genders", "test_genders")
@@ -34,6 +35,9 @@ class Plan:
         Queries that the set `judgments` adds, as a share of the real ones.
     rankers, seeds, depth, settings
         Rankers of `evenrank train`, seeds of their training, first-stage candidates, and settings of each.
+    backend
+        What bi-encoders and cross-encoders read the test queries' candidates with, as in `evenrank rerank`:
+        ``torch``, ``onnx`` or ``onnx-int8``, which is quicker and a little off.
     neutral
         Neutral test queries on which ARaB@10 is measured, drawn by the seed.
     write_genders
@@ -55,6 +59,7 @@ class Plan:
     rankers: tuple[str, ...] = ("head",)
     seeds: tuple[int, ...] = (0, 1, 2)
     depth: int = 100
+    backend: str = "torch"
     neutral: int = 200
     write_genders: bool = False
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -65,6 +70,7 @@ class Plan:
             value = getattr(self, name)
             if not fits(value):
                 raise InputError(f"{name} is {value!r}; it must be {must}")
+        check_backend(self.backend)
         for ranker in (*self.rankers, *self.settings):
             if ranker not in KINDS:
                 raise InputError(f"there is no ranker {ranker!r} to train; {choices(str(ranker), KINDS)}")
@@ -137,6 +143,7 @@ _MUST: dict[str, tuple[Callable[[Any], bool], str]] = {
     "rankers": (_several(_text), "a list of rankers"),
     "seeds": (_several(_whole(0)), "a list of whole numbers from 0 on"),
     "depth": (_whole(1), "a whole number from 1 on"),
+    "backend": (_text, "the name of one"),
     "neutral": (_whole(0), "a whole number from 0 on"),
     "write_genders": (lambda value: isinstance(value, bool), "true or false"),
     "settings": (_tables, "a table for each ranker, as in [settings.knrm]"),

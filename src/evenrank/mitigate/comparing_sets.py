@@ -254,8 +254,14 @@ class _Work:
             ranker, self.plan.docs, queries, qrels, model,
             index=self.index, seed=seed, hybrid=False, **settings,
         )  # fmt: skip
+        how = {"backend": self.plan.backend} if ranker in ("bi-encoder", "cross-encoder") else {}
         found = rerank(
-            model, self.first, self.index.docs, self.test.select("query_id", "text"), depth=self.plan.depth
+            model,
+            self.first,
+            self.index.docs,
+            self.test.select("query_id", "text"),
+            depth=self.plan.depth,
+            **how,
         )
         tables.write_run(found, path, name=label)
         return tables.run(path)

@@ -16,8 +16,8 @@ from evenrank.training.examples import Examples, Ints
 
 _LIMITS = (
     "It orders what a first stage has found; what that one misses stays missing.",
-    "It was selected on dev queries of its own training set. How good it is elsewhere has to be measured on "
-    "queries that it has not seen.",
+    "{chosen} on dev queries of its own training set. How good it is elsewhere has to be measured on queries "
+    "that it has not seen.",
     "What it learned about gender, and about anything else, comes from its training data and word vectors. "
     "Nothing here says that it is fair: measure it with `evenrank audit`.",
 )
@@ -28,6 +28,9 @@ def model_card(
 ) -> str:
     """The card, as Markdown; `training` is the number of queries that were learned from."""
     kind = config["ranker"]
+    stopped = config["recipe"].get("checks") != 0
+    role = "decided when to stop" if stopped else "were held out and did not decide when to stop"
+    chosen = "It was selected" if stopped else "The weight of the first stage was chosen"
     rows = [f"| {label} | {value:.4f} |" for label, value in dev_table(metrics, kind)]
     facts = {key: config[key] for key in ("settings", "recipe", "seed", "facts")}
     return "\n".join(
@@ -35,7 +38,7 @@ def model_card(
             f"# Re-ranker: {kind}",
             "",
             f"Trained by evenrank {config['evenrank']} on {counted(training, 'query', 'queries')}; "
-            f"{counted(metrics['dev']['queries'], 'other')} decided when to stop{_apart(metrics['dev'])}.",
+            f"{counted(metrics['dev']['queries'], 'other')} {role}{_apart(metrics['dev'])}.",
             *(f"- left out: {each}" for each in left_out),
             "",
             "## RR@10 on the dev queries",
@@ -47,7 +50,7 @@ def model_card(
             *_probe(metrics.get("probe")),
             "## What it cannot do",
             "",
-            *(f"- {limit}" for limit in _LIMITS),
+            *(f"- {limit.format(chosen=chosen)}" for limit in _LIMITS),
             "",
             "## How it was made",
             "",

@@ -69,7 +69,8 @@ class TransformerRecipe(Training):
     warm_up
         The share of steps in which the learning rate rises to `rate`; then it falls to 0.
     checks
-        How often the dev queries are asked in all.
+        How often the dev queries are asked while training. With 0 they do not decide when to stop: the last
+        weights are kept, and no time is spent on asking.
     most_queries
         Relevant documents of training queries at most, drawn by the seed in each epoch; all if not given. A
         query with two of them counts twice.
@@ -78,8 +79,6 @@ class TransformerRecipe(Training):
         about half the time on processors that have it, and far more on others. Weights and scores stay
         float32.
     """
-
-    WHOLE = (*Training.WHOLE, "checks")
 
     epochs: int = 1
     batch: int = 8
@@ -93,6 +92,7 @@ class TransformerRecipe(Training):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_whole("checks", self.checks, least=0)
         if not 0 <= self.warm_up <= 1:
             raise InputError(f"warm_up is {self.warm_up:g}; it must be from 0 to 1")
         if self.most_queries is not None:
@@ -184,25 +184,25 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
     columns = _columns(kind, found, rows) if recipe.is_plain else group_columns(kind, found, rows)
     dataset = import_module("datasets").Dataset.from_dict(columns)
     steps = -(-len(rows) // recipe.batch)
-    every = max(1, steps // recipe.checks)
+    every = max(1, steps // (recipe.checks or 5))
+    asks = recipe.checks > 0
     names = {
         "cross-encoder": ("CrossEncoderTrainer", "CrossEncoderTrainingArguments"),
         "bi-encoder": ("SentenceTransformerTrainer", "SentenceTransformerTrainingArguments"),
     }[kind]
     trainer_class, arguments_class = (getattr(library, name) for name in names)
-    evaluator = _evaluator(kind, found, recipe)
     arguments = arguments_class(
         output_dir=str(checkpoint.absolute()),  # it is kept as the place of the best checkpoint
         num_train_epochs=1,
         per_device_train_batch_size=recipe.batch,
         learning_rate=recipe.rate,
         warmup_steps=max(1, round(recipe.warm_up * steps)),
-        eval_strategy="steps",
-        eval_steps=every,
+        eval_strategy="steps" if asks else "no",
+        eval_steps=every if asks else None,
         save_strategy="steps",
         save_steps=every,
         save_total_limit=2,
-        load_best_model_at_end=True,
+        load_best_model_at_end=asks,
         metric_for_best_model=_CHECK,
         greater_is_better=True,
         logging_steps=every,
@@ -227,8 +227,8 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         args=arguments,
         train_dataset=dataset,
         loss=_loss(kind, model, recipe) if recipe.is_plain else group_loss(kind, model, recipe, found),
-        evaluator=evaluator,
-        callbacks=[heard, _stopper(transformers, recipe.patience)],
+        evaluator=_evaluator(kind, found, recipe) if asks else None,
+        callbacks=[heard, *([_stopper(transformers, recipe.patience)] if asks else [])],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
         trainer.remove_callback(default)
