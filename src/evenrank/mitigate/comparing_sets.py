@@ -254,7 +254,9 @@ class _Work:
             ranker, self.plan.docs, queries, qrels, model,
             index=self.index, seed=seed, hybrid=False, **settings,
         )  # fmt: skip
-        how = {"backend": self.plan.backend} if ranker in ("bi-encoder", "cross-encoder") else {}
+        how: dict[str, Any] = (
+            {"backend": self.plan.backend} if ranker in ("bi-encoder", "cross-encoder") else {}
+        )
         found = rerank(
             model,
             self.first,
