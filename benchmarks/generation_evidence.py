@@ -35,8 +35,6 @@ from evenrank.text.tokens import tokens
 
 HELD_OUT = 300
 """Documents that no training query asks for, drawn by a seed before anything was generated."""
-GENDERED = {"squad": 300, "wiki": 300}
-"""Documents with words of one gender, drawn for balancing: half of them female, half male."""
 ANSWERABLE = 0.5
 COPIED = 8
 """Words in a row of its document from which on a generated query is not printed."""
@@ -248,14 +246,20 @@ def _brief(report: dict[str, Any]) -> dict[str, Any]:
     return brief
 
 
-READ = {"squad": {"depth": 30, "max_length": 64}, "wiki": {"depth": 20, "max_length": 160}}
-"""Candidates of each query, in training and test, and tokens that transformers look at."""
+DEPTH = {"squad": 30, "wiki": 20}
+"""Candidates of each query, in training and test."""
+TRANSFORMERS: dict[str, dict[str, Any]] = {
+    "squad": {"max_length": 64, "epochs": 5},
+    "wiki": {"max_length": 128, "epochs": 2},
+}
+"""How much transformers read, and how often. A tenth of some hundred queries is too few to stop by."""
 
 
 def compared(name: str) -> dict[str, Any]:
     """A head on frozen vectors, a bi-encoder and a cross-encoder, trained on four sets with three seeds."""
     from evenrank.mitigate.comparing_sets import Plan, compare_sets
 
+    trained = {**TRANSFORMERS[name], "checks": 0, "dev_depth": 10, "precision": "bfloat16"}
     folder = (shared() or Path()) / "data" / name
     plan = Plan(
         docs=str(next(folder.glob("docs.tsv*"))),
@@ -266,9 +270,10 @@ def compared(name: str) -> dict[str, Any]:
         writer="extractive",
         sample=WHOLE[name],
         rankers=("head", "bi-encoder", "cross-encoder"),
-        depth=READ[name]["depth"],
+        depth=DEPTH[name],
+        backend="onnx-int8",
         neutral=100,
-        settings={each: {"max_length": READ[name]["max_length"]} for each in ("bi-encoder", "cross-encoder")},
+        settings={"bi-encoder": trained, "cross-encoder": trained},
     )
     result = compare_sets(plan, home() / f"{name}-sets", say=_say)
     for told in result["sets"].values():
