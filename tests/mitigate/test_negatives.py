@@ -126,8 +126,8 @@ def test_files_hold_what_the_trainers_of_sentence_transformers_read(tmp_path: Pa
     assert [row["label"] for row in written("labeled-pair")] == [1, 0, 0]
     assert written("ids") == [{"query_id": "q", "positives": ["f"], "negatives": ["a", "e"]}]
     found.write(tmp_path / "n.parquet", form="ids")
-    for each in (path, tmp_path / "n.parquet"):
-        assert negative_pairs(each).rows() == [("q", "a"), ("q", "e")]
+    for each, line in ((path, 1), (tmp_path / "n.parquet", None)):
+        assert negative_pairs(each).rows() == [("q", "a", line), ("q", "e", line)]
 
 
 def test_documents_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -242,8 +242,22 @@ def test_rr_on_dev_queries_is_that_of_ir_measures() -> None:
 def test_a_relevant_document_named_as_negative_is_an_error(tmp_path: Path) -> None:
     query, doc, _ = tables.qrels(DATA / "qrels.txt").filter(pl.col("relevance") > 0).row(0)
     (tmp_path / "n.tsv").write_text(f"query_id\tdoc_id\n{query}\t{doc}\n")
-    with pytest.raises(InputError, match="is named as negative"):
+    with pytest.raises(InputError, match=r"n\.tsv:2: document .* is named as negative .* relevant to it"):
         train(tmp_path / "m", negatives=tmp_path / "n.tsv")
+
+
+def test_named_negatives_that_cannot_be_used_are_named_with_their_line(tmp_path: Path) -> None:
+    listed = tables.run(DATA / "bm25.run").filter(pl.col("query_id") == "q01")["doc_id"].to_list()
+    all_docs = er.load(DATA).docs.frame()["doc_id"].to_list()
+    judged = tables.qrels(DATA / "qrels.txt").filter(pl.col("query_id") == "q01")["doc_id"].to_list()
+    others = (each for each in all_docs if each not in listed)
+    good, unlisted = (next(d for d in some if d not in judged) for some in (listed, others))
+    for wrong, said in (("nowhere", "the collection lacks it"), (unlisted, "its first-stage score is not")):
+        lines = [{"query_id": "q01", "negatives": names} for names in ([good], [good, wrong])]
+        (tmp_path / "n.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+        with pytest.raises(InputError, match=rf"n\.jsonl:2: document '{wrong}' is named .*{said}"):
+            train(tmp_path / "m", negatives=tmp_path / "n.jsonl", run=DATA / "bm25.run")
+    assert not (tmp_path / "m").exists()
 
 
 def test_negatives_out_of_a_file_are_what_is_learned_against(tmp_path: Path) -> None:

@@ -225,13 +225,17 @@ def _shaped(
 
 
 def negative_pairs(source: Any) -> pl.DataFrame:
-    """Pairs ``query_id, doc_id`` out of a table of them, or of lists of ids that `Negatives.write` wrote."""
+    """Pairs ``query_id, doc_id`` out of a table of them, or of lists of ids that `Negatives.write` wrote.
+
+    The third column, ``line``, says where in its file each was read; null where there are no lines.
+    """
     listed = _listed(source) if door.is_path(source) else None
     if listed is not None:
         return listed
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID}
     table = door.table(source, names, layouts=[list(names)])
-    return pl.DataFrame([table.ids(name) for name in names])
+    lines = pl.lit(None) if table.line is None else table.line + pl.int_range(pl.len())
+    return pl.DataFrame([table.ids(name) for name in names]).with_columns(line=lines.cast(pl.Int64))
 
 
 def _listed(path: Any) -> pl.DataFrame | None:
@@ -243,7 +247,7 @@ def _listed(path: Any) -> pl.DataFrame | None:
         objects = ((number, row) for number, row, _ in door.objects(path))
     else:
         return None
-    rows: list[tuple[str, str]] = []
+    rows: list[tuple[str, str, int | None]] = []
     for number, row in objects:
         if "query_id" in row and "doc_id" in row and not rows:
             return None
@@ -252,7 +256,8 @@ def _listed(path: Any) -> pl.DataFrame | None:
             if "query" in row:
                 problem = "holds texts, not ids; write it with --ids"
             raise InputError(problem, path=path, line=number)
-        rows += [(str(row["query_id"]), str(each)) for each in row["negatives"]]
+        rows += [(str(row["query_id"]), str(each), number) for each in row["negatives"]]
     if not rows:
         raise InputError("there are no negatives in it", path=path)
-    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
+    columns = {"query_id": pl.String, "doc_id": pl.String, "line": pl.Int64}
+    return pl.DataFrame(rows, schema=columns, orient="row")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,6 +173,7 @@ def examples(
     seed: int = 0,
     scores: Scores | None = None,
     negatives: pl.DataFrame | None = None,
+    negatives_path: Any = None,
 ) -> Examples:
     """Training data out of a first-stage run.
 
@@ -188,8 +190,9 @@ def examples(
     scores
         Where to get the first-stage score of a relevant document that the run lacks. A 0 in its place would
         teach that relevant documents have low scores. Without it, such documents are left out, and counted.
-    negatives
-        Pairs ``query_id, doc_id`` to learn against, instead of the candidates of training queries.
+    negatives, negatives_path
+        Pairs ``query_id, doc_id, line`` to learn against, instead of the candidates of training queries, and
+        the file that they were read from, for messages.
     """
     asked, judged = tables.queries(queries), tables.qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
@@ -201,19 +204,24 @@ def examples(
     if whole.is_empty():
         raise InputError("the run has no candidates for the queries; do their ids agree?")
     listed = whole.filter(pl.col("rank") <= depth).select("query_id", "doc_id", "score")
-    known = set(tables.docs(docs).texts(good["doc_id"].unique().to_list()))
+    if negatives is not None:
+        negatives = negatives.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+        negatives = negatives.join(good, on="query_id", how="semi", maintain_order="left")
+    wanted = [good["doc_id"], *([] if negatives is None else [negatives["doc_id"]])]
+    known = set(tables.docs(docs).texts(pl.concat(wanted).unique().to_list()))
     absent = good.filter(~pl.col("doc_id").is_in(list(known)))
     good = good.filter(pl.col("doc_id").is_in(list(known)))
     outside, unscored = _outside(good, listed, whole, scores)
+    extra = None
+    if negatives is not None:
+        extra = _given(
+            negatives, good, known, partial(_outside, negatives, listed, whole, scores), negatives_path
+        )
     left_out = {
         "queries without a relevant document": len(asked) - answered,
         "relevant documents that the collection lacks": len(absent),
-        "relevant documents whose first-stage score is not known": unscored,
+        "relevant documents whose first-stage score is not known": len(unscored),
     }
-    if negatives is not None:
-        negatives = negatives.select("query_id", "doc_id").unique(maintain_order=True)
-        negatives = negatives.join(good, on="query_id", how="semi", maintain_order="left")
-    extra = _given(negatives, good, listed, whole, scores)
     parts = [listed.with_columns(listed=pl.lit(True)), outside.with_columns(listed=pl.lit(False))]
     table = pl.concat([*parts, *([] if extra is None else [extra])])
     table = table.join(good.with_columns(relevant=pl.lit(True)), on=["query_id", "doc_id"], how="left")
@@ -224,7 +232,8 @@ def examples(
     pairs = candidates(order, docs, asked)
     against = ~flags["relevant"].to_numpy()
     if negatives is not None:
-        named = order.join(negatives.with_columns(named=True), on=both, how="left", maintain_order="left")
+        these = negatives.select(*both, named=True)
+        named = order.join(these, on=both, how="left", maintain_order="left")
         against &= named["named"].fill_null(False).to_numpy()
     dev = _drawn(pairs.query_ids, good, dev_share, dev_most, seed)
     answered_by, opposed = (np.unique(pairs.query[each]) for each in (flags["relevant"].to_numpy(), against))
@@ -241,9 +250,10 @@ def examples(
 
 def _outside(
     good: pl.DataFrame, listed: pl.DataFrame, whole: pl.DataFrame, scores: Scores | None
-) -> tuple[pl.DataFrame, int]:
-    """Relevant documents that are no candidates, with their first-stage scores; and how many have none."""
-    beyond = good.join(listed, on=["query_id", "doc_id"], how="anti")
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Relevant documents that are no candidates, with their first-stage scores; and those that have none."""
+    beyond = good.select("query_id", "doc_id")
+    beyond = beyond.join(listed, on=["query_id", "doc_id"], how="anti")
     found = beyond.join(whole.select("query_id", "doc_id", "score"), on=["query_id", "doc_id"], how="left")
     unknown = found.filter(pl.col("score").is_null()).select("query_id", "doc_id")
     found = found.filter(pl.col("score").is_not_null())
@@ -251,29 +261,40 @@ def _outside(
         asked = scores(unknown)
         found = pl.concat([found, asked.filter(pl.col("score").is_not_null())])
         unknown = asked.filter(pl.col("score").is_null())
-    return found.select("query_id", "doc_id", pl.col("score").cast(pl.Float64)), len(unknown)
+    return found.select("query_id", "doc_id", pl.col("score").cast(pl.Float64)), unknown
 
 
 def _given(
-    negatives: pl.DataFrame | None,
-    good: pl.DataFrame,
-    listed: pl.DataFrame,
-    whole: pl.DataFrame,
-    scores: Scores | None,
-) -> pl.DataFrame | None:
-    """Negatives that were named, beyond the candidates; a relevant document among them is an error."""
-    if negatives is None:
-        return None
-    wrong = negatives.join(good, on=["query_id", "doc_id"], how="semi")
-    if not wrong.is_empty():
-        first = wrong.row(0)
-        raise InputError(f"document {first[1]!r} is named as negative of query {first[0]!r}, but is relevant")
-    found, unknown = _outside(negatives, listed, whole, scores)
-    if unknown:
-        raise InputError(
-            f"the first-stage score of {unknown:,} named negatives is not known; give a run that has them"
-        )
-    return found.with_columns(listed=pl.lit(False))
+    negatives: pl.DataFrame, good: pl.DataFrame, known: set[str], beyond: Any, path: Any
+) -> pl.DataFrame:
+    """Negatives that were named, beyond the candidates; what cannot be one is named with its line."""
+
+    def refuse(bad: pl.DataFrame, problem: str, remedy: str) -> None:
+        if bad.is_empty():
+            return
+        first = bad.row(0, named=True)
+        named = f"document {first['doc_id']!r} is named as negative of query {first['query_id']!r}"
+        several = f" ({len(bad):,} are so)" if len(bad) > 1 else ""
+        raise InputError(f"{named}, but {problem}{several}; {remedy}", path=path, line=first.get("line"))
+
+    keys = ["query_id", "doc_id"]
+    refuse(
+        negatives.join(good, on=keys, how="semi", maintain_order="left"),
+        "is relevant to it",
+        "leave it out",
+    )
+    refuse(
+        negatives.filter(~pl.col("doc_id").is_in(list(known))),
+        "the collection lacks it",
+        "check that they belong together",
+    )
+    found, unknown = beyond()
+    refuse(
+        negatives.join(unknown, on=keys, how="semi", maintain_order="left"),
+        "its first-stage score is not known",
+        "give a run that has it",
+    )
+    return pl.DataFrame(found.with_columns(listed=pl.lit(False)))
 
 
 def _drawn(query_ids: list[str], good: pl.DataFrame, share: float, most: int, seed: int) -> Flags:

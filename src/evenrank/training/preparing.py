@@ -57,6 +57,7 @@ def prepared(
         seed=seed,
         scores=scores,
         negatives=None if negatives is None else negative_pairs(negatives),
+        negatives_path=tables.path_of(negatives),
     )
     for each in found.told_left_out():
         say(f"left out: {each}")
