@@ -76,7 +76,7 @@ class TransformerRecipe(Training):
         query with two of them counts twice.
     precision
         What products of matrices are computed in while training: ``float32``, or ``bfloat16``, which takes
-        about half the time on processors that have it, and far more on others. Weights and scores stay
+        a third less time on processors that have it, and far more on others. Weights and scores stay
         float32.
     """
 
