@@ -249,8 +249,8 @@ def _brief(report: dict[str, Any]) -> dict[str, Any]:
 DEPTH = {"squad": 30, "wiki": 20}
 """Candidates of each query, in training and test."""
 TRANSFORMERS: dict[str, dict[str, Any]] = {
-    "squad": {"max_length": 64, "epochs": 5},
-    "wiki": {"max_length": 128, "epochs": 2},
+    "squad": {"max_length": 64, "epochs": 2},
+    "wiki": {"max_length": 128, "epochs": 1},
 }
 """How much transformers read, and how often. A tenth of some hundred queries is too few to stop by."""
 
