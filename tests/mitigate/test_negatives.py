@@ -139,7 +139,7 @@ def test_documents_without_a_text_are_left_out_and_counted(tmp_path: Path) -> No
     assert found.left_out == {"documents without a text (left out)": 2}
     with pytest.raises(InputError, match="there is nothing to write"):
         found.write(tmp_path / "n.jsonl", docs=docs, queries={"q": "weather"})
-    assert found.left_out["queries with fewer than 3 texts of negatives (left out)"] == 1
+    assert found.left_out["queries with fewer than 3 negatives (not written as n-tuple)"] == 1
     with pytest.raises(InputError, match="1 queries have no text, such as 'q'"):
         list(found.rows("triplet", docs, {"other": "weather"}))
     with pytest.raises(InputError, match="the collection has none of the documents"):
@@ -167,8 +167,71 @@ def test_the_command_writes_ids_and_says_what_it_took(tmp_path: Path) -> None:
     more = ["--bias-lambda", "0.5", "--n", "4", "--ids", "-o", tmp_path / "n.jsonl"]
     found = CliRunner().invoke(app, ["mitigate", "negatives", *map(str, [*given, *more])])
     assert found.exit_code == 0, found.output
-    assert "240 negatives for 60 queries, 120 of them the most one-sided" in found.output
+    said = "240 negatives for 60 queries, 118 of them the most one-sided (2 fewer than asked for"
+    assert said in found.output
     assert len(negative_pairs(tmp_path / "n.jsonl")) == 240
+
+
+def command(tmp_path: Path, *more: str) -> Any:
+    given = ["--run", DATA / "bm25.run", "--qrels", DATA / "qrels.txt", "--docs", DATA / "docs.tsv"]
+    asked = ["mitigate", "negatives", *map(str, given), "-o", str(tmp_path / "n.jsonl"), *more]
+    return CliRunner().invoke(app, asked)
+
+
+def test_queries_that_fit_into_no_n_tuple_are_counted_as_not_written(tmp_path: Path) -> None:
+    found = command(tmp_path, "--queries", str(DATA / "queries.tsv"), "--n", "40")
+    asked = {json.loads(line)["query"] for line in (tmp_path / "n.jsonl").read_text().splitlines()}
+    assert f"fewer than 40 negatives (not written as n-tuple): {60 - len(asked)}\n" in found.output
+    assert len(asked) < 60 and "all are used" not in found.output
+    found = command(tmp_path, "--queries", str(DATA / "queries.tsv"), "--n", "40", "--form", "triplet")
+    assert f"fewer than 40 candidates (all are used): {60 - len(asked)}\n" in found.output
+
+
+def test_documents_that_are_not_one_sided_are_not_called_the_most_one_sided(tmp_path: Path) -> None:
+    (tmp_path / "words.csv").write_text("word,group\nzebra,x\ngnu,y\n")
+    found = command(tmp_path, "--ids", "--n", "5", "--lexicon", str(tmp_path / "words.csv"))
+    assert found.exit_code == 0, found.output
+    assert "0 of them the most one-sided (180 fewer than asked for" in found.output
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--ids", "--labels", "nowhere"], "labels is given, but RaB does not look at it"),
+        (["--ids", "--dictionary", "nowhere"], "dictionary is given, but RaB does not look at it"),
+        (["--ids", "--bias", "liwc", "--lexicon", "x"], "--lexicon is for word counts, which bias liwc"),
+        (["--ids", "--bias", "liwc", "--tally", "x"], "--tally is for word counts"),
+        (["--ids", "--form", "triplet"], "--ids and --form are two forms"),
+    ],
+)
+def test_what_is_not_looked_at_is_refused(more: list[str], said: str, tmp_path: Path) -> None:
+    found = command(tmp_path, *more)
+    assert found.exit_code != 0 and said in str(found.exception or found.output)
+    assert not (tmp_path / "n.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"bias_lambda": "0.5"}, "bias_lambda is '0.5'"),
+        ({"bias": None}, "bias is None; choose one of"),
+        ({"bias": 3}, "bias is 3; choose one of"),
+        ({"order": "rank"}, "order is given, but RaB does not look at it"),
+        ({"labels": "nowhere"}, "labels is given"),
+    ],
+)
+def test_wrong_values_are_named(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        negatives(RUN, QRELS, TALLY, **wrong)
+
+
+@pytest.mark.parametrize("named", ['["a", null]', '["a", 1.5]', '["a", true]', '"a"'])
+def test_ids_that_are_none_are_named_with_their_line(named: str, tmp_path: Path) -> None:
+    (tmp_path / "n.jsonl").write_text(
+        f'{{"query_id": "q", "negatives": ["b"]}}\n{{"query_id": "q", "negatives": {named}}}\n'
+    )
+    with pytest.raises(InputError, match=r"n\.jsonl:2: an object needs query_id and negatives"):
+        negative_pairs(tmp_path / "n.jsonl")
 
 
 def test_a_penalty_lowers_each_score_by_the_bias_of_its_document() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,13 @@ def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[s
         ({"lexicon": "nosuch"}, "lexicon is for losses that look at bias .*; this training has none"),
         ({"labels": "nofile.tsv"}, "labels is for losses that look at bias"),
         ({"labels": "nofile.tsv", "loss": "list-bias"}, "labels is for bias=label; bias is tf"),
+        (
+            {"labels": "nofile.tsv", "loss": "list-bias", "bias": "FaiRR@10"},
+            "labels is given, but FaiRR does",
+        ),
+        ({"labels": "nofile.tsv", "loss": "list-bias", "bias": "label", "lexicon": "x"}, "lexicon is for"),
+        ({"loss": "list-bias", "bias": "AWRF@10"}, "AWRF@10 is not a sum over documents"),
+        ({"per_group": 3}, "per_group is for negatives that are named"),
         ({"bias": "count"}, "bias is for losses that look at bias"),
         ({"bias": "count", "mirror": "augment"}, "bias is for losses that look at bias"),
         ({"adversary_labels": "group"}, "adversary_labels is what an adversary reads"),
@@ -105,6 +113,73 @@ def test_what_nothing_would_read_is_refused(tmp_path: Path, given: dict[str, Any
     with pytest.raises(InputError, match=said):
         train(tmp_path / "m", **given)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"loss": "negative-bias"}, "all documents are equally one-sided by tf, so the loss negative-bias"),
+        ({"mirror": "augment"}, "no text that is learned from changes when it is mirrored"),
+        ({"mirror": "consistency"}, "no text that is learned from changes when it is mirrored"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    docs = {f"d{n}": text for n, text in enumerate(["rain over hills", "wind and hail", "fog in valleys"])}
+    queries = {f"q{n}": text for n, text in enumerate(["rain", "wind", "fog"])}
+    run = {query: {doc: -float(n) for n, doc in enumerate(docs)} for query in queries}
+    qrels = {f"q{n}": {f"d{n}": 1} for n in range(3)}
+    with pytest.raises(InputError, match=said):
+        train_ranker("knrm", docs, queries, qrels, tmp_path / "m", run=run, **{**QUICK, **given})
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_that_call_every_document_one_sided_are_refused(tmp_path: Path) -> None:
+    labels = dict.fromkeys(er.load(DATA).docs.frame()["doc_id"], "x")
+    with pytest.raises(InputError, match=r"equally one-sided by label.*check labels"):
+        train(tmp_path / "m", loss="negative-bias", bias="label", labels=labels)
+
+
+def test_a_loss_by_labels_names_no_lexicon(tmp_path: Path) -> None:
+    ids = er.load(DATA).docs.frame()["doc_id"].to_list()
+    labels = {doc_id: "x" if place % 2 else "unknown" for place, doc_id in enumerate(ids)}
+    found = train(tmp_path / "m", loss="negative-bias", bias="label", labels=labels)
+    assert found.ranker.config["facts"]["gender"] == {"bias": "label"}
+
+
+def test_so_many_of_the_named_negatives_stand_in_a_group(tmp_path: Path) -> None:
+    drawn = er.negatives(DATA / "bm25.run", DATA / "qrels.txt", er.tally(DATA / "docs.tsv"), n=8)
+    found = train(tmp_path / "m", negatives=drawn.pairs(), per_group=5)
+    assert found.ranker.config["recipe"]["negatives"] == 5
+
+
+def test_the_command_takes_named_negatives_and_their_number_in_a_group(tmp_path: Path) -> None:
+    from evenrank.cli import main
+
+    drawn = er.negatives(DATA / "bm25.run", DATA / "qrels.txt", er.tally(DATA / "docs.tsv"), n=8)
+    drawn.write(tmp_path / "n.jsonl", form="ids")
+    files = [f"--{name}={DATA / file}" for name, file in {**FILES, "run": "bm25.run"}.items()]
+    asked = ["train", "--ranker=knrm", *files, "-o", str(tmp_path / "m"), "--no-hybrid", "--set", "epochs=1"]
+    assert main([*asked, "--set", "negatives=5", f"--negatives={tmp_path / 'n.jsonl'}"]) == 0
+    assert json.loads((tmp_path / "m" / "config.json").read_bytes())["recipe"]["negatives"] == 5
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--negatives=4", "--set", "negatives=5"], "negatives are given twice"),
+        (["--negatives=²"], "²: "),
+        (["--loss=hinge", "--set", "loss=softmax"], "loss is given twice, as an option and by --set"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(
+    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evenrank.cli import main
+
+    files = [f"--{name}={DATA / file}" for name, file in {**FILES, "run": "bm25.run"}.items()]
+    asked = ["train", "--ranker=knrm", *files, "-o", str(tmp_path / "m"), "--no-hybrid", *more]
+    assert main(asked) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_the_command_refuses_what_nothing_would_read(
@@ -243,6 +318,42 @@ def test_a_probe_reads_what_is_there_and_only_that() -> None:
     assert blind["low"] < 0.5 < blind["high"] < 0.7 < seeing["low"] < seeing["auc"] < seeing["high"]
     none = probe(noise[:500], np.zeros(500, np.int64), noise[500:], labels[500:])
     assert none["auc"] is None
+    sure = noise.copy()
+    sure[:, 0] += 50 * labels
+    found = probe(sure[:500], labels[:500], sure[500:], labels[500:])
+    assert found["auc"] == 1 and found["low"] is found["high"] is None, "no width is no certainty"
+
+
+def test_a_group_that_the_probe_has_not_learned_does_not_count() -> None:
+    random = np.random.default_rng(0)
+    vectors, labels = random.standard_normal((90, 4)).astype(np.float32), np.arange(90) % 3
+    few = labels[:60] < 2
+    found = probe(vectors[:60][few], labels[:60][few], vectors[60:], labels[60:])
+    assert found["classes"] == [0, 1] and found["auc"] is not None
+
+
+def test_a_probe_without_pairs_is_told_and_not_trained() -> None:
+    found = small()
+    found = replace(found, reads=pair_labels(found, "neutrality"), dev=np.zeros_like(found.dev))
+    said: list[str] = []
+
+    def refuse(rows: Any) -> Any:
+        raise AssertionError("there are no vectors to be had")
+
+    read = probed(found, refuse, "neutrality", 0, said.append)
+    card = "\n".join(probe_section(read))
+    assert read["auc"] is None and "No fresh classifier was trained to tell gendered or not" in card
+    assert said == ["no fresh probe of the vectors: one of its parts would have only pairs of one kind"]
+
+
+@pytest.mark.parametrize("mirrored", [augmented, twinned])
+def test_a_probe_leaves_mirrored_texts_out(mirrored: Any) -> None:
+    found = mirrored(small())
+    assert any(each.endswith(MARK) for each in found.pairs.doc_ids)
+    for rows in probe_rows(found, 0):
+        ids = [found.pairs.doc_ids[place] for place in found.pairs.document[rows]]
+        ids += [found.pairs.query_ids[place] for place in found.pairs.query[rows]]
+        assert ids and not any(each.endswith(MARK) for each in ids)
 
 
 def test_auc_is_how_often_a_true_one_scores_above_another() -> None:

@@ -53,7 +53,7 @@ def train_command(
         typer.Option(
             metavar="N|FILE",
             help="How many negatives for each relevant document, or a file with them: query_id and doc_id, "
-            "or the output of `evenrank mitigate negatives --ids`.",
+            "or the output of `evenrank mitigate negatives --ids`; --set negatives=N uses N at a time.",
             show_default="as many as the ranker's recipe says, drawn from the candidates",
         ),
     ] = None,
@@ -145,7 +145,11 @@ def train_command(
         "mirror": None if mirror is None else mirror.value,
         "mirror_strength": mirror_strength,
     }
-    settings |= {name: value for name, value in aims.items() if value is not None}
+    aims = {name: value for name, value in aims.items() if value is not None}
+    for name in parsed_settings(ranker.value, given or []):
+        if name in aims:
+            raise InputError(f"{name} is given twice, as an option and by --set; choose one")
+    settings |= aims
     if with_first_stage is not None:
         if ranker in (Kind.cross_encoder, Kind.bi_encoder):
             raise InputError(
@@ -154,13 +158,13 @@ def train_command(
             )
         settings["with_first_stage"] = with_first_stage
     read_settings(ranker.value, settings)  # what is no setting is refused before the work
-    against: Any = settings.pop("negatives", None)
+    against: Any = None
     if negatives is not None:
-        if against is not None:
-            raise InputError("negatives are given twice, by --negatives and as a setting; choose one")
-        against = int(negatives) if negatives.isdigit() else negatives
-        if _is_number(negatives) and not (negatives.isdigit() and against >= 1):
+        against = int(negatives) if negatives.isdecimal() else negatives
+        if _is_number(negatives) and not (negatives.isdecimal() and against >= 1):
             raise InputError(f"--negatives is {negatives}; give a whole number from 1 on, or a file")
+        if isinstance(against, int) and "negatives" in settings:
+            raise InputError("negatives are given twice, by --negatives and as a setting; choose one")
     with progress_bar("training", unit="steps") as progress:
         found = train_ranker(
             ranker.value,
@@ -170,7 +174,8 @@ def train_command(
             output,
             run=run,
             index=None if index is None else Index.open(index),
-            negatives=against,
+            negatives=settings.pop("negatives", None) if against is None else against,
+            per_group=settings.pop("negatives", None) if isinstance(against, str) else None,
             vectors=vectors,
             bias=bias,
             lexicon=lexicon,

@@ -6,9 +6,11 @@ the penalty on scores.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from ir_measures.measures import Measure
 
 from evenrank.data import tables
 from evenrank.errors import InputError
@@ -56,6 +58,8 @@ def document_measure(bias: Any) -> LinearMeasure:
     """
     if isinstance(bias, LinearMeasure):
         return bias
+    if not isinstance(bias, (str, Measure)):
+        raise InputError(f"bias is {bias!r}; choose one of {', '.join(KINDS)}, or a measure, as in FaiRR@10")
     name = str(bias)
     if name.lower() in MAGNITUDES:
         return _at_one(RaB(magnitude=name.lower()))
@@ -75,6 +79,18 @@ def document_measure(bias: Any) -> LinearMeasure:
     if not isinstance(measure, LinearMeasure):
         raise InputError(f"{measure} is not a sum over documents, so a single document has no bias")
     return measure
+
+
+def check_read(measure: LinearMeasure, given: Mapping[str, Any]) -> None:
+    """Refuse inputs that the measure of a document's bias would not look at; a tally may be there anyway."""
+    read = measure.VIEW.READS | {"missing", "tally", *measure.NEEDS}
+    if unread := [name for name, value in given.items() if value is not None and name not in read]:
+        raise InputError(
+            f"{unread[0]} is given, but {measure.NAME} does not look at it to tell how one-sided a document "
+            "is; leave it out"
+        )
+    if measure.VIEW is Groups and given.get("labels") is not None and given.get("lexicon") is not None:
+        raise InputError("lexicon is given beside labels, which tell the groups; give one of them")
 
 
 def _at_one(measure: Any) -> LinearMeasure:
@@ -99,6 +115,7 @@ def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:
         What the measure looks at, as for :func:`evenrank.measure`: tally, docs, lexicon, labels, dictionary.
     """
     measure = document_measure(bias)
+    check_read(measure, given)
     frame = tables.run(run)
     if frame.is_empty():
         return np.zeros(0)

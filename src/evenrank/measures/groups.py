@@ -65,6 +65,7 @@ class Groups(View):
     """Documents as the groups they show: given by labels, or inferred from the tally."""
 
     NEEDED = "labels, or a tally to infer groups from"
+    READS = View.READS | {"labels", "targets", "qrels"}
     PARTS = True
     ATTRIBUTE: ClassVar[str | None] = None
 

@@ -69,12 +69,13 @@ class View:
     """The inputs as one family of measures sees them; opened once, for all runs.
 
     Subclasses say what documents are looked up in (`tally`: a frame and the groups that are its columns).
-    `NEEDED` is what a user has to give for it, `WHOLE` whether it reads the whole collection, `PARTS` whether
-    what it sees of the parts of a run can be put together, `SEQUENCES` whether a query may have several
-    rankings.
+    `NEEDED` is what a user has to give for it, `READS` which inputs it looks at, `WHOLE` whether it reads the
+    whole collection, `PARTS` whether what it sees of the parts of a run can be put together, `SEQUENCES`
+    whether a query may have several rankings.
     """
 
     NEEDED: ClassVar[str] = ""
+    READS: ClassVar[frozenset[str]] = frozenset({"docs", "tally", "lexicon", "tokenizer"})
     WHOLE: ClassVar[bool] = False
     PARTS: ClassVar[bool] = False
     SEQUENCES: ClassVar[bool] = False

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,7 +22,7 @@ import xxhash
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID
 from evenrank.data.files import raw_blocks, writing
-from evenrank.errors import InputError, check_choice, check_whole
+from evenrank.errors import InputError, check_choice, check_whole, is_whole
 from evenrank.measures.document_bias import document_bias
 
 Form = Literal["ids", "triplet", "n-tuple", "labeled-pair", "labeled-list"]
@@ -91,11 +92,12 @@ class Negatives:
         short = 0
         for query_id, positives, negatives in table.iter_rows():
             query, against = asked[query_id], [texts[each] for each in negatives if each in texts]
-            short += len(against) < self.wanted <= len(negatives)
+            short += len(against) < self.wanted
             for doc_id in filter(texts.__contains__, positives):
                 yield from _shaped(form, query, texts[doc_id], against, self.wanted)
         if short and form == "n-tuple":
-            self.left_out[f"queries with fewer than {self.wanted} texts of negatives (left out)"] = short
+            self.left_out.pop(_few(self.wanted), None)
+            self.left_out[f"queries with fewer than {self.wanted} negatives (not written as n-tuple)"] = short
 
     def write(
         self, path: str | os.PathLike[str], *, form: Form = "n-tuple", docs: Any = None, queries: Any = None
@@ -104,7 +106,11 @@ class Negatives:
         target = Path(path)
         rows = list(self.rows(form, docs, queries))
         if not rows:
-            raise InputError(f"there is nothing to write: no query has {self.wanted} negatives", path=target)
+            lacking = f"{self.wanted} negatives with a text" if form == "n-tuple" else "texts of both kinds"
+            raise InputError(
+                f"there is nothing to write: no query with the text of a relevant document has {lacking}",
+                path=target,
+            )
         with writing(target) as file:
             if target.suffix == ".parquet":
                 pl.DataFrame(rows).write_parquet(file)
@@ -160,7 +166,7 @@ def negatives(
     >>> found.frame["doc_id"].to_list()
     ['b', 'd']
     """
-    if not 0 <= bias_lambda <= 1:
+    if not isinstance(bias_lambda, Real) or not 0 <= bias_lambda <= 1:
         raise InputError(f"bias_lambda is {bias_lambda!r}, but must be between 0 and 1")
     for name, value in (("n", n), ("depth", depth)):
         check_whole(name, value)
@@ -183,10 +189,14 @@ def negatives(
     sizes = found.group_by("query_id").len()["len"]
     left_out = {
         "queries without candidates": asked - len(sizes),
-        f"queries with fewer than {n} candidates (all are used)": int((sizes < n).sum()),
+        _few(n): int((sizes < n).sum()),
     }
     positives = good.join(found, on="query_id", how="semi", maintain_order="left")
     return Negatives(found, positives, n, {why: count for why, count in left_out.items() if count})
+
+
+def _few(n: int) -> str:
+    return f"queries with fewer than {n} candidates (all are used)"
 
 
 def _chosen(open_: pl.DataFrame, most: int, n: int, seed: int) -> pl.DataFrame:
@@ -224,6 +234,10 @@ def _shaped(
         yield {"query": query, "positive": positive, **named}
 
 
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) or is_whole(value)
+
+
 def negative_pairs(source: Any) -> pl.DataFrame:
     """Pairs ``query_id, doc_id`` out of a table of them, or of lists of ids that `Negatives.write` wrote.
 
@@ -251,12 +265,13 @@ def _listed(path: Any) -> pl.DataFrame | None:
     for number, row in objects:
         if "query_id" in row and "doc_id" in row and not rows:
             return None
-        if "query_id" not in row or not isinstance(row.get("negatives"), list):
+        named = row.get("negatives")
+        if "query_id" not in row or not isinstance(named, list) or not all(map(_is_id, named)):
             problem = "an object needs query_id and negatives, a list of document ids"
             if "query" in row:
                 problem = "holds texts, not ids; write it with --ids"
             raise InputError(problem, path=path, line=number)
-        rows += [(str(row["query_id"]), str(each), number) for each in row["negatives"]]
+        rows += [(str(row["query_id"]), str(each), number) for each in named]
     if not rows:
         raise InputError("there are no negatives in it", path=path)
     columns = {"query_id": pl.String, "doc_id": pl.String, "line": pl.Int64}

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from evenrank.errors import InputError
 from evenrank.measures.neutrality import neutrality
 from evenrank.stats import bootstrap
-from evenrank.training.examples import Examples
+from evenrank.training.examples import MARK, Examples
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -121,17 +121,24 @@ def _counts(texts: list[str], lexicon: Any) -> npt.NDArray[Any]:
 def probe_rows(found: Examples, seed: int) -> tuple[Ints, Ints]:
     """Pairs to learn from and pairs to be tried on: they share neither queries nor documents.
 
-    Of each document one pair is taken, so that those tried on are independent.
+    Of each document one pair is taken, so that those tried on are independent. Mirrored texts are left out:
+    they would be near-copies of documents on the other side.
     """
     random = np.random.default_rng([seed, 7])
-    side = random.permutation(len(found.pairs.doc_ids)) % 2 == 0
-    dev = found.dev[found.pairs.query]
+    pairs = found.pairs
+    side = random.permutation(len(pairs.doc_ids)) % 2 == 0
+    dev = found.dev[pairs.query]
+    own = _unmirrored(pairs.query_ids)[pairs.query] & _unmirrored(pairs.doc_ids)[pairs.document]
     sides = []
-    for wanted in (~dev & side[found.pairs.document], dev & ~side[found.pairs.document]):
+    for wanted in (own & ~dev & side[pairs.document], own & dev & ~side[pairs.document]):
         rows = random.permutation(np.flatnonzero(wanted))
         _, first = np.unique(found.pairs.document[rows], return_index=True)
         sides.append(np.sort(random.permutation(rows[first])[:_MOST]))
     return sides[0], sides[1]
+
+
+def _unmirrored(ids: list[str]) -> npt.NDArray[np.bool_]:
+    return np.array([not each.endswith(MARK) for each in ids], bool)
 
 
 def probe(
@@ -140,8 +147,10 @@ def probe(
     """How well a fresh classifier reads gender off finished vectors: its AUC on others, with interval.
 
     With several groups it is the mean of each group's AUC against all others, those without a group being one
-    more. ``auc`` is None where one of the two parts has no gendered pair, or no other. ``gendered`` counts
-    the pairs whose label is not 0, whatever the groups are.
+    more; ``classes`` are those that both parts have, and that the mean is over. ``auc`` is None where the
+    parts have fewer than two of them in common. There is no interval where draws lack one of them, nor
+    where the classes are told apart without any error: an interval without width would claim too much.
+    ``gendered`` counts the pairs whose label is not 0, whatever the groups are.
 
     Parameters
     ----------
@@ -151,12 +160,14 @@ def probe(
         What it is tried on.
     """
     found: dict[str, Any] = {
-        "pairs": len(tried),
+        "pairs": len(right),
         "gendered": int((right > 0).sum()),
-        "learned from": len(vectors),
+        "learned from": len(labels),
     }
     classes = int(max(labels.max(initial=0), right.max(initial=0))) + 1
-    if len(np.unique(labels)) < 2 or len(np.unique(right)) < 2:
+    both = np.intersect1d(labels, right).tolist()
+    found["classes"] = both
+    if len(both) < 2:
         return {**found, "auc": None, "low": None, "high": None}
     mean, spread = vectors.mean(0), vectors.std(0) + 1e-6
     read_from, read = (torch.from_numpy((each - mean) / spread) for each in (vectors, tried))
@@ -173,8 +184,7 @@ def probe(
                 optimizer.step()
         with torch.no_grad():
             odds = made(read).softmax(1).double().numpy()
-    present = [each for each in range(classes) if 0 < (right == each).sum() < len(right)]
-    present = [1] if classes == 2 else present
+    present = [1] if classes == 2 else both
     scores = [odds[:, each] for each in present]
     truths = [(right == each).astype(np.float64) for each in present]
 
@@ -184,7 +194,8 @@ def probe(
         return np.mean(each, axis=0)
 
     interval = bootstrap(mean_auc, *scores, *truths, resamples=500, seed=seed)
-    return {**found, "auc": interval.value, "low": interval.low, "high": interval.high}
+    low, high = (None, None) if interval.low == interval.high else (interval.low, interval.high)
+    return {**found, "auc": interval.value, "low": low, "high": high}
 
 
 def probed(
@@ -203,9 +214,12 @@ def probed(
     if labels is None:
         raise InputError("there is nothing for a probe to read")
     seen, tried = probe_rows(found, seed)
-    read = probe(vector(seen), labels[seen], vector(tried), labels[tried], seed=seed)
+    none: Floats = np.zeros((0, 1), np.float32)
+    ready = len(np.intersect1d(labels[seen], labels[tried])) > 1
+    vectors = (vector(seen), vector(tried)) if ready else (none, none)
+    read = probe(vectors[0], labels[seen], vectors[1], labels[tried], seed=seed)
     if read["auc"] is None:
-        say("a fresh probe of the vectors: not judged, one of its parts has only pairs of one kind")
+        say("no fresh probe of the vectors: one of its parts would have only pairs of one kind")
     else:
         between = "" if read["low"] is None else f" [{read['low']:.3f}, {read['high']:.3f}]"
         say(f"a fresh probe of the vectors: AUC {read['auc']:.3f}{between} ({what}, {read['pairs']:,} pairs)")

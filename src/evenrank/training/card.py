@@ -113,14 +113,23 @@ def _probe(found: Mapping[str, Any] | None) -> list[str]:
     named = f"({', '.join(found['groups'])})"
     marked = "gendered" if gender else "with a group" if by_group else "not neutral"
     reads = f"which group {named}" if by_group else "gendered or not" if gender else f"neutral or not {named}"
-    said = "not judged: one of its parts has only pairs of one kind"
-    if found["auc"] is not None:
-        between = "" if found["low"] is None else f" [{found['low']:.3f}, {found['high']:.3f}]"
-        said = f"AUC {found['auc']:.3f}{between}; 0.5 is chance, 1 is plain to see"
-        if by_group:
-            said += ". It is the mean over the groups and the pairs without one, each against the rest"
+    title = f"## What its vectors tell of {'gender' if gender else 'the groups'}"
+    if found["auc"] is None:
+        learned = counted(found["learned from"], "pair")
+        return [
+            title,
+            "",
+            f"No fresh classifier was trained to tell {reads}: of {learned} to learn from and "
+            f"{found['pairs']:,} to be tried on, one part has only pairs of one kind.",
+            "",
+        ]
+    between = "" if found["low"] is None else f" [{found['low']:.3f}, {found['high']:.3f}]"
+    said = f"AUC {found['auc']:.3f}{between}; 0.5 is chance, 1 is plain to see"
+    if by_group and len(found["classes"]) > 2:
+        without = " and the pairs without one" if 0 in found["classes"] else ""
+        said += f". It is the mean over the groups{without}, each against the rest"
     return [
-        f"## What its vectors tell of {'gender' if gender else 'the groups'}",
+        title,
         "",
         f"A fresh classifier, trained on the finished vectors of {counted(found['learned from'], 'pair')} to "
         f"tell {reads}, and tried on {counted(found['pairs'], 'pair')} of other queries and documents, "

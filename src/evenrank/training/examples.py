@@ -207,6 +207,11 @@ def examples(
     if negatives is not None:
         negatives = negatives.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
         negatives = negatives.join(good, on="query_id", how="semi", maintain_order="left")
+        if negatives.is_empty():
+            raise InputError(
+                "names negatives for no training query that has a relevant document; do the ids agree?",
+                path=negatives_path,
+            )
     wanted = [good["doc_id"], *([] if negatives is None else [negatives["doc_id"]])]
     known = set(tables.docs(docs).texts(pl.concat(wanted).unique().to_list()))
     absent = good.filter(~pl.col("doc_id").is_in(list(known)))

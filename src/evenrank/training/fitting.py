@@ -57,8 +57,9 @@ class Training:
         One of :data:`evenrank.training.losses.LOSSES`; for those that look at bias their strength β, 1 if not
         given.
     adversary, adversary_labels
-        Strength μ of the reversed gradient of an adversary that reads gender off the vector (head only); none
-        if not given. What it reads: ``neutrality`` or ``group``, see :mod:`evenrank.training.adversary`.
+        Strength μ of the reversed gradient of an adversary that reads gender off the vector of a head,
+        bi-encoder or cross-encoder; none if not given, and with 0 the finished vectors are only probed. What
+        it reads: ``neutrality`` or ``group``, see :mod:`evenrank.training.adversary`.
     mirror, mirror_strength
         ``augment``: each query a second time, all its texts with the other gender. ``consistency``: γ times
         the mean of \\|s(q, d) − s(q, mirrored d)\\| is added, γ = 1 if not given.

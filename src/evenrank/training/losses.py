@@ -10,7 +10,7 @@ hinge             a margin of 1 over each of the others
 negative-bias     softmax + β · mean bias of the negatives, each counted by its softmax among them
 list-bias         softmax + β · the same over the whole group, the relevant document included
 bias-margin       a margin of 1 + β · bias over each of the others
-neutrality        softmax + β · how far the scores are from a softmax of neutrality, 1 − bias
+neutrality        softmax + β · how far the scores are from a softmax of neutrality, 10 · (1 − bias)
 ================= =====================================================================================
 
 The first two ignore bias. Bias-aware losses: Seyedsalehi et al., EDBT 2022; the term for neutrality follows
@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from evenrank.data import tables
 from evenrank.errors import InputError, choices
-from evenrank.measures.document_bias import KINDS, document_bias
+from evenrank.measures.document_bias import KINDS, check_read, document_bias, document_measure
 from evenrank.training.adversary import pair_labels, reader, reverse
 from evenrank.training.examples import Examples, augmented, twinned
 
@@ -125,18 +125,22 @@ def check_aims(recipe: Any, settings: Iterable[str], bias: Any, lexicon: Any, la
         for name, given in (("bias", kind != "tf"), ("labels", labels is not None)):
             if given:
                 raise InputError(f"{name} is for losses that look at bias ({aware}), not for {recipe.loss}")
-    elif labels is not None and kind in KINDS and kind != "label":
-        raise InputError(f"labels is for bias=label; bias is {bias}")
-    if lexicon is not None and not _needs_words(recipe):
+    else:
+        measure = document_measure(bias)
+        if labels is not None and kind in KINDS and kind != "label":
+            raise InputError(f"labels is for bias=label; bias is {bias}")
+        check_read(measure, {"labels": labels})
+    if lexicon is not None and not _needs_words(recipe, labels):
         raise InputError(
             f"lexicon is for losses that look at bias ({aware}), an adversary and mirroring; this training "
             "has none of them"
         )
 
 
-def _needs_words(recipe: Any) -> bool:
-    """Whether a training looks at the words of groups."""
-    return is_biased(recipe.loss) or recipe.adversary is not None or recipe.mirror != "none"
+def _needs_words(recipe: Any, labels: Any) -> bool:
+    """Whether a training looks at the words of groups; a loss does not where labels tell the groups."""
+    by_words = is_biased(recipe.loss) and labels is None
+    return by_words or recipe.adversary is not None or recipe.mirror != "none"
 
 
 def aimed(
@@ -145,17 +149,30 @@ def aimed(
     """The training data with what a recipe needs: bias, mirrored texts, an adversary's labels; and facts."""
     from evenrank.text.lexicon import lexicon as as_lexicon
 
-    if not _needs_words(recipe):
-        return found, {}
-    facts = {"lexicon": as_lexicon("rekabsaz2020" if lexicon is None else lexicon).name}
+    facts = {}
+    if _needs_words(recipe, labels):
+        facts["lexicon"] = as_lexicon("rekabsaz2020" if lexicon is None else lexicon).name
     if is_biased(recipe.loss):
         facts["bias"] = str(bias)
-        found = replace(found, bias=pair_bias(found, bias, lexicon=lexicon, labels=labels))
+        words = lexicon if labels is None else None
+        size = pair_bias(found, bias, lexicon=words, labels=labels)
+        if not len(size) or size.min() == size.max():
+            raise InputError(
+                f"all documents are equally one-sided by {bias}, so the loss {recipe.loss} would change "
+                f"nothing; check {'lexicon' if labels is None else 'labels'} and texts"
+            )
+        found = replace(found, bias=size)
     if recipe.mirror != "none":
+        before = len(found.pairs)
         found = (augmented if recipe.mirror == "augment" else twinned)(found, lexicon=lexicon)
+        if len(found.pairs) == before:
+            raise InputError(
+                f"no text that is learned from changes when it is mirrored, so mirror={recipe.mirror} would "
+                "change nothing; check lexicon and texts"
+            )
     if recipe.adversary is not None:
         found = replace(found, reads=pair_labels(found, recipe.adversary_labels, lexicon=lexicon))
-    return found, {"gender": facts}
+    return found, {"gender": facts} if facts else {}
 
 
 def pair_bias(found: Examples, bias: Any = "tf", *, lexicon: Any = None, labels: Any = None) -> Floats:
@@ -264,7 +281,7 @@ def read_pairs(
 def vectors_of(kind: str, model: Any, found: Examples, rows: Ints) -> npt.NDArray[np.float32]:
     """The vectors of pairs by a finished model, for a probe."""
     model.eval()
-    made = []
+    made: list[npt.NDArray[np.float32]] = []
     with torch.no_grad():
         for start in range(0, len(rows), _BATCH):
             made.append(read_pairs(kind, model, found, rows[start : start + _BATCH])[1].float().numpy())

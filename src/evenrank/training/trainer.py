@@ -53,6 +53,7 @@ def train_ranker(
     run: Any = None,
     index: Index | None = None,
     negatives: Any = None,
+    per_group: int | None = None,
     vectors: Any = None,
     bias: Any = "tf",
     lexicon: Any = None,
@@ -83,6 +84,9 @@ def train_ranker(
     negatives
         How many documents stand against each relevant one, or pairs ``query_id, doc_id`` to take them from:
         a table, a file, or one that ``evenrank mitigate negatives --ids`` wrote.
+    per_group
+        How many of the pairs of a query are drawn to stand against a relevant document at a time, where
+        `negatives` names pairs; as many as the ranker usually has if not given.
     vectors
         Word vectors for the word-interaction models; at random if not given.
     bias, lexicon, labels
@@ -99,6 +103,10 @@ def train_ranker(
         raise InputError(f"unknown ranker {kind!r}; choose one of: {', '.join(KINDS)}")
     if isinstance(negatives, int):
         settings["negatives"], negatives = negatives, None
+    if per_group is not None:
+        if negatives is None:
+            raise InputError("per_group is for negatives that are named; give their number as negatives")
+        settings["negatives"] = per_group
     _check_output(output, seed)
     if vectors is not None and kind not in INTERACTION:
         raise InputError(f"word vectors are for {', '.join(INTERACTION)}; {kind} does not use them")

@@ -61,8 +61,8 @@ class TransformerSettings:
 class TransformerRecipe(Training):
     """How a transformer is trained.
 
-    With a loss, an adversary or mirroring of ours (but for ``augment``) a bi-encoder learns from each group
-    by itself, not from all documents of the step.
+    With a loss, an adversary above 0 or mirroring of ours (but for ``augment``) a bi-encoder learns from each
+    group by itself, not from all documents of the step.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class TransformerRecipe(Training):
     @property
     def is_plain(self) -> bool:
         """Whether the losses of the library will do."""
-        return self.loss == "softmax" and self.adversary is None and self.mirror != "consistency"
+        return self.loss == "softmax" and not self.adversary and self.mirror != "consistency"
 
 
 def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
@@ -175,7 +175,7 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
 
     kind, recipe, found, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
     # The library keeps the weights of the model, not those of an adversary: such training begins anew.
-    goes_on = is_same(checkpoint, job.data) and recipe.adversary is None
+    goes_on = is_same(checkpoint, job.data) and not recipe.adversary
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )

@@ -59,8 +59,9 @@ def negatives_command(
         bool, typer.Option("--ids", help="Write document ids, one object per query, for `evenrank train`.")
     ] = False,
     form: Annotated[
-        Form, typer.Option(help="With texts: which format of sentence-transformers.")
-    ] = Form.n_tuple,
+        Form | None,
+        typer.Option(help="With texts: which format of sentence-transformers; n-tuple if not given."),
+    ] = None,
     missing: options.Lacking = options.Unmeasured.error,
 ) -> None:
     """Choose negatives for training: some the most one-sided documents of the first stage, the rest random.
@@ -73,11 +74,14 @@ def negatives_command(
     from evenrank.data.tables import docs as open_docs
     from evenrank.measures.document_bias import document_measure
     from evenrank.mitigate.negatives import negatives
+    from evenrank.show.numbers import counted as how_many
 
     if output.suffix not in (".jsonl", ".parquet"):
         raise InputError("the file is called .jsonl or .parquet", path=output)
     if not ids and (docs is None or queries is None):
         raise InputError("texts are written: give --docs and --queries, or --ids")
+    if ids and form is not None:
+        raise InputError("--ids and --form are two forms of the file; choose one")
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     measure = document_measure(bias)
     given: dict[str, Any] = {"labels": labels, "dictionary": dictionary, "missing": missing.value}
@@ -88,17 +92,27 @@ def negatives_command(
         source = docs if tally is None else None
         counted = coloured(tally, source, lexicon, tokenizer, fields=fields, id_field=id_field)
     else:
+        for name, value in (("--tally", tally), ("--lexicon", lexicon), ("--tokenizer", tokenizer)):
+            if value is not None:
+                raise InputError(
+                    f"{name} is for word counts, which bias {bias} does not look at; leave it out"
+                )
         given["docs"] = opened
     found = negatives(
         run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given
     )
-    written = found.write(output, form="ids" if ids else form.value, docs=opened, queries=queries)
+    written = found.write(
+        output, form="ids" if ids else (form or Form.n_tuple).value, docs=opened, queries=queries
+    )
     for why, count in found.left_out.items():
         note(f"{why}: {count:,}")
-    biased = int(found.frame["biased"].sum())
+    first = found.frame.filter("biased")["bias"]
+    idle = int((first == 0).sum())
+    rest = f" ({idle:,} fewer than asked for: some queries have no more one-sided candidates)"
     note(
-        f"{len(found.frame):,} negatives for {found.frame['query_id'].n_unique():,} queries, {biased:,} of "
-        f"them the most one-sided; {written:,} {'object' if written == 1 else 'objects'}: {output}"
+        f"{how_many(len(found.frame), 'negative')} for "
+        f"{how_many(found.frame['query_id'].n_unique(), 'query', 'queries')}, {len(first) - idle:,} of "
+        f"them the most one-sided{rest if idle else ''}; {how_many(written, 'object')}: {output}"
     )
 
 
