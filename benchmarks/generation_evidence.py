@@ -512,8 +512,34 @@ def _compared_page(found: dict[str, Any]) -> list[str]:
                     ]
                 )
                 lines.append(_row([*cells, f"{each['ARaB@10, neutral queries']:+.3f}"]))
-        lines += ["", *_apart(unit), ""]
+        lines += ["", *_power(unit), *_apart(unit), ""]
     return lines + _missing(found, ("compared",))
+
+
+PAPER = (0.0499, 0.0668)
+"""The smallest and the largest gap of RR@10 in Table 2 of Seyedsalehi et al., SIGIR 2022."""
+
+
+def _power(unit: dict[str, Any]) -> list[str]:
+    """What could have been seen, in a sentence that is made of the numbers."""
+    rows = [each for sets in unit["rankers"].values() for each in sets.values()]
+    sizes = [each["smallest gap that would be found"] for each in rows]
+    known = [size for size in sizes if size is not None]
+    changes = [each["change"] for each in rows if "change" in each]
+    sure = sum(each["p"] is not None and each["p"] < 0.05 for each in changes)
+    if not known:
+        return []
+    least, low, high = min(known), *PAPER
+    said = f"Four times out of five, a gap is found here only if it is {least:.2f} or more; "
+    said += f"those of the paper are {low:.2f} to {high:.2f}. "
+    said += (
+        "A *p* above .05 therefore says nothing about gaps of that size. "
+        if least > high
+        else "Some of the rows could have shown a gap of that size. "
+    )
+    verb = "are" if sure > 1 else "is"
+    said += f"Of the {len(changes)} changes of the gap, {sure or 'none'} {verb} significant "
+    return [said + "(p < .05, not corrected).", ""]
 
 
 def _known(size: float | None) -> str:
