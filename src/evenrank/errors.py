@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -74,6 +76,18 @@ def check_whole(name: str, value: Any, *, least: int = 1, most: int | None = Non
     if not is_whole(value) or value < least or (most is not None and value > most):
         to = "on" if most is None else f"to {most}"
         raise InputError(f"{name} is {value!r}; it must be a whole number from {least} {to}")
+
+
+def is_number(value: Any) -> bool:
+    """A finite number; true and false are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_number(name: str, value: Any, *, least: float = 0.0, most: float = math.inf) -> None:
+    """Refuse what is not a finite number, or too small or too large a one."""
+    if not is_number(value) or not least <= value <= most:
+        to = "on" if most == math.inf else f"to {most:g}"
+        raise InputError(f"{name} is {value!r}; it must be a number from {least:g} {to}")
 
 
 def choices(word: str, known: Iterable[str]) -> str:

@@ -359,6 +359,11 @@ def amount(measure: Measure, values: Floats) -> Floats:
     return values if goal is None else np.abs(values - goal)
 
 
+def amount_name(measure: Measure) -> str:
+    """What :func:`amount` gives: ``abs(ARaB@10)``, ``abs(DemographicParity@10 - 1)``, ``NFaiRR@10``."""
+    return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(good(measure), str(measure))
+
+
 def paired_change(mine: Measurement, theirs: Measurement, *, confidence: float, seed: int) -> Change:
     """One run against another by Student's paired test."""
     query_ids, a, b = mine.beside(theirs)

@@ -114,12 +114,17 @@ def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:
     given
         What the measure looks at, as for :func:`evenrank.measure`: tally, docs, lexicon, labels, dictionary.
     """
-    measure = document_measure(bias)
-    check_read(measure, given)
+    check_read(document_measure(bias), given)
     frame = tables.run(run)
     if frame.is_empty():
         return np.zeros(0)
-    inputs = Inputs.open({"run": frame}, **given)
+    return run_bias(Inputs.open({"run": frame}, **given), bias)
+
+
+def run_bias(inputs: Inputs, bias: Any = "tf") -> Floats:
+    """As :func:`document_bias`, of the one run of inputs that are open."""
+    measure = document_measure(bias)
+    (frame,) = inputs.runs.values()
     if inputs.missing == "skip":
         raise InputError("missing 'skip' is for measuring; choose error or zero")
     inputs.check([measure])
