@@ -203,13 +203,19 @@ def write_charts(
 
 def write_sheet(figures: Sequence[Figure], path: str | PathLike[str]) -> Path:
     """Write charts beneath one another into one file; its ending says which form it has."""
+    target, form = Path(path), sheet_form(path)
+    if not figures:
+        raise InputError("there is nothing to draw: no group, or no query that was compared", path=target)
+    return _write(target, converted(sheet(figures).to_dict(), form))
+
+
+def sheet_form(path: str | PathLike[str]) -> str:
+    """The form of a sheet of charts that the ending of its file names."""
     target = Path(path)
     form = target.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise InputError(f"a chart ends in .{', .'.join(FORMATS)}, not {target.name!r}")
-    if not figures:
-        raise InputError("there is nothing to draw: no group, or no query that was compared", path=target)
-    return _write(target, converted(sheet(figures).to_dict(), form))
+    return form
 
 
 def sheet(figures: Sequence[Figure], *, width: int = WIDTH) -> Any:
