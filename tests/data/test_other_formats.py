@@ -163,8 +163,8 @@ def test_constrain_and_sweep_count_the_documents_themselves() -> None:
     assert fair.equals(er.constrain(run, er.tally(docs, words), limit=limit))
     swept = er.sweep(run, docs=docs, lexicon=words, qrels={"q": {"a": 1}}, strengths=[0.2])
     assert swept.points[1].run["doc_id"].to_list() == fair["doc_id"].to_list()
-    with pytest.raises(er.InputError, match="both given"):
-        er.sweep(run, er.tally(docs, words), docs=docs, qrels={"q": {"a": 1}})
+    both = er.sweep(run, er.tally(docs, words), docs=docs, qrels={"q": {"a": 1}}, strengths=[0.2])
+    assert [point.bias for point in both] == [point.bias for point in swept]
 
 
 def test_bound_measures_are_called_by_their_names() -> None:

@@ -18,7 +18,7 @@ import evenrank as er
 from evenrank import demo
 from evenrank.data import tables
 from evenrank.mitigate.mitigations import Mitigation
-from evenrank.mitigate.tradeoff import TradeOff
+from evenrank.mitigate.tradeoff import TradeOff, one_front, sweeps
 
 PATIENT = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9)
@@ -62,7 +62,7 @@ def test_interpolation_by_hand():
     tally = collection([(0, 2), (0, 0), (0, 2)])
     made = er.interpolate({"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}}, tally, 0.5)
     assert made["doc_id"].to_list() == ["d1", "d0", "d2"]
-    with pytest.raises(er.InputError, match="between 0 and 1"):
+    with pytest.raises(er.InputError, match="strength is 2; it must be a number from 0 to 1"):
         er.interpolate({"q": {"d0": 3.0}}, tally, 2)
 
 
@@ -109,6 +109,168 @@ def test_the_choice_is_the_last_before_a_significant_loss(data):
     if at + 1 < len(curve.points):
         following = curve.points[at + 1]
         assert following.change.difference < 0 and following.p_holm < 0.05
+
+
+WORDS = {"a": "he said", "b": "she said", "c": "they said", "d": "said"}
+
+
+class Fixed:
+    """A mitigation that makes given runs of one query, one after the other."""
+
+    name = "fixed"
+
+    def __init__(self, *runs: str) -> None:
+        self.runs = [{"q": {doc: -float(rank) for rank, doc in enumerate(docs)}} for docs in runs]
+
+    def strengths(self) -> list[float]:
+        return [float(place) for place in range(len(self.runs))]
+
+    def apply(self, strength: float):
+        return self.runs[int(strength)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "at", "why"),
+    [(("cb", "ab"), 0, "more bias"), (("acb", "cb", "dab"), 1, "beaten by the one before it")],
+)
+def test_nothing_is_chosen_that_has_more_bias_or_is_beaten(runs, at: int, why: str) -> None:
+    given = {"qrels": {"q": {"b": 1}}, "bias": "abs(ARaB@1)", "resamples": 10, "tolerance": 1.0}
+    found = er.sweep(tally=er.tally(WORDS), method=Fixed(*runs), **given)
+    assert found.chosen is found.points[at], why
+
+
+def test_nothing_is_chosen_that_cannot_be_tested(data) -> None:
+    tally, loaded = data
+    one = tables.run(demo.folder() / "bm25.run").filter(pl.col("query_id") == pl.col("query_id").first())
+    curve = er.sweep(one, tally, qrels=loaded.qrels, method="penalty", resamples=20)
+    assert all(point.p_holm is None for point in curve)
+    assert curve.chosen is curve.points[0]
+    assert str(curve).splitlines()[0].endswith(", 1 query")
+
+
+def test_methods_with_other_queries_are_compared_on_those_they_share(data, tmp_path) -> None:
+    tally, loaded = data
+    few = tables.run(demo.folder() / "bm25.run")
+    few = few.filter(pl.col("query_id").is_in(loaded.queries["query_id"][:3].implode()))
+    index = er.index(loaded.docs, tmp_path / "index")
+    given = {"qrels": loaded.qrels, "bias": "NFaiRR@10", "resamples": 20}
+    alone = er.sweep(few, tally, method="penalty", **given)
+    penalty, feedback = sweeps(
+        ["penalty", "feedback"], few, tally, index=index, queries=loaded.queries, **given
+    )
+    assert penalty.queries == feedback.queries and len(feedback.queries) == 3
+    assert [point.bias.value for point in penalty] == [point.bias.value for point in alone]
+    searched = feedback.points[0].run.filter(pl.col("query_id").is_in(list(feedback.queries)))
+    found = er.measure(searched, "NFaiRR@10", tally=tally, background=few, confidence=None)["NFaiRR@10"]
+    assert feedback.points[0].bias.value == pytest.approx(found.value), "with the background of the others"
+
+
+def test_curves_over_other_queries_have_no_front_in_common(data) -> None:
+    run = tables.run(demo.folder() / "bm25.run")
+    first = run.filter(pl.col("query_id") == pl.col("query_id").first())
+    given = {"qrels": data[1].qrels, "strengths": [0.2], "resamples": 20}
+    curves = [er.sweep(each, data[0], **given) for each in (run, first)]
+    with pytest.raises(er.InputError, match="over different queries; sweep their methods together"):
+        one_front(curves)
+
+
+@pytest.mark.parametrize(("method", "strength"), [("penalty", 2.0), ("interpolate", 1.0)])
+def test_a_bias_of_groups_pushes_down_labelled_documents_and_no_words(method: str, strength: float) -> None:
+    run = {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.5}}
+    given = {"qrels": {"q": {"a": 1}}, "labels": {"a": "south", "c": "north", "d": "south"}}
+    found = er.sweep(
+        run,
+        er.tally(WORDS),
+        method=method,
+        strengths=[strength],
+        bias="AWRF(target='equal')@2",
+        resamples=10,
+        **given,
+    )
+    assert found.points[1].run["doc_id"].to_list() == ["b", "a", "c", "d"]
+
+
+@pytest.mark.parametrize("method", ["penalty", "interpolate"])
+def test_a_bias_that_says_nothing_of_documents_is_refused(data, method: str, monkeypatch) -> None:
+    from evenrank.mitigate import mitigations
+
+    monkeypatch.setattr(mitigations, "bias_by", lambda measure: None)
+    with pytest.raises(er.InputError, match=f"{method} needs the bias of single documents, and ARaB@10"):
+        swept(data, method=method)
+
+
+@pytest.mark.parametrize("method", ["constrain", "penalty", "interpolate"])
+def test_a_bias_that_reads_texts_can_be_swept_beside_a_tally(method: str) -> None:
+    run, judged = {"q": {"a": 4.0, "d": 3.0, "b": 2.0, "c": 1.0}}, {"q": {"a": 1}}
+    given = {"docs": WORDS, "qrels": judged, "strengths": [1.0], "resamples": 10}
+    found = er.sweep(run, er.tally(WORDS), method=method, bias="LIWC@1", **given)
+    assert [point.bias.value for point in found] == [50.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("bias", "named"),
+    [
+        ("ARaB@10", "abs(ARaB@10)"),
+        ("Skew@10", "abs(Skew@10)"),
+        ("DemographicParity@10", "abs(DemographicParity@10 - 1)"),
+        ("NFaiRR@10", "NFaiRR@10"),
+    ],
+)
+def test_a_curve_says_what_of_a_measure_it_shows(data, bias: str, named: str) -> None:
+    assert swept(data, bias=bias, method="interpolate", strengths=[0.5]).bias == named
+
+
+def test_a_penalty_moves_candidates_only(data) -> None:
+    curve = swept(data, method="penalty", strengths=[50.0], candidates=3)
+    before, after = (point.run.filter(pl.col("rank") > 3) for point in curve)
+    assert after.select("query_id", "doc_id").equals(before.select("query_id", "doc_id"))
+    before, after = (
+        set(point.run.filter(pl.col("rank") <= 3).select("query_id", "doc_id").rows()) for point in curve
+    )
+    assert before == after
+    assert not curve.points[0].run.equals(curve.points[1].run)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mode": "each"}, "mode is for constrain, not for penalty; leave it out"),
+        ({"index": "/nope"}, "index is for feedback, not for penalty; leave it out"),
+        ({"ranker": "foo"}, "ranker is for feedback, not for penalty; leave it out"),
+        ({"queries": {"q01": "x"}}, "queries is for feedback, training, not for penalty; leave it out"),
+    ],
+)
+def test_what_no_method_reads_is_refused(data, given, said: str) -> None:
+    queries = {"queries": data[1].queries} if "queries" in given else {}
+    with pytest.raises(er.InputError, match=said):
+        swept(data, method="penalty", **{**given, **queries})
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda run, tally: er.penalise(run, tally, "1"), "strength is '1'; it must be a number from 0 on"),
+        (
+            lambda run, tally: er.interpolate(run, tally, "0.5"),
+            "strength is '0.5'; it must be a number from 0",
+        ),
+        (
+            lambda run, tally: er.interpolate(run, tally, candidates=2.5),
+            "candidates is 2.5; it must be a whole",
+        ),
+        (lambda run, tally: er.interpolate(run, tally, missing="foo"), "missing cannot be 'foo'"),
+        (lambda run, tally: er.penalise(run, tally, 1.7e308, bias="count"), r"strength is 1.7e\+308: scores"),
+        (lambda run, tally: er.penalise(run, tally, order="rank"), "penalise takes no order; leave it out"),
+        (
+            lambda run, tally: er.sweep(run, tally, qrels={"q": {"a": 1}}, strengths=["1"]),
+            "not a finite number",
+        ),
+    ],
+)
+def test_what_no_ranking_can_be_made_with_is_refused_in_one_line(call, said: str) -> None:
+    tally = er.tally({"a": "he and his son", "b": "rain"})
+    with pytest.raises(er.InputError, match=said):
+        call({"q": {"a": 2.0, "b": 1.0}}, tally)
 
 
 def test_a_tolerance_chooses_by_what_is_lost(data):
@@ -276,13 +438,90 @@ def untrained(**more):
     ],
 )
 def test_strengths_are_refused_before_training(data, method: str, strengths, said: str) -> None:
-    from evenrank.mitigate.tradeoff import sweeps
-
     tally, loaded = data
     run = demo.folder() / "bm25.run"
     given = {"qrels": loaded.qrels, "queries": loaded.queries, "strengths": strengths}
     with pytest.raises(er.InputError, match=said):
         sweeps([method], run, tally, training=untrained(), **given)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        (
+            "adversary",
+            {},
+            "knrm has no vector for an adversary to read; choose one of cross-encoder, bi-encoder",
+        ),
+        ("augment", {"mirror": "augment"}, "augment sets mirror itself; leave that out of the settings"),
+        ("list-bias", {"loss": "list-bias"}, "list-bias sets loss itself; leave that out of the settings"),
+        ("constrain", {}, r"Skew@10 cannot be bounded here"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_training(data, method: str, given, said: str) -> None:
+    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+    tally, loaded = data
+    run, training = demo.folder() / "bm25.run", untrained(settings=given)
+    with pytest.raises(er.InputError, match=said):
+        sweeps(
+            [method],
+            run,
+            tally,
+            bias="Skew@10",
+            training=training,
+            qrels=loaded.qrels,
+            queries=loaded.queries,
+        )
+
+
+def test_queries_that_are_trained_on_and_other_tokens_are_refused_before_training(data, monkeypatch) -> None:
+    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+    from evenrank.mitigate.trained import Training
+
+    tally, loaded = data
+    run = demo.folder() / "bm25.run"
+    monkeypatch.setattr(Training, "ranked", lambda *given: pytest.fail("it was trained"))
+    training = Training("knrm", loaded.docs, loaded.queries[:40], loaded.qrels, run=run)
+    given = {"qrels": loaded.qrels, "queries": loaded.queries, "training": training}
+    with pytest.raises(er.InputError, match="trained on 40 of the 60 queries that they re-rank, such as"):
+        sweeps(["negatives"], run, tally, **given)
+    spaced = er.tally(loaded.docs, tokenizer="whitespace")
+    with pytest.raises(
+        er.InputError, match="tokenizer words, and bias is counted with whitespace; leave the tok"
+    ):
+        sweeps(["negatives"], run, spaced, **given)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--chart", "nodir/x.svg"], "nodir/x.svg: cannot be written: there is no folder nodir"),
+        (
+            ["--chart", "good.svg", "-o", "nodir/x.csv"],
+            "nodir/x.csv: cannot be written: there is no folder nodir",
+        ),
+        (["--chart", "x.gif"], "a chart ends in"),
+        (["--method", "penalty", "--mode", "each"], "--mode is for constrain, not for penalty; leave it out"),
+        (
+            ["--method", "penalty", "--queries", "queries.tsv"],
+            "--queries is for feedback, --train, not for penalty",
+        ),
+        (["--method", "negatives"], "negatives trains a ranker: give --train and --train-queries"),
+        (["--method", "feedback"], "feedback searches again: give --index and --queries"),
+    ],
+)
+def test_the_command_refuses_in_one_line_before_the_work(
+    tmp_path, monkeypatch, capsys, more, said: str
+) -> None:
+    from evenrank.cli import main
+
+    demo.copy_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
+    assert main([*given, "--resamples", "10", *more]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+    assert not (tmp_path / "good.svg").exists()
 
 
 def test_strengths_of_training_rise() -> None:

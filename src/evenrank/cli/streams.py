@@ -45,6 +45,18 @@ _TYPED = (
     (r"\bgive docs and queries\b", "give --docs and --queries"),
     (r"\bgive docs or a tally for bias, qrels for\b", "give --docs or --tally for bias, --qrels for"),
     (r"\bgive labels or a tally\b", "give --labels or --tally"),
+    (
+        r"\bgive training, and the run and queries to re-rank",
+        "give --train and --train-queries, and --run and --queries to re-rank",
+    ),
+    (r"\bgive an index and queries\b", "give --index and --queries"),
+    (r"\bre-ranks a run: give one\b", "re-ranks a run: give --run"),
+    (
+        r"^(run|mode|candidates|index|ranker|queries) is for (.*)\btraining\b(.*leave it out)$",
+        r"--\1 is for \2--train\3",
+    ),
+    (r"^(run|mode|candidates|index|ranker|queries) is for (.*leave it out)$", r"--\1 is for \2"),
+    (r"\bleave that out of the settings\b", "leave that out of --set"),
     (r"\bgive (docs|queries|qrels|genders)\b", r"give --\1"),
     (r"\ba tally, or docs to make one from", "--tally, or --docs to make one from"),
     (r"\border 'rank' or ties 'expected'", "--order rank or --ties expected"),

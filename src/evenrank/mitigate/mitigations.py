@@ -6,30 +6,41 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import good
-from evenrank.measures.document_bias import document_bias
+from evenrank.errors import InputError, check_choice, check_number, check_whole, is_number
+from evenrank.measures.base import good, is_sum
+from evenrank.measures.document_bias import bias_by, document_bias, run_bias
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import Floats, ranked_lists
+from evenrank.measures.lists import Floats
 from evenrank.measures.rank_bias import ARaB
 from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import constrained, reordered_run
 from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished, from_nothing
-from evenrank.text.tally import Tally
 
 if TYPE_CHECKING:
     from evenrank.mitigate.trained import Training
 
 METHODS = ("constrain", "interpolate", "penalty", "feedback", *REBALANCERS)
 """What needs no training; :func:`evenrank.mitigate.trained.methods` names the rest."""
+_RERANKERS = ("constrain", "interpolate", "penalty", *REBALANCERS)
+_READERS = {
+    "run": (*_RERANKERS, "training"),
+    "mode": ("constrain",),
+    "candidates": _RERANKERS,
+    "index": ("feedback",),
+    "ranker": ("feedback",),
+    "queries": ("feedback", "training"),
+}
+"""Who reads what a sweep may be given."""
+_UNREAD = ("queries", "qrels", "background", "vectors", "pairs", "targets", "genders", "ties", "order")
+"""What other commands look at, and a penalty does not."""
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 _WEIGHTS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 _LAMBDAS = tuple(step / 10 for step in range(1, 11))
@@ -69,16 +80,24 @@ def mitigation(
     index: Any,
     ranker: str,
     training: Training | None = None,
+    plain: pl.DataFrame | None = None,
 ) -> Mitigation:
-    """The mitigation of this name, on a run, for feedback on an index, or by training."""
-    given = None if strengths is None else _numbers(strengths)
+    """The mitigation of this name, on a run, for feedback on an index, or by training.
+
+    `plain` is the run of plain training, where there is one: what is re-ranked in the place of `run`.
+    """
+    if strengths is not None:
+        check_finite(strengths)
     if method not in METHODS:
         from evenrank.mitigate.trained import Retrained, methods
 
         check_choice("method", method, (*METHODS, *methods()))
         if training is None or run is None or inputs.queries is None:
             raise InputError(f"{method} trains a ranker: give training, and the run and queries to re-rank")
-        return Retrained(method, training, tables.run(run), inputs.queries, given)
+        return Retrained(method, training, run, inputs.queries, strengths, plain)
+    if strengths is not None and method != "constrain":  # whose strengths are bounds on any measure
+        check_strengths(method, strengths, most=math.inf if method == "penalty" else 1)
+    given = None if strengths is None else sorted({*map(float, strengths)})
     if method == "feedback":
         if index is None or inputs.queries is None:
             raise InputError("feedback searches again: give an index and queries")
@@ -86,7 +105,7 @@ def mitigation(
         return Feedback(index, inputs.queries, ranker, measure, given, tally)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")
-    frame = tables.run(run, order=inputs.order)  # type: ignore[arg-type]  # checked when opened
+    frame = run if plain is None else plain
     if method in REBALANCERS:
         known = measure.SUPPORTED_PARAMS
         target = measure["target"] if "target" in known else None
@@ -94,28 +113,44 @@ def mitigation(
         group = measure["group"] if method == "fair" and "group" in known else None
         wished = Wished(method, at=at, target=target, group=group, candidates=candidates)
         return Rebalancing(frame, inputs, wished, given)
-    if not inputs.countable:
-        raise InputError(f"{method} needs a tally")
-    if method == "interpolate":
-        return Interpolation(frame, inputs.tally, measure, given, candidates)
-    if method == "penalty":
-        return Penalty(frame, inputs.tally, measure, given)
-    return Bounds(frame, inputs, measure, given, candidates, mode)
+    if method == "constrain":
+        return Bounds(frame, inputs, measure, given, candidates, mode)
+    bias = bias_by(measure)
+    if bias is None:
+        refuse_bias(method, measure)
+    made = Interpolation if method == "interpolate" else Penalty
+    return made(frame, inputs, bias, given, candidates)
+
+
+def refuse_bias(method: str, measure: Any) -> NoReturn:
+    """Refuse a method that looks at single documents, where the measure says nothing of them."""
+    raise InputError(f"{method} needs the bias of single documents, and {measure} says none")
+
+
+def refuse_unread(methods: Sequence[str], **is_given: bool) -> None:
+    """Refuse what is given though none of the methods reads it."""
+    for name, there in is_given.items():
+        readers = _READERS[name]
+        if there and not {*methods} & {*readers}:
+            others = ", ".join(method for method in methods if method != "training")
+            raise InputError(f"{name} is for {', '.join(readers)}, not for {others}; leave it out")
 
 
 def check_finite(strengths: Sequence[float]) -> None:
     """Refuse no strength at all, and one that is not a finite number."""
     if len(strengths) == 0:
         raise InputError("name at least one strength")
-    if not all(map(math.isfinite, strengths)):
+    if not all(map(is_number, strengths)):
         raise InputError("a strength is not a finite number")
 
 
-def _numbers(strengths: Sequence[float]) -> list[float]:
-    """Each strength once, rising."""
-    given = sorted({float(strength) for strength in strengths})
-    check_finite(given)
-    return given
+def check_strengths(method: str, strengths: Sequence[float], *, most: float = math.inf) -> None:
+    """Refuse strengths that a method cannot have; asked before anything is done."""
+    check_finite(strengths)
+    for each in strengths:
+        if not 0 <= each <= most:
+            wanted = "from 0 on" if most == math.inf else f"from 0 to {most:g}"
+            raise InputError(f"strength {each:g} of {method}: it must be {wanted}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +168,17 @@ class Bounds:
     def name(self) -> str:
         return f"constrain ({self.mode})"
 
-    @cached_property
-    def _way(self) -> str:
-        if not self.measure.LINEAR:
-            raise InputError(f"{self.measure} cannot be bounded here; RaB, ARaB, FaiRR and NFaiRR can")
-        way = good(self.measure)
-        if way == "one":
+    def __post_init__(self) -> None:
+        if not is_sum(self.measure):
+            raise InputError(f"{self.measure} cannot be bounded here; RaB, ARaB, FaiRR, NFaiRR and LIWC can")
+        if self._way == "one":
             raise InputError(f"{self.measure} cannot be bounded here; values near 1 are good, on both sides")
-        return way
+        if self.given is None and self._way == "high" and self.measure.BEST is None:
+            raise InputError(f"name the strengths: bounds on {self.measure}, from weak to strong")
+
+    @property
+    def _way(self) -> str:
+        return good(self.measure)
 
     @cached_property
     def _seen(self) -> Inputs:
@@ -160,10 +198,7 @@ class Bounds:
         if not high:
             size = (found.summary.abs if self.measure.SIGNED else found.value) or 0.0
             return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
-        best = self.measure.BEST
-        if best is None:
-            raise InputError(f"name the strengths: bounds on {self.measure}, from weak to strong")
-        value = found.value or 0.0
+        best, value = self.measure.BEST, found.value or 0.0
         return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]
 
     def apply(self, strength: float) -> pl.DataFrame:
@@ -177,11 +212,17 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Interpolation:
-    """Scores mixed with bias: strengths are λ; see :func:`interpolate`."""
+    """Scores mixed with bias: strengths are λ; see :func:`interpolate`.
+
+    Attributes
+    ----------
+    bias
+        What makes a document one-sided: a measure that is a sum over documents, or ``label``.
+    """
 
     run: pl.DataFrame
-    tally: Any
-    measure: Any
+    inputs: Inputs
+    bias: Any
     given: list[float] | None
     candidates: int
     name = "interpolate"
@@ -190,23 +231,32 @@ class Interpolation:
         """Those given, or λ by tenths."""
         return from_nothing(self.given or _LAMBDAS)
 
+    @cached_property
+    def _sizes(self) -> Floats:
+        return _run_bias(self.inputs, self.run, self.bias, self.candidates)
+
     def apply(self, strength: float) -> pl.DataFrame:
         """The run, re-ranked by a document's bias as the measure sees it."""
         if strength == 0:
             return self.run
-        known = self.measure.SUPPORTED_PARAMS
-        words = {name: self.measure[name] for name in ("magnitude", "of", "against") if name in known}
-        return interpolate(self.run, self.tally, strength, candidates=self.candidates, **words)
+        return _mixed(self.run, self._sizes, strength, self.candidates)
 
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """Score − w · bias: strengths are w; see :func:`penalise`."""
+    """Score − w · bias: strengths are w; see :func:`penalise`.
+
+    Attributes
+    ----------
+    bias
+        What makes a document one-sided: a measure that is a sum over documents, or ``label``.
+    """
 
     run: pl.DataFrame
-    tally: Any
-    measure: Any
+    inputs: Inputs
+    bias: Any
     given: list[float] | None
+    candidates: int
     name = "penalty"
 
     def strengths(self) -> list[float]:
@@ -217,12 +267,22 @@ class Penalty:
         spread = float(spread or 1.0)  # type: ignore[arg-type]
         return [0.0, *(float(f"{each * spread:.3g}") for each in _WEIGHTS)]
 
+    @cached_property
+    def _sizes(self) -> Floats:
+        return _run_bias(self.inputs, self.run, self.bias, self.candidates)
+
     def apply(self, strength: float) -> pl.DataFrame:
-        """The run, each score lowered by the document's bias as the measure sees it."""
+        """The run, each score of a candidate lowered by its bias as the measure sees it."""
         if strength == 0:
             return self.run
-        bias = self.measure if getattr(self.measure, "LINEAR", False) else "tf"
-        return penalise(self.run, self.tally, strength, bias=bias)
+        scores = self.run.filter(pl.col("rank") <= self.candidates)["score"].to_numpy()
+        return _resorted(self.run, _lowered(scores, self._sizes, strength), self.candidates)
+
+
+def _run_bias(inputs: Inputs, run: pl.DataFrame, bias: Any, candidates: int) -> Floats:
+    """How one-sided each candidate of a run is, in the order of its rows."""
+    top = run.filter(pl.col("rank") <= candidates)
+    return run_bias(inputs.of_runs({"the run": top}, background=inputs.background), bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,22 +341,34 @@ def interpolate(
     candidates
         How many documents from the top are re-ranked; the others stay below them.
     """
-    if not 0 <= strength <= 1:
-        raise InputError(f"strength is {strength!r}, but must be between 0 and 1")
-    if candidates < 1:
-        raise InputError(f"candidates is {candidates!r}, but must be at least 1")
-    frame, coloured = tables.run(run), Tally.of(tally)
-    measure: Any = ARaB(magnitude=magnitude, of=of, against=against) @ 1
-    of, against = measure.pair(coloured.groups)
-    lists = ranked_lists(frame, coloured.frame, coloured.groups, depth=candidates, missing=missing)
-    bias = np.abs(lists.magnitude(magnitude, of) - lists.magnitude(magnitude, against))
-    first = np.flatnonzero(frame["rank"].to_numpy() == 1)
-    scores = frame["score"].to_numpy()
+    check_number("strength", strength, most=1)
+    check_whole("candidates", candidates)
+    check_choice("missing", missing, ("error", "zero"))
+    frame = tables.run(run)
+    bias: Any = ARaB(magnitude=magnitude, of=of, against=against) @ 1
+    top = frame.filter(pl.col("rank") <= candidates)
+    sizes = document_bias(top, bias, tally=tally, missing=missing)
+    return _mixed(frame, sizes, strength, candidates)
+
+
+def _mixed(frame: pl.DataFrame, sizes: Floats, strength: float, candidates: int) -> pl.DataFrame:
+    """The candidates by (1 − λ) · score − λ · bias, both from 0 to 1 within a query."""
+    top = frame.filter(pl.col("rank") <= candidates)
+    scores, lengths = top["score"].to_numpy(), top["query_id"].rle().struct.field("len").to_list()
+    worth, start = np.zeros(len(top)), 0
+    for n in lengths:
+        part = slice(start, start + n)
+        worth[part] = (1 - strength) * _unit(scores[part]) - strength * _unit(sizes[part])
+        start += n
+    return _resorted(frame, worth, candidates)
+
+
+def _resorted(frame: pl.DataFrame, worth: Floats, candidates: int) -> pl.DataFrame:
+    """The candidates of each query by what they are worth, highest first and equals in their order."""
+    rank = frame["rank"].to_numpy()
+    top = np.flatnonzero(rank <= candidates)
     order = np.arange(frame.height)
-    for at, start, n in zip(first.tolist(), lists.starts.tolist(), lists.lengths.tolist(), strict=True):
-        score = _unit(scores[at : at + n])
-        mixed = (1 - strength) * score - strength * _unit(bias[start : start + n])
-        order[at : at + n] = at + np.argsort(-mixed, kind="stable")
+    order[top] = top[np.lexsort((-worth, np.cumsum(rank == 1)[top]))]
     return reordered_run(frame, order)
 
 
@@ -322,7 +394,7 @@ def penalise(
     bias
         What makes a document one-sided, as for :func:`evenrank.negatives`.
     given
-        What that needs else: docs, lexicon, labels, dictionary, missing.
+        What that needs else: docs, lexicon, tokenizer, labels, dictionary, missing.
 
     Examples
     --------
@@ -331,14 +403,27 @@ def penalise(
     >>> penalise({"q": {"a": 2.0, "b": 1.5, "c": 1.0}}, tally, 1.0)["doc_id"].to_list()
     ['b', 'a', 'c']
     """
-    if not (math.isfinite(strength) and strength >= 0):
-        raise InputError(f"strength is {strength!r}, but must be a number from 0 on")
+    check_number("strength", strength)
+    for name in _UNREAD:
+        if name in given:
+            raise InputError(f"penalise takes no {name}; leave it out")
     frame = tables.run(run)
     if tally is not None:
         given["tally"] = tally
-    size = document_bias(frame, bias, **given)
-    lowered = frame.select("query_id", "doc_id", score=pl.col("score") - strength * pl.Series(size))
-    return tables.run(lowered)
+    sizes = document_bias(frame, bias, **given)
+    lowered = _lowered(frame["score"].to_numpy(), sizes, strength)
+    return tables.run(frame.select("query_id", "doc_id", score=pl.Series(lowered)))
+
+
+def _lowered(scores: Floats, sizes: Floats, strength: float) -> Floats:
+    """Score − w · bias of each document."""
+    with np.errstate(over="ignore"):
+        lowered = scores - strength * sizes
+    if not np.isfinite(lowered).all():
+        raise InputError(
+            f"strength is {strength:g}: scores less that much are no numbers; choose a smaller one"
+        )
+    return lowered
 
 
 def _unit(values: Floats) -> Floats:

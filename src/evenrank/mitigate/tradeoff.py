@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -13,16 +13,18 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.data import tables
-from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import amount, good, is_bias
+from evenrank.errors import InputError, check_choice, check_whole
+from evenrank.measures.base import amount, amount_name, good, is_bias
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Beside, Inputs
+from evenrank.measures.lists import ranked_queries
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.measures.results import Bootstrap, Options
-from evenrank.mitigate.mitigations import METHODS, Mitigation, mitigation
-from evenrank.mitigate.trained import Retrained, Training, check_strengths
+from evenrank.mitigate.mitigations import Mitigation, mitigation, refuse_unread
+from evenrank.mitigate.trained import Retrained, Training
 from evenrank.process import refuse_after_fork
 from evenrank.show.grid import Drawn
+from evenrank.show.numbers import counted
 
 Progress = Callable[[int, int | None], None]
 
@@ -53,10 +55,14 @@ class TradeOff(Drawn):
 
     Attributes
     ----------
+    bias
+        What is to become less: ``abs(ARaB@10)``, ``abs(DemographicParity@10 - 1)``; or more: ``NFaiRR@10``.
     points
         The unmitigated run first.
     chosen
-        The strongest setting up to which none lowers utility significantly, or beyond the tolerance.
+        The strongest setting with less bias, not beaten by another of this method, up to which no loss of
+        utility is significant, or beyond the tolerance; the unmitigated run where there is none. It is chosen
+        on `queries`: what it is worth has to be seen on others.
     queries
         The queries that have both a bias and a utility, over which everything is computed.
     """
@@ -111,12 +117,36 @@ class TradeOff(Drawn):
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.method}: {self.bias} against {self.utility}, {len(self.queries):,} queries"]
+        over = counted(len(self.queries), "query", "queries")
+        lines = [f"{self.method}: {self.bias} against {self.utility}, {over}"]
         for p in self.points:
             marks = ("front " if p.front else "") + ("chosen" if p is self.chosen else "")
             strength = "none" if p is self.points[0] else f"{p.strength:.4g}"
             lines.append(f"{strength:<8} {p.bias.value:.4f}  {p.utility.value:.4f}  {marks}".rstrip())
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What a sweep is told; see :func:`sweep`."""
+
+    mode: str = "mean"
+    strengths: Sequence[float] | None = None
+    bias: str = "abs(ARaB@10)"
+    utility: str | Measure = "nDCG@10"
+    candidates: int = 100
+    index: Any = None
+    ranker: str = "bm25"
+    training: Training | None = None
+    tolerance: float | None = None
+    alpha: float = 0.05
+    confidence: float = 0.95
+    resamples: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("mode", self.mode, ("each", "mean"))
+        check_whole("candidates", self.candidates)
 
 
 def sweep(
@@ -146,7 +176,8 @@ def sweep(
     run, tally, qrels
         The run to mitigate, the word counts of the collection, and judgments to measure usefulness.
     docs, lexicon, tokenizer
-        Documents instead of the tally, and what to count in them, as for :func:`evenrank.measure`.
+        Documents, in the place of the tally or for a bias that reads them (LIWC), and what to count in them,
+        as for :func:`evenrank.measure`.
     background, labels, targets, dictionary, missing, order
         What else the bias looks at and how runs are read, as for :func:`evenrank.measure`.
     method
@@ -162,13 +193,19 @@ def sweep(
     strengths
         From weak to strong; without them nine tenths to one twentieth of the bias there is, or λ by tenths.
     bias
-        RaB, ARaB (of sizes, ``abs(ARaB@10)``), FaiRR or NFaiRR (higher is fairer).
+        Any measure of bias of which a value can be better. Where values near 0 or 1 are good, it is how far
+        they are from it: ``abs(ARaB@10)``. ``penalty`` and ``interpolate`` look at single documents: the
+        value that the measure gives them or, where it compares groups, whether they show one.
+    candidates
+        How many documents from the top may move, where a run is re-ranked.
     training
         What is trained on what: :class:`evenrank.mitigate.trained.Training`. Other queries than those ranked.
     tolerance, alpha
         With a tolerance (0.02) the strongest setting is chosen up to which no more than that share of
         utility is lost in the mean; without, up to which no loss is significant at `alpha` (paired t-tests,
-        Holm's correction over the settings). Few queries make few losses significant: look at the interval.
+        Holm's correction over the settings). No setting is chosen that has as much bias as before, or whose
+        loss cannot be tested. Few queries make few losses significant: look at the interval. The choice fits
+        the queries that it is made on: choose on dev queries, and measure on others.
 
     Examples
     --------
@@ -179,71 +216,35 @@ def sweep(
     >>> [round(point.bias.value, 2) for point in found]
     [0.33, 0.19]
     """
-    refuse_after_fork()
-    check_choice("mode", mode, ("each", "mean"))
-    progress = given.pop("progress", None)
-    for name in ("vectors", "pairs", "genders", "ties"):
-        if name in given:
-            raise InputError(f"sweep takes no {name}")
-    if tally is not None and given.get("docs") is not None:
-        raise InputError("a tally and docs are both given; give one of them")
-    inputs = Inputs.open(None, tally=tally, **given)
-    if inputs.qrels is None:
-        raise InputError("judgments tell the usefulness; give qrels")
-    wanted, size = bias_measure(bias)
-    useful = parse(utility)
-    fairer = 1.0 if good(wanted) == "high" else -1.0
-    if isinstance(method, str):
-        _check_strengths(method, strengths)
-        method = mitigation(
-            method,
-            run,
-            inputs,
-            measure=wanted,
-            mode=mode,
-            strengths=strengths,
-            candidates=candidates,
-            index=index,
-            ranker=ranker,
-            training=training,
-        )
-    elif strengths is not None:
-        raise InputError("a mitigation of your own has its own strengths; leave them out")
-    runs: list[tuple[float, pl.DataFrame]] = []
-    wished = list(method.strengths())
-    for strength in wished:
-        runs.append((strength, tables.run(method.apply(strength))))
-        if progress is not None:
-            progress(len(runs), len(wished))
-    behind = runs[0][1] if inputs.background is None else inputs.background
-    values = []
-    for _, made in runs:
-        seen = inputs.of_runs({"the run": made}, background=behind, queries=None)
-        found = measured(seen, [wanted, useful], Options(bootstrap=Bootstrap(None)))
-        values.append((found[wanted].per_query(), found[useful].per_query()))
-    common = [q for q in values[0][0] if all(q in of_bias and q in of_use for of_bias, of_use in values)]
-    if not common:
-        raise InputError("no query has both a bias and judgments; check that run and qrels belong together")
-    points = [
-        _point(strength, made, *pair, common, size, confidence, resamples, seed)
-        for (strength, made), pair in zip(runs, values, strict=True)
-    ]
-    points = _compared(points, confidence)
-    points = [replace(p, front=_undominated(p, points, fairer)) for p in points]
-    chosen = _chosen(points, alpha, tolerance)
-    return TradeOff(method.name, bias, str(useful), tuple(points), chosen, tuple(common), fairer < 0)
+    how = _Settings(
+        mode=mode,
+        strengths=strengths,
+        bias=bias,
+        utility=utility,
+        candidates=candidates,
+        index=index,
+        ranker=ranker,
+        training=training,
+        tolerance=tolerance,
+        alpha=alpha,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+    )
+    (curve,) = _curves([method], run, tally, how, dict(given))
+    return curve
 
 
 def sweeps(
     methods: Sequence[str | Mitigation],
     run: Any = None,
     tally: Any = None,
-    *,
-    training: Training | None = None,
-    queries: Any = None,
     **settings: Any,
 ) -> list[TradeOff]:
     """Several mitigations in one comparison: the points of all of them have one Pareto front.
+
+    All are measured on the queries that each of them ranks and, where a measure compares with a background,
+    with the same one: the run that is re-ranked unless another is given.
 
     With `training`, a ranker is trained plainly first. Its run is what the methods that train begin with, at
     strength 0, and what the others re-rank.
@@ -255,51 +256,155 @@ def sweeps(
     settings
         Those of :func:`sweep`.
     """
-    if len({*map(str, methods)}) < len(methods):
+    own = {each.name for each in fields(_Settings)} & settings.keys()
+    how = _Settings(**{name: settings.pop(name) for name in own})
+    return one_front(_curves(methods, run, tally, how, settings))
+
+
+def _curves(
+    methods: Sequence[str | Mitigation], run: Any, tally: Any, how: _Settings, given: dict[str, Any]
+) -> list[TradeOff]:
+    """A curve for each method, all over the same queries."""
+    refuse_after_fork()
+    if len({*map(_name, methods)}) < len(methods):
         raise InputError("a method is given twice")
-    plain = None
-    if training is not None:
-        if run is None or queries is None:
-            raise InputError("give the run and the queries that the trained ranker re-ranks")
-        first, strengths = tables.run(run), settings.get("strengths")
-        methods = [_ready(method, training, first, queries, strengths) for method in methods]
-        plain = tables.run(training.ranked(first, queries))
+    progress = given.pop("progress", None)
+    inputs = _opened(run, tally, given)
+    measure, size, name = bias_measure(how.bias)
+    useful = parse(how.utility)
+    inputs.check([measure, useful])
+    ready, start = _ready(methods, inputs, measure, how)
+    wished = [list(method.strengths()) for method in ready]
+    made: list[list[tuple[float, pl.DataFrame]]] = []
+    done, total = 0, sum(map(len, wished))
+    for method, strengths in zip(ready, wished, strict=True):
+        made.append([])
+        for strength in strengths:
+            made[-1].append((strength, tables.run(method.apply(strength))))
+            done += 1
+            if progress is not None:
+                progress(done, total)
+    common, values = _measured(made, inputs, start, measure, useful)
+    fairer = 1.0 if good(measure) == "high" else -1.0
     curves = []
-    for method in methods:
-        own = settings
-        if isinstance(method, Retrained):
-            method, own = replace(method, plain=plain), {**settings, "strengths": None}
-        base = run if plain is None or method == "feedback" else plain
-        curves.append(sweep(base, tally, method=method, queries=queries, training=training, **own))
-    return one_front(curves)
+    for method, runs, found in zip(ready, made, values, strict=True):
+        points = [
+            _point(strength, frame, *pair, common, size, how)
+            for (strength, frame), pair in zip(runs, found, strict=True)
+        ]
+        points = _compared(points, how.confidence)
+        points = [replace(p, front=_undominated(p, points, fairer)) for p in points]
+        chosen = _chosen(points, how.alpha, how.tolerance, fairer)
+        told = method.name, name, str(useful), tuple(points), chosen, tuple(common), fairer < 0
+        curves.append(TradeOff(*told))
+    return curves
+
+
+def _name(method: str | Mitigation) -> str:
+    return method if isinstance(method, str) else method.name
+
+
+def _opened(run: Any, tally: Any, given: dict[str, Any]) -> Inputs:
+    for name in ("vectors", "pairs", "genders", "ties"):
+        if name in given:
+            raise InputError(f"sweep takes no {name}")
+    runs = None if run is None else {"the run": run}
+    inputs = Inputs.open(runs, tally=tally, **given)
+    if inputs.qrels is None:
+        raise InputError("judgments tell the usefulness; give qrels")
+    return inputs
 
 
 def _ready(
-    method: str | Mitigation,
-    training: Training,
-    run: pl.DataFrame,
-    queries: Any,
-    strengths: Sequence[float] | None,
-) -> str | Mitigation:
-    """A method that trains, made of its name; what cannot be swept is refused before training."""
-    if not isinstance(method, str):
-        return method
-    if method in METHODS:
-        _check_strengths(method, strengths)
-        return method
-    return Retrained(method, training, run, queries, strengths)
+    methods: Sequence[str | Mitigation], inputs: Inputs, measure: Any, how: _Settings
+) -> tuple[list[Mitigation], pl.DataFrame | None]:
+    """The mitigations, and the run that they re-rank; what cannot be swept is refused before training."""
+    run, training = inputs.runs.get("the run"), how.training
+
+    def built(method: str | Mitigation, plain: pl.DataFrame | None) -> Mitigation:
+        if not isinstance(method, str):
+            if how.strengths is not None:
+                raise InputError("a mitigation of your own has its own strengths; leave them out")
+            return method
+        return mitigation(
+            method,
+            run,
+            inputs,
+            measure=measure,
+            mode=how.mode,
+            strengths=how.strengths,
+            candidates=how.candidates,
+            index=how.index,
+            ranker=how.ranker,
+            training=training,
+            plain=plain,
+        )
+
+    ready = [built(method, None) for method in methods]
+    refuse_unread(
+        [*map(_name, methods), *(["training"] if training is not None else [])],
+        run=run is not None,
+        mode=how.mode != _Settings.mode,
+        candidates=how.candidates != _Settings.candidates,
+        index=how.index is not None,
+        ranker=how.ranker != _Settings.ranker,
+        queries=inputs.queries is not None,
+    )
+    if training is None:
+        return ready, run
+    if run is None or inputs.queries is None:
+        raise InputError("give the run and the queries that the trained ranker re-ranks")
+    _refuse_tokenizer(inputs)
+    training.check([each.name for each in ready if isinstance(each, Retrained)], run, inputs.queries)
+    plain = tables.run(training.ranked(run, inputs.queries))
+    return [built(method, plain) for method in methods], plain
 
 
-def _check_strengths(method: str, strengths: Sequence[float] | None) -> None:
-    """Refuse strengths below 0, or λ above 1. Bounds of ``constrain`` and training have their own checks."""
-    if strengths is not None and method in METHODS and method != "constrain":
-        check_strengths(method, strengths, most=np.inf if method == "penalty" else 1)
+def _refuse_tokenizer(inputs: Inputs) -> None:
+    """Refuse words that training does not count: it knows one tokenizer."""
+    told = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
+    if told and inputs.tokenizer != "words":
+        raise InputError(
+            f"training counts the words of the tokenizer words, and bias is counted with {inputs.tokenizer}; "
+            "leave the tokenizer out, or tally with words"
+        )
+
+
+def _measured(
+    made: Sequence[Sequence[tuple[float, pl.DataFrame]]],
+    inputs: Inputs,
+    start: pl.DataFrame | None,
+    measure: Any,
+    useful: Measure,
+) -> tuple[list[str], list[list[tuple[dict[str, float], dict[str, float]]]]]:
+    """The queries that have a value everywhere, and bias and utility of each query in each run."""
+    ranked = [set(ranked_queries(runs[0][1]).to_list()) for runs in made]
+    shared = set.intersection(*ranked)
+    if not shared:
+        raise InputError("the methods rank no query in common; do run, index and queries belong together?")
+    behind = inputs.background if inputs.background is not None else start
+    behind = made[0][0][1] if behind is None else behind
+    values: list[list[tuple[dict[str, float], dict[str, float]]]] = []
+    for of_method, runs in zip(ranked, made, strict=True):
+        values.append([])
+        for _, frame in runs:
+            seen = frame if of_method == shared else frame.filter(pl.col("query_id").is_in(list(shared)))
+            now = inputs.of_runs({"the run": seen}, background=behind, queries=None)
+            found = measured(now, [measure, useful], Options(bootstrap=Bootstrap(None)))
+            values[-1].append((found[measure].per_query(), found[useful].per_query()))
+    each = [pair for of_method in values for pair in of_method]
+    common = [q for q in each[0][0] if all(q in of_bias and q in of_use for of_bias, of_use in each)]
+    if not common:
+        raise InputError("no query has both a bias and judgments; check that run and qrels belong together")
+    return common, values
 
 
 def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
-    """The curves with one Pareto front over all their points; they have to share both measures."""
+    """The curves with one Pareto front over all their points; they have to share measures and queries."""
     if len({(curve.bias, curve.utility) for curve in curves}) > 1:
         raise InputError("the trade-offs have different measures; they cannot have one front")
+    if len({frozenset(curve.queries) for curve in curves}) > 1:
+        raise InputError("the trade-offs are over different queries; sweep their methods together")
     together = [point for curve in curves for point in curve.points]
     made = []
     for curve in curves:
@@ -309,15 +414,17 @@ def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
     return made
 
 
-def bias_measure(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
-    """The bias measure, and what of its values counts: their size, where values near 0 are good."""
+def bias_measure(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray], str]:
+    """The bias measure, what of its values counts, and the name of that: their size, where 0 is good."""
     condition = parse_condition(f"{text}<=0")
     if not is_bias(condition.measure):
         raise InputError(f"{text} is not a measure of bias; write for example abs(ARaB@10) or NFaiRR@10")
     measure: Any = condition.measure
     if measure.YARDSTICK:
         raise InputError(f"{measure} has to be compared with {measure.YARDSTICK}; no value of it is better")
-    return measure, np.abs if condition.absolute else partial(amount, measure)
+    if condition.absolute:
+        return measure, np.abs, f"abs({measure})"
+    return measure, partial(amount, measure), amount_name(measure)
 
 
 def _point(
@@ -327,13 +434,11 @@ def _point(
     utilities: dict[str, float],
     common: Sequence[str],
     size: Callable[[np.ndarray], np.ndarray],
-    confidence: float,
-    resamples: int,
-    seed: int,
+    how: _Settings,
 ) -> Point:
     of_bias = size(np.array([biases[query] for query in common]))
     of_use = np.array([utilities[query] for query in common])
-    given: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    given: dict[str, Any] = {"confidence": how.confidence, "resamples": how.resamples, "seed": how.seed}
     return Point(
         strength,
         stats.mean_interval(of_bias, **given),
@@ -368,16 +473,21 @@ def _undominated(point: Point, points: Sequence[Point], fairer: float) -> bool:
     )
 
 
-def _chosen(points: Sequence[Point], alpha: float, tolerance: float | None) -> Point:
-    """The last point before utility falls significantly, or by more than the tolerance."""
-    reached = points[0]
-    whole = reached.utility.value or 0.0
+def _chosen(points: Sequence[Point], alpha: float, tolerance: float | None, fairer: float) -> Point:
+    """The last point on the front with less bias, before utility falls significantly or beyond the tolerance.
+
+    A loss that cannot be tested counts as one that is significant.
+    """
+    first = points[0]
+    reached, whole = first, first.utility.value or 0.0
     for point in points[1:]:
         lost = 0.0 if point.change is None else -(point.change.difference or 0.0)
         if tolerance is not None:
-            if lost > tolerance * whole:
-                break
-        elif lost > 0 and point.p_holm is not None and point.p_holm < alpha:
+            kept = lost <= tolerance * whole
+        else:
+            kept = point.p_holm is not None and (lost <= 0 or point.p_holm >= alpha)
+        if not kept:
             break
-        reached = point
+        if point.front and fairer * ((point.bias.value or 0.0) - (first.bias.value or 0.0)) > 0:
+            reached = point
     return reached

@@ -15,14 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by
-from evenrank.mitigate.mitigations import check_finite
+from evenrank.mitigate.mitigations import check_strengths, refuse_bias
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
+from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
+from evenrank.show.numbers import counted
 
 _LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _STRENGTHS = (0.3, 1.0, 3.0)
@@ -38,15 +41,6 @@ def methods() -> tuple[str, ...]:
     return (*_OWN, *filter(is_biased, LOSSES))
 
 
-def check_strengths(method: str, strengths: Sequence[float], *, most: float = math.inf) -> None:
-    """Refuse strengths that a method cannot have; asked before anything is trained."""
-    check_finite(strengths)
-    for each in strengths:
-        if not 0 <= each <= most:
-            wanted = "from 0 on" if most == math.inf else f"from 0 to {most:g}"
-            raise InputError(f"strength {each:g} of {method}: it must be {wanted}")
-
-
 def training_bias(measure: Any, wanted: Sequence[str]) -> Any:
     """What makes a document one-sided where these methods are judged by this measure.
 
@@ -58,7 +52,7 @@ def training_bias(measure: Any, wanted: Sequence[str]) -> Any:
     own = {*methods()} - {"adversary", "augment", "consistency"}
     for method in wanted:
         if method in own:
-            raise InputError(f"{method} needs the bias of single documents, and {measure} says none")
+            refuse_bias(method, measure)
     return "tf"
 
 
@@ -102,9 +96,35 @@ class Training:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        from evenrank.rankers.neural.rerankers import KINDS
-
         check_choice("ranker", self.kind, KINDS)
+
+    def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
+        """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
+        from evenrank.training.trainer import read_settings
+
+        own = {key: value for key, value in self.settings.items() if key != "vectors"}
+        for changed in ({}, *(setting(method, 1.0) for method in methods)):
+            read_settings(self.kind, {**own, **changed})
+        self._refuse_seen(run, queries)
+
+    def _refuse_seen(self, run: pl.DataFrame, queries: Any) -> None:
+        from evenrank.rankers.neural.reranking import queries_of
+        from evenrank.rankers.neural.saved import text_hashes
+
+        judged = tables.qrels(self.qrels).filter(pl.col("relevance") > 0)
+        learned = tables.queries(self.queries).join(judged, on="query_id", how="semi")
+        if self.run is not None:
+            learned = queries_of(self.first, learned)
+        tested = queries_of(run, tables.queries(queries))
+        known = np.isin(text_hashes(tested["text"]), text_hashes(learned["text"]))
+        if known.any():
+            seen = tested["query_id"].filter(pl.Series(known))
+            whole = counted(len(tested), "query", "queries")
+            raise InputError(
+                f"rankers would be trained on {len(seen):,} of the {whole} that they re-rank, such as "
+                f"{seen[0]!r}: what they find for these says nothing; choose other queries to re-rank or to "
+                "train on"
+            )
 
     @cached_property
     def first(self) -> pl.DataFrame:
@@ -217,6 +237,13 @@ class Retrained:
             raise InputError("augment has no strengths: texts are mirrored or not")
         if self.given is not None:
             check_strengths(self.name, self.given, most=1 if self.name == "negatives" else math.inf)
+        if own := sorted(setting(self.name, 1.0).keys() & self.training.settings.keys()):
+            raise InputError(f"{self.name} sets {' and '.join(own)} itself; leave that out of the settings")
+        if self.name == "adversary" and self.training.kind in INTERACTION:
+            able = ", ".join(kind for kind in KINDS if kind not in INTERACTION)
+            raise InputError(
+                f"{self.training.kind} has no vector for an adversary to read; choose one of {able}"
+            )
 
     def strengths(self) -> list[float]:
         """Those given, each once and rising, or the usual ones of the method."""

@@ -202,7 +202,7 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
         [*_halved(settings, found, methods), *_won(found, methods)],
         [
             "Remarks: no other strength of the way has both less bias and more usefulness than one on its "
-            "front; chosen is the last strength before usefulness falls significantly.",
+            "front; chosen is the last strength on it with less bias before usefulness falls significantly.",
             *_began(settings, methods),
             "Where documents are nearly all about one gender, no order of them is balanced.",
             "Later work ranks other passages for other queries; its numbers are context, no comparison.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, progress_bar, split_names
+from evenrank.cli.common import Format, deliver, progress_bar, refuse_place, split_names
 from evenrank.cli.mitigate.reranking import Mode
 from evenrank.errors import InputError
 
@@ -37,11 +37,20 @@ def sweep_command(
     ] = Mode.mean,
     strengths: Annotated[
         str | None,
-        typer.Option(metavar="S,S,…", help="Bounds on bias, or λ from 0 to 1.", show_default="ten of them"),
+        typer.Option(
+            metavar="S,S,…",
+            help="From weak to strong. constrain: bounds on bias. interpolate, feedback, det…, fair, "
+            "negatives: from 0 to 1. penalty, adversary, consistency, losses: from 0 on.",
+            show_default="usual ones of the method",
+        ),
     ] = None,
-    bias: Annotated[str, typer.Option(help="As in abs(ARaB@10), abs(RaB@5), NFaiRR@10.")] = "abs(ARaB@10)",
+    bias: Annotated[
+        str, typer.Option(help="As in abs(ARaB@10), NFaiRR@10, LIWC@10, AWRF@10.")
+    ] = "abs(ARaB@10)",
     utility: Annotated[str, typer.Option(help="As in nDCG@10, RR@10, AP.")] = "nDCG@10",
-    candidates: Annotated[int, typer.Option(min=1, help="How many documents from the top may move.")] = 100,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="For what re-ranks --run: how many documents from the top may move.")
+    ] = 100,
     index: Annotated[str | None, typer.Option(metavar="IDX", help="For feedback: the index.")] = None,
     queries: Annotated[
         str | None, typer.Option(metavar="FILE", help="For feedback and --train: the queries of the run.")
@@ -87,8 +96,9 @@ def sweep_command(
 ) -> int:
     """Show what each strength of a mitigation costs, mark the Pareto front, and suggest a setting.
 
-    The suggestion is the strongest setting before any loss of utility is significant (paired t-tests, Holm's
-    correction) or, with --tolerance, before more than that share is lost.
+    The suggestion is the strongest setting with less bias before any loss of utility is significant (paired
+    t-tests, Holm's correction) or, with --tolerance, before more than that share is lost. It is made on the
+    queries whose values are shown: choose on dev queries, and measure the chosen setting on others.
 
         evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
     """
@@ -99,6 +109,13 @@ def sweep_command(
     methods = method or ["constrain"]
     if strengths is not None and len(methods) > 1:
         raise InputError("--strengths are those of one --method; several have their usual ones")
+    for place in (chart, output):
+        if place is not None:
+            refuse_place(place)
+    if chart is not None:
+        from evenrank.show.report import sheet_form
+
+        sheet_form(chart)
     counted, docs = given.counted(), given.documents()
     training = None
     if train is not None:
@@ -127,6 +144,7 @@ def sweep_command(
             methods,
             run,
             counted,
+            docs=docs,
             qrels=qrels,
             training=training,
             mode=mode.value,
@@ -174,7 +192,7 @@ def _rendered(curves: list[TradeOff], form: Format, confidence: float, output: P
         said = [curve.to_dict() for curve in curves]
         return json.dumps(said if len(said) > 1 else said[0], indent=2, ensure_ascii=False, allow_nan=False)
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import DASH, PLAIN, interval, level, number, p_value
+    from evenrank.show.numbers import DASH, PLAIN, counted, interval, level, number, p_value
 
     several = len(curves) > 1
     rows = [
@@ -195,6 +213,6 @@ def _rendered(curves: list[TradeOff], form: Format, confidence: float, output: P
     between = f"{level(confidence)} interval"
     found = curves[0]
     headings = ["strength", found.bias, between, found.utility, between, "change", "p (Holm)", ""]
-    remarks = [f"{curve.method}, {len(curve.queries):,} queries" for curve in curves]
+    remarks = [f"{curve.method}, {counted(len(curve.queries), 'query', 'queries')}" for curve in curves]
     headings = [*(["method"] if several else []), *headings]
     return render_grid(form, headings, rows, remarks=remarks, output=output)
