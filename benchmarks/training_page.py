@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from benchmarks.training_data import LAMBDAS
+
 TITLES = {
     "squad/head": ("SQuAD, head", "SQuAD, a head on frozen vectors"),
     "squad/knrm": ("SQuAD, KNRM", "SQuAD, KNRM"),
@@ -71,9 +73,12 @@ def _short(found: dict[str, Any]) -> list[str]:
         safe = _safe(sorted(rows, key=lambda row: row["strength"]))
         if safe is not None and len(rows) > 1:
             chosen = found[name]["chosen"].get("negatives")
-            kept = f"no loss of RR@10 is significant up to λ = {safe:g}" if safe else "none above 0 is"
+            tried = [f"{row['strength']:g}" for row in rows if row["strength"]]
+            few = "" if len(tried) == len(LAMBDAS) - 1 else f" Tried so far: {', '.join(tried)}."
+            none = "none above 0 is" if not few else "none that was tried is"
+            kept = f"no loss of RR@10 is significant up to λ = {safe:g}" if safe else none
             lines.append(
-                f"- **Which λ is safe** ({said}): on the test queries {kept}. The dev queries allow "
+                f"- **Which λ is safe** ({said}): on the test queries {kept}.{few} The dev queries allow "
                 f"{'none' if chosen is None else f'λ = {chosen:g}'}"
                 f"{': there are too few to see the loss.' if chosen is not None and chosen > safe else '.'}"
             )
@@ -413,16 +418,17 @@ def as_useful(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _at_equal_usefulness(rows: list[dict[str, Any]]) -> list[str]:
     """Which method leaves least preference where nDCG is kept."""
-    best, plain = as_useful(rows), _find(rows, "negatives", 0.0)
-    if not best or plain is None:
+    best = as_useful(rows)
+    if not best:
         return []
-    said = "; ".join(f"{_label(row)} {row['genderbias-qa']['size']['value']:.3f}" for row in best)
+    sizes = [(_label(row), row["genderbias-qa"]["size"]) for row in best]
+    said = "; ".join(f"{label} {size['value']:.3f} ({size['difference']:+.3f})" for label, size in sizes)
     none = {row["method"] for row in rows if row["strength"]} - {row["method"] for row in best}
     lost = f" No setting of {', '.join(sorted(none))} keeps it." if none else ""
     return [
         f"At equal nDCG@10 (at most {_AS_USEFUL:g} below that of plain training), the size of the preference "
-        f"with the best setting of each method, {plain['genderbias-qa']['size']['value']:.3f} before: {said}."
-        f"{lost} These settings were picked on the same questions, so the values are optimistic.",
+        "with the best setting of each method, and its change from plain training with the same seeds: "
+        f"{said}.{lost} These settings were picked on the same questions, so the values are optimistic.",
         "",
     ]
 
