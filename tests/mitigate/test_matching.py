@@ -90,6 +90,53 @@ def test_queries_of_neither_gender_all_stay(tmp_path: Path) -> None:
     assert even.qrels(qrels)["query_id"].to_list() == ["a", "b", "d"]
 
 
+def test_queries_of_neither_gender_stay_without_a_score_and_others_are_counted(tmp_path: Path) -> None:
+    texts = dict.fromkeys(["a", "b", "c", "n", "o", "f"], "x")
+    genders = {"a": "female", "b": "male", "c": "male", "n": "neutral", "f": "female"}
+    gamma = {"a": 1.0, "b": 1.0, "c": 5.0}
+    even = er.balance(gamma, genders=genders, caliper=0.1, ids=list(texts))
+    assert even.queries(texts)["query_id"].to_list() == ["a", "b", "n", "o"]
+    qrels = {q: {f"d{q}": 1} for q in texts}
+    assert even.qrels(qrels)["query_id"].to_list() == ["a", "b", "n", "o"]
+    assert even.triples(pl.DataFrame({"query_id": list(texts)}))["query_id"].to_list() == ["a", "b", "n", "o"]
+    assert even.report()["neither_gender"] == 2 and even.report()["without_score"] == 1
+    assert "1 female or male query has no score, and is left out" in even.remarks()
+    even.write(tmp_path)
+    assert sorted((tmp_path / "query_ids.txt").read_text().split()) == ["a", "b", "n", "o"]
+
+
+def test_with_two_tables_of_scores_all_other_queries_stay() -> None:
+    even = er.balance({"a": 1.0}, {"b": 1.0, "c": 5.0}, caliper=0.1, ids=["n", "a", "b", "c"])
+    assert even.queries(dict.fromkeys("nabc", "x"))["query_id"].to_list() == ["n", "a", "b"]
+    assert even.report()["neither_gender"] == 1 and even.report()["without_score"] == 0
+
+
+def test_the_command_keeps_neutral_queries_without_a_judgment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evenrank.cli import main
+
+    er.index({"d1": "the nurse", "d2": "the doctor", "d3": "boats"}, tmp_path / "i")
+    (tmp_path / "q.tsv").write_text("f\tnurse\nm\tdoctor\nn\tboats\no\tships\ng\tgirls\n")
+    (tmp_path / "qrels.txt").write_text("f 0 d1 1\nm 0 d2 1\nn 0 d3 0\n")
+    (tmp_path / "g.tsv").write_text("f\tfemale\nm\tmale\nn\tneutral\no\tneutral\ng\tfemale\nx\tfemale\n")
+    given = [f"--{name}={tmp_path / file}" for name, file in (("queries", "q.tsv"), ("qrels", "qrels.txt"))]
+    more = [f"--genders={tmp_path / 'g.tsv'}", f"--index={tmp_path / 'i'}"]
+    assert main(["mitigate", "balance", *given, *more, "-o", str(tmp_path / "even")]) == 0
+    kept = (tmp_path / "even" / "queries.tsv").read_text().splitlines()
+    assert [line[0] for line in kept] == ["f", "m", "n", "o"]
+    assert "1 female or male query has no score, and is left out" in capsys.readouterr().out
+
+
+def test_the_order_of_the_ids_that_stay_does_not_tell_their_genders(tmp_path: Path) -> None:
+    sides = [{f"{n}{g}": float(n) for n in range(30)} for g in "ab"]
+    for name, (female, male) in (("one", sides), ("two", sides[::-1])):
+        er.balance(female, male, caliper=0.1).write(tmp_path / name)
+    one, two = ((tmp_path / name / "query_ids.txt").read_text().split() for name in ("one", "two"))
+    assert one == two and len(one) == 60
+    assert 0 < sum(each.endswith("a") for each in one[:30]) < 30
+
+
 def test_of_a_query_with_two_documents_one_may_go() -> None:
     female = pl.DataFrame({"query_id": ["a", "a"], "doc_id": ["x", "y"], "score": [1.0, 9.0]})
     male = pl.DataFrame({"query_id": ["b"], "doc_id": ["z"], "score": [1.0]})
@@ -115,7 +162,7 @@ def test_genders_are_written_only_if_asked_for(tmp_path: Path) -> None:
     assert "kept.tsv" in {path.name for path in even.write(tmp_path, genders=True)}
     even.write(tmp_path)
     assert not (tmp_path / "kept.tsv").exists()  # an earlier call told genders, the last one does not
-    assert (tmp_path / "query_ids.txt").read_text() == "a\nb\n"
+    assert sorted((tmp_path / "query_ids.txt").read_text().split()) == ["a", "b"]
 
 
 def test_histograms_before_and_after_are_a_frame() -> None:

@@ -136,7 +136,7 @@ def fill(
 
     check_choice("method", method, get_args(Method))
     check_choice("range", range, get_args(Range))
-    table, _ = score_table(scores, None, genders)
+    table, *_ = score_table(scores, None, genders)
     offered, said = _offered(read_generated(generated).queries, generated_scores, generated_genders)
     real = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in GENDERS}
     for gender, value in real.items():

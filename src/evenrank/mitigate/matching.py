@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -25,9 +26,11 @@ from evenrank.data.files import one_line
 from evenrank.errors import InputError
 from evenrank.measures.associating import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
+from evenrank.queries.generation.generating import own_number
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
 from evenrank.show.grid import Displayed
+from evenrank.show.numbers import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +44,10 @@ class Balanced(Displayed):
     scores
         The same of all female and male queries.
     neither
-        Ids of the queries that are neither female nor male: they all stay.
+        Ids of the queries that are neither female nor male, as far as they are known here: they all stay,
+        with or without a score.
+    unscored
+        Ids of female and male queries without a score: they cannot be matched, and go.
     before, after
         The two distributions of scores, and how far apart they are: Kolmogorov–Smirnov, Wasserstein, means,
         histograms.
@@ -53,6 +59,7 @@ class Balanced(Displayed):
     before: Association
     after: Association
     provenance: dict[str, Any] = field(default_factory=dict)
+    unscored: list[str] = field(default_factory=list)
 
     def frame(self) -> pl.DataFrame:
         """The histograms before and after, ready for a chart: a row for each bin, gender and time."""
@@ -62,9 +69,9 @@ class Balanced(Displayed):
         )
 
     def queries(self, x: Any) -> pl.DataFrame:
-        """Of these queries those that stay."""
+        """Of these queries those that stay: all but those that were matched away or have no score."""
         given = tables.queries(x)
-        return given.filter(pl.col("query_id").is_in(self._query_ids()))
+        return given.filter(~pl.col("query_id").is_in(self._gone()))
 
     def qrels(self, x: Any) -> pl.DataFrame:
         """Of these judgments those that stay.
@@ -73,7 +80,7 @@ class Balanced(Displayed):
         stay with their query.
         """
         given = tables.qrels(x)
-        staying = given.filter(pl.col("query_id").is_in(self._query_ids()))
+        staying = given.filter(~pl.col("query_id").is_in(self._gone()))
         if self.scores["doc_id"].null_count():
             return staying
         keys = ["query_id", "doc_id"]
@@ -85,7 +92,7 @@ class Balanced(Displayed):
         frame = x if isinstance(x, pl.DataFrame) else _as_frame([found for found, _ in read_triples(x)], x)
         if "query_id" not in frame.columns:
             raise InputError(f"triples need a column query_id; found: {listing(frame.columns, 6)}")
-        return frame.filter(pl.col("query_id").cast(pl.String).is_in(self._query_ids()))
+        return frame.filter(~pl.col("query_id").cast(pl.String).is_in(self._gone()))
 
     def report(self) -> dict[str, Any]:
         """What has changed, as JSON: how many stay, and the distributions before and after."""
@@ -98,6 +105,7 @@ class Balanced(Displayed):
             "kept": counts,
             "kept_of_smaller_side": self.after.pairs["female"] / smaller,
             "neither_gender": len(self.neither),
+            "without_score": len(self.unscored),
             "before": short_association(self.before),
             "after": short_association(self.after),
             "provenance": self.provenance,
@@ -105,7 +113,11 @@ class Balanced(Displayed):
 
     def remarks(self) -> list[str]:
         """What to know of it, for people."""
-        return [f"{self.report()['kept_of_smaller_side']:.1%} of the smaller side stay"]
+        said = [f"{self.report()['kept_of_smaller_side']:.1%} of the smaller side stay"]
+        if count := len(self.unscored):
+            left = counted(count, "female or male query has", "female or male queries have")
+            said.append(f"{left} no score, and {'is' if count == 1 else 'are'} left out")
+        return said
 
     def write(
         self,
@@ -119,8 +131,9 @@ class Balanced(Displayed):
         """Write ``queries.tsv``, ``qrels.txt``, ``triples.jsonl`` and ``report.json`` to a folder.
 
         Genders and scores (``kept.tsv``) are written only if asked for: a trainer should not see them.
-        Without queries and judgments, ``query_ids.txt`` says which queries stay. What an earlier call has
-        left in the folder is removed if this one does not write it.
+        Without queries and judgments, ``query_ids.txt`` says which queries stay, in an order that says
+        nothing of their genders. What an earlier call has left in the folder is removed if this one does not
+        write it.
         """
         content = data_set(
             None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
@@ -137,13 +150,18 @@ class Balanced(Displayed):
         """The triples that stay, as JSONL; those of a file as they are written there."""
         if not door.is_path(x):
             return self.triples(x).write_ndjson()
-        staying = set(self._query_ids())
-        return "".join(f"{line}\n" for found, line in read_triples(x) if str(found["query_id"]) in staying)
+        gone = set(self._gone())
+        return "".join(f"{line}\n" for found, line in read_triples(x) if str(found["query_id"]) not in gone)
+
+    def _gone(self) -> list[str]:
+        """The queries that go: none of their pairs was kept, or they are of a gender and have no score."""
+        lost = self.scores.join(self.kept, on="query_id", how="anti", maintain_order="left")
+        return [*lost["query_id"].unique(maintain_order=True).to_list(), *self.unscored]
 
     def _query_ids(self) -> list[str]:
-        """The queries that stay, in the order of the scores: a query stays if one of its pairs does."""
-        kept = self.scores.filter(pl.col("query_id").is_in(self.kept["query_id"].unique().to_list()))
-        return [*kept["query_id"].unique(maintain_order=True).to_list(), *self.neither]
+        """The queries that are known to stay, in the order of numbers that only their ids decide."""
+        staying = {*self.kept["query_id"].to_list(), *self.neither}
+        return sorted(staying, key=lambda query: own_number(0, query))
 
 
 def _as_frame(rows: list[dict[str, Any]], path: Any) -> pl.DataFrame:
@@ -196,8 +214,14 @@ def _bag(index: Index, text: str) -> Counter[int]:
     return Counter(number for number in numbers if number >= 0)
 
 
-def score_table(scores: Any, male: Any, genders: Any) -> tuple[pl.DataFrame, list[str]]:
-    """``query_id, doc_id, score, gender`` of female and male queries, and the ids of all others."""
+def score_table(
+    scores: Any, male: Any, genders: Any, ids: Sequence[str] | None = None
+) -> tuple[pl.DataFrame, list[str], list[str]]:
+    """``query_id, doc_id, score, gender`` of female and male queries that have a score.
+
+    Also the ids of the queries that are neither, and of the female and male ones without a score. `ids` are
+    those of all queries; if not given, all that are scored or labelled.
+    """
     if male is not None:
         if genders is not None:
             raise InputError("two tables of scores are the female and the male queries; leave genders out")
@@ -205,14 +229,20 @@ def score_table(scores: Any, male: Any, genders: Any) -> tuple[pl.DataFrame, lis
         both = set(sides["female"]["query_id"]) & set(sides["male"]["query_id"])
         if both:
             raise InputError(f"query {min(both)} is in the scores of both genders")
-        return pl.concat([side.with_columns(gender=pl.lit(g)) for g, side in sides.items()]), []
+        table = pl.concat([side.with_columns(gender=pl.lit(g)) for g, side in sides.items()])
+        known = set(table["query_id"])
+        return table, [each for each in ids or () if each not in known], []
     if genders is None:
         raise InputError("one table of scores needs genders to tell female from male queries")
     labels = tables.genders(genders)
     table = pair_scores(scores).join(labels, on="query_id", how="left", maintain_order="left")
     chosen = table["gender"].is_in(["female", "male"]).fill_null(False)
-    rest = table.filter(~chosen)["query_id"].unique(maintain_order=True).to_list()
-    return table.filter(chosen), rest
+    every = dict.fromkeys([*table["query_id"], *labels["query_id"]] if ids is None else ids)
+    gendered = set(labels.filter(pl.col("gender").is_in(["female", "male"]))["query_id"])
+    scored = set(table["query_id"])
+    neither = [each for each in every if each not in gendered]
+    unscored = [each for each in every if each in gendered and each not in scored]
+    return table.filter(chosen), neither, unscored
 
 
 Method = Literal["matching", "bins"]
@@ -236,6 +266,7 @@ def balance(
     bins: int = BINS,
     range: Range = "pooled",
     seed: int = 0,
+    ids: Sequence[str] | None = None,
 ) -> Balanced:
     """Leave out queries until those of both genders are equally close to their relevant documents.
 
@@ -247,7 +278,8 @@ def balance(
         :func:`evenrank.mitigate.matching.association_scores`. Two of them are the female and the
         male queries; a single one needs ``genders``.
     genders
-        The gender of each query. Queries that are neither female nor male are all kept.
+        The gender of each query. Queries that are neither female nor male are all kept; female and male ones
+        without a score are left out and counted.
     method
         ``matching`` (the default) pairs each query with one of the other gender whose score is nearly the
         same: the most pairs within the caliper, and of those the nearest, exactly. ``bins`` draws equally
@@ -260,6 +292,9 @@ def balance(
         what lies outside is dropped.
     seed
         Of the draw from the bins. Matching is not random.
+    ids
+        Of all queries of the set, so that those without a score are counted; if not given, those with a score
+        or a gender.
 
     Examples
     --------
@@ -271,7 +306,7 @@ def balance(
         raise InputError(f"method is {method!r}; choose one of: {', '.join(get_args(Method))}")
     if range not in get_args(Range):
         raise InputError(f"range is {range!r}; choose one of: {', '.join(get_args(Range))}")
-    table, rest = score_table(scores, male, genders)
+    table, rest, unscored = score_table(scores, male, genders, ids)
     sides = {g: table.filter(pl.col("gender") == g) for g in ("female", "male")}
     values = [side["score"].to_numpy() for side in sides.values()]
     for gender, value in zip(sides, values, strict=True):
@@ -303,6 +338,7 @@ def balance(
         before=association(*values, bins=bins),
         after=association(values[0][f], values[1][m], bins=bins),
         provenance={"evenrank": evenrank.__version__, **settings},
+        unscored=unscored,
     )
 
 

@@ -124,10 +124,19 @@ def balance_command(
         given = [association_scores(index, queries, qrels)]
     if not 1 <= len(given) <= 2:
         raise InputError("give --scores once with --genders, or twice: female queries, then male")
-    even = balance(*given, genders=labels, **settings)
+    even = balance(*given, genders=labels, ids=_ids(queries, qrels), **settings)
     files = even.write(output, queries=queries, qrels=qrels, triples=triples, genders=with_genders)
     deliver(rendered(even, form), None)
     note("written: " + ", ".join(str(each) for each in files))
+
+
+def _ids(queries: str | None, qrels: str | None) -> list[str] | None:
+    """The ids of all queries that are to be reduced; None if only scores are given."""
+    from evenrank.data import tables
+
+    if queries is not None:
+        return tables.queries(queries)["query_id"].to_list()
+    return None if qrels is None else tables.qrels(qrels)["query_id"].unique(maintain_order=True).to_list()
 
 
 def _fill(
