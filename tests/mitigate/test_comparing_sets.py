@@ -84,8 +84,8 @@ def test_all_of_it_is_done_once_and_tells_no_genders(
         assert found[name]["gap"] == pytest.approx(found[name]["male"] - found[name]["female"])
         assert found[name]["smallest gap that would be found"] > 0
         assert set(found[name]["psychology"]) == {"affect", "cognition", "drives", "concerns"}
-    counts = {"female": 10, "male": 10, "neutral": 5, "left out, asked in training": 1}
-    assert result["test queries"] == counts
+    counts = {"female": 10, "male": 10, "neutral": 5, "neutral, nothing found": 0}
+    assert result["test queries"] == {**counts, "left out, asked in training": 1}
     assert "1 test query is a training query too" in done.output
     names = {path.name for path in out.rglob("*") if path.is_file()}
     assert not [name for name in names if "gender" in name or name in ("pairs.tsv", "added.tsv")]
@@ -177,12 +177,101 @@ def test_settings_of_a_ranker_and_a_broken_plan_are_refused_before_any_work(
 ) -> None:
     other = plan.with_name("settings.toml")
     other.write_text(plan.read_text().replace("epochs = 1", "epocs = 1"))
+    with pytest.raises(InputError, match=r"settings\.toml: drmm has no setting 'epocs'"):
+        Plan.read(other)
+    wrong = replace(Plan.read(plan), settings={"drmm": {"epocs": 1}})
     with pytest.raises(InputError, match="drmm has no setting 'epocs'"):
-        compare_sets(Plan.read(other), tmp_path / "a")
+        compare_sets(wrong, tmp_path / "a")
     assert not (tmp_path / "a").exists()
     (tmp_path / "plan.json").write_text("{")
     with pytest.raises(InputError, match=r"plan\.json: not a plan that was written here"):
         compare_sets(Plan.read(plan), tmp_path)
+
+
+def changed(plan: Path, name: str, content: str) -> Plan:
+    """The plan with another file in the place of one."""
+    path = plan.with_name(f"other.{name}.txt")
+    path.write_text(content)
+    return replace(Plan.read(plan), **{name: str(path)})
+
+
+@pytest.mark.parametrize(
+    "name", ["queries", "qrels", "genders", "test_queries", "test_qrels", "test_genders"]
+)
+def test_an_input_that_cannot_be_read_is_named(name: str, plan: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothere: no such file"):
+        compare_sets(replace(Plan.read(plan), **{name: "nothere"}), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("gender", ["female", "male"])
+@pytest.mark.parametrize("name", ["genders", "test_genders"])
+def test_labels_of_one_gender_are_refused_before_any_work(
+    name: str, gender: str, plan: Path, tmp_path: Path
+) -> None:
+    labels = tables.genders(getattr(Plan.read(plan), name)).filter(pl.col("gender") != gender)
+    other = changed(plan, name, "".join(f"{q}\t{g}\n" for q, g in labels.iter_rows()))
+    what = "test" if name == "test_genders" else "training"
+    with pytest.raises(InputError, match=rf"other\.{name}\.txt: no {what} query .* is {gender};"):
+        compare_sets(other, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_neutral_queries_for_which_nothing_is_found_have_no_lean(plan: Path, tmp_path: Path) -> None:
+    given = Plan.read(plan)
+    labels = tables.genders(given.test_genders)
+    neutral = set(labels.filter(pl.col("gender") == "neutral")["query_id"])
+    asked = tables.queries(given.test_queries)
+    rows = [f"{q}\t{'xyzzy' if q in neutral else text}\n" for q, text in asked.iter_rows()]
+    work = comparing_sets._Work(changed(plan, "test_queries", "".join(rows)), tmp_path / "out", print)
+    assert work.neutral == [] and work._lean([work.first]) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('rankers = ["knrm", "knrm"]', "rankers names 'knrm' twice"),
+        ("seeds = [1, 2, 1]", "seeds names 1 twice"),
+        ('rankers = ["knrm"]\nsettings = {drmm = {epochs = 1}}', "settings of 'drmm', but rankers does not"),
+    ],
+)
+def test_what_a_plan_would_not_use_is_refused(line: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text("".join(f'{name} = "x"\n' for name in FILES[:5]) + line + "\n")
+    with pytest.raises(InputError, match=said):
+        Plan.read(path)
+
+
+def test_a_folder_with_files_of_others_is_refused(plan: Path, tmp_path: Path) -> None:
+    (tmp_path / "made.tsv").write_text("somebody's own\n")
+    with pytest.raises(InputError, match=r"is not empty, and holds no plan\.json; choose another folder"):
+        compare_sets(Plan.read(plan), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["made.tsv"]
+
+
+def test_the_table_of_a_comparison_is_csv_where_asked_for_and_explains_a_dash() -> None:
+    from evenrank.cli.common import Format
+    from evenrank.cli.mitigate.training_sets import _compared
+
+    found = {
+        "male": 0.5, "female": 0.25, "gap": 0.25, "p": 0.5, "smallest gap that would be found": None,
+        "ARaB@10, neutral queries": None,
+    }  # fmt: skip
+    counts = {"female": 1, "male": 2, "neutral": 3, "neutral, nothing found": 1}
+    result = {
+        "rankers": {"drmm": {"bm25": found}},
+        "test queries": {**counts, "left out, asked in training": 0},
+    }
+    lines = _compared(result, Format.csv).splitlines()
+    assert lines[0].startswith("ranker,trained on,male") and lines[1].startswith("bm25,,0.500,0.250,+0.250")
+    shown = _compared(result, Format.table)
+    assert "2 neutral ones" in shown and "–: cannot be known" in shown
+
+
+def test_the_least_p_of_unequal_sides_is_that_of_one_split() -> None:
+    sides = [np.array([0.9, 0.8]), np.array([0.1, 0.15, 0.2, 0.3, 0.12])]
+    assert er.stats.permutation(*sides).p == pytest.approx(1 / 21)
+    assert comparing_sets._smallest(sides) is not None
 
 
 def test_no_power_is_told_where_nothing_could_be_found() -> None:

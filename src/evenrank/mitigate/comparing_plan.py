@@ -74,6 +74,14 @@ class Plan:
         for ranker in (*self.rankers, *self.settings):
             if ranker not in KINDS:
                 raise InputError(f"there is no ranker {ranker!r} to train; {choices(str(ranker), KINDS)}")
+        for name in ("rankers", "seeds"):
+            given = getattr(self, name)
+            if twice := [each for each in given if given.count(each) > 1]:
+                raise InputError(f"{name} names {twice[0]!r} twice; leave one out")
+        if unread := [ranker for ranker in self.settings if ranker not in self.rankers]:
+            raise InputError(
+                f"there are settings of {unread[0]!r}, but rankers does not name it; add it there"
+            )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:
@@ -103,9 +111,18 @@ class Plan:
             if isinstance(given.get(name), list):
                 given[name] = tuple(given[name])
         try:
-            return cls(**given)
+            plan = cls(**given)
+            plan.check_settings()
         except InputError as error:
             raise InputError(error.message, path=path) from None
+        return plan
+
+    def check_settings(self) -> None:
+        """Refuse settings that a ranker does not have."""
+        from evenrank.training.trainer import read_settings
+
+        for ranker, given in self.settings.items():
+            read_settings(ranker, given)
 
 
 def _whole(least: int) -> Callable[[Any], bool]:

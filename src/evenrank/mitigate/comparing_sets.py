@@ -67,6 +67,7 @@ def compare_sets(
         result["rankers"][ranker] = work.measured(values)
     result["test queries"] = {
         **{gender: len(work.test.filter(pl.col("gender") == gender)) for gender in GENDERS},
+        "neutral, nothing found": len(work.test.filter(pl.col("gender") == "neutral")) - len(work.neutral),
         "left out, asked in training": int(work.asked_twice.sum()),
     }
     result["provenance"] = work.facts
@@ -99,18 +100,42 @@ class _Work:
 
     def begin(self) -> None:
         """Make the folder, or see that it belongs to the same plan; settings of rankers are read."""
-        from evenrank.training.trainer import read_settings
+        self.plan.check_settings()
+        self._refuse_others_folder()
+        for what, table, source in (
+            ("training", self.asked.join(self.judged, on="query_id", how="semi"), "queries"),
+            ("test", self.test, "test_queries"),
+        ):
+            self._refuse_one_sided(what, table, source)
+        write_folder(self.folder, {"plan.json": json.dumps(self.facts, indent=1) + "\n"})
 
-        for ranker, given in self.plan.settings.items():
-            read_settings(ranker, given)
+    def _refuse_others_folder(self) -> None:
+        """Refuse a folder of another plan, and one that holds anything else."""
         known = self.folder / "plan.json"
+        if not known.is_file():
+            if self.folder.is_dir() and any(not each.name.startswith(".") for each in self.folder.iterdir()):
+                raise InputError(
+                    "is not empty, and holds no plan.json; choose another folder", path=self.folder
+                )
+            return
         try:
-            made_with = json.loads(known.read_bytes()) if known.is_file() else self.facts
+            made_with = json.loads(known.read_bytes())
         except ValueError:
             raise InputError("not a plan that was written here; choose another folder", path=known) from None
         if made_with != self.facts:
             raise InputError("was made with another plan; choose another folder", path=self.folder)
-        write_folder(self.folder, {"plan.json": json.dumps(self.facts, indent=1) + "\n"})
+
+    def _refuse_one_sided(self, what: str, table: pl.DataFrame, source: str) -> None:
+        """Refuse queries of which none is female, or none is male."""
+        labels = self.genders if what == "training" else self.test.select("query_id", "gender")
+        there = labels.join(table, on="query_id", how="semi")["gender"].unique().to_list()
+        given = getattr(self.plan, source.replace("queries", "genders"))
+        for gender in ("male", "female"):
+            if gender not in there:
+                raise InputError(
+                    f"no {what} query with a relevant document is {gender}; there is nothing to compare",
+                    path=given or getattr(self.plan, source),
+                )
 
     @cached_property
     def index(self) -> Index:
@@ -272,6 +297,12 @@ class _Work:
     def first(self) -> pl.DataFrame:
         return search(self.index, self.test.select("query_id", "text"), depth=self.plan.depth)
 
+    @cached_property
+    def neutral(self) -> list[str]:
+        """The neutral test queries for which BM25 finds anything."""
+        some = self.test.filter(pl.col("gender") == "neutral")
+        return some.join(self.first, on="query_id", how="semi", maintain_order="left")["query_id"].to_list()
+
     def measured(self, runs: Mapping[str, list[pl.DataFrame]]) -> dict[str, Any]:
         """What the lists of each set are like, and how they differ from those of the unbalanced one."""
         means = {name: self._effectiveness(each) for name, each in {"bm25": [self.first], **runs}.items()}
@@ -316,14 +347,14 @@ class _Work:
         """ARaB@10 on the neutral queries, the mean over seeds: above 0 toward male words."""
         from evenrank.measures.evaluate import measure
 
-        neutral = self.test.filter(pl.col("gender") == "neutral")["query_id"].to_list()
-        if not neutral:
-            return None
-        lists = [run.filter(pl.col("query_id").is_in(neutral)) for run in runs]
+        lists = [run.filter(pl.col("query_id").is_in(self.neutral)) for run in runs]
         found = [
-            measure(each, "ARaB@10", docs=self.index.docs, confidence=None)["ARaB@10"].value for each in lists
+            measure(each, "ARaB@10", docs=self.index.docs, confidence=None)["ARaB@10"].value
+            for each in lists
+            if not each.is_empty()
         ]
-        return float(np.mean([value for value in found if value is not None]))
+        known = [value for value in found if value is not None]
+        return float(np.mean(known)) if known else None
 
 
 def _cut(queries: pl.DataFrame, qrels: pl.DataFrame, size: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -348,10 +379,12 @@ def _smallest(sides: list[Any]) -> float | None:
     """The smallest difference of the two means that would have been found in four of five trials.
 
     It is (t₀.₉₇₅ + t₀.₈) standard errors, t with Welch's degrees of freedom. None where that cannot be known:
-    without any spread, and for so few queries that no split of them has p < .05.
+    without any spread, and for so few queries that no split of them has p < .05. The least p is that of one
+    split, and of its mirror image where both sides are of one size.
     """
     sizes = [len(side) for side in sides]
-    if min(sizes) < 2 or 2 / math.comb(sum(sizes), sizes[0]) > LEVEL or all(map(constant, sides)):
+    farthest = 2 if sizes[0] == sizes[1] else 1
+    if min(sizes) < 2 or farthest / math.comb(sum(sizes), sizes[0]) >= LEVEL or all(map(constant, sides)):
         return None
     from scipy.special import stdtrit
 
@@ -363,9 +396,6 @@ def _smallest(sides: list[Any]) -> float | None:
 
 def _gap(table: pl.DataFrame) -> dict[str, Any]:
     sides = _sides(table)
-    for gender, side in zip(("male", "female"), sides, strict=True):
-        if not len(side):
-            raise InputError(f"no test query is {gender}; there is no gap to measure")
     means = [float(side.mean()) for side in sides]
     test = stats.permutation(*sides)
     return {

@@ -171,7 +171,7 @@ def judgments_command(
     from evenrank.mitigate.training_sets import refuse_folder_of
     from evenrank.rankers.index import Index
 
-    refuse_folder_of(output, queries, qrels, triples, generated, genders, docs)
+    refuse_folder_of(output, queries, qrels, triples, generated, genders, docs, dictionary)
     judged = tables.qrels(qrels)
     found = even_judgments(
         generated,
@@ -206,6 +206,7 @@ def _added(found: EvenJudgments, form: Format) -> str:
     if form is Format.json:
         return json.dumps(report, indent=2, allow_nan=False)
     from evenrank.cli.rendering import render_grid
+    from evenrank.show.grid import Grid
     from evenrank.show.numbers import number
 
     away = report["distance"]
@@ -217,6 +218,8 @@ def _added(found: EvenJudgments, form: Format) -> str:
         *(number(away[name], ".4f") for name in ("mean", "median", "largest")),
     ]
     headings = ["generated female", "male", "pairs", "queries added", "mean distance", "median", "largest"]
+    if form is Format.csv:
+        return Grid(headings, [row]).csv()
     return render_grid(form, headings, [row], remarks=found.remarks())
 
 
@@ -227,9 +230,10 @@ def compare_sets_command(
 ) -> None:
     """Generate queries, balance judgments, train rankers on each set, and compare them.
 
-    The plan names docs, queries, qrels, test_queries and test_qrels; it may say writer, sample, per_document,
-    ratio, rankers, seeds, depth, neutral, settings. Repeat the command to resume after an
-    interruption. Predicted genders are written only with write_genders = true.
+    The plan names docs, queries, qrels, test_queries and test_qrels; it may say genders, test_genders,
+    writer, per_document, sample, answerable, ratio, rankers, seeds, depth, backend, neutral, write_genders,
+    settings. Repeat the command to resume after an interruption. Genders are written only with
+    write_genders = true.
 
         evenrank mitigate compare-sets plan.toml -o compared
     """
@@ -248,7 +252,8 @@ def _compared(result: dict[str, Any], form: Format) -> str:
     if form is Format.json:
         return json.dumps(result, indent=2, allow_nan=False)
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import counted, number, p_value
+    from evenrank.show.grid import Grid
+    from evenrank.show.numbers import DASH, counted, number, p_value
 
     rows = []
     for ranker, sets in result["rankers"].items():
@@ -270,14 +275,19 @@ def _compared(result: dict[str, Any], form: Format) -> str:
                 ]
             )
     headings = [
-        "ranker", "trained on", "male", "female", "gap", "p", "could show", "change", "p", "ARaB@10",
+        "ranker", "trained on", "male", "female", "gap", "p", "could show", "change", "p (change)", "ARaB@10",
     ]  # fmt: skip
+    if form is Format.csv:
+        return Grid(headings, rows).csv()
     counts = result["test queries"]
+    neutral = counts["neutral"] - counts["neutral, nothing found"]
     remarks = [
         f"RR@10; {counts['female']:,} female and {counts['male']:,} male test queries, ARaB@10 on "
-        f"{counts['neutral']:,} neutral ones; positive favours male",
+        f"{neutral:,} neutral ones; positive favours male",
         "could show: the smallest gap that would be found in four of five trials",
     ]
+    if any(row[6] == DASH for row in rows):
+        remarks.append(f"{DASH}: cannot be known, with too few queries or no spread")
     if again := counts["left out, asked in training"]:
         are = "is a training query" if again == 1 else "are training queries"
         remarks.append(f"{counted(again, 'test query', 'test queries')} {are} too, and left out")
