@@ -323,6 +323,17 @@ def refuse_input(
         raise InputError(f"this is the input itself; give {what} another name", path=path)
 
 
+def refuse_beneath_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a name inside what is no folder, before any work is done for it."""
+    for above in Path(path).parents:
+        if above.exists():
+            if not above.is_dir():
+                raise InputError(
+                    f"cannot be written: {above} is not a folder; choose another place", path=path
+                )
+            return
+
+
 def fingerprint(path: str | os.PathLike[str]) -> str:
     """XXH3-128 of the file as stored: equal for equal files, wherever they lie."""
     digest = xxhash.xxh3_128()

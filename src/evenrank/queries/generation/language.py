@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -78,9 +78,11 @@ class LanguageWriter:
         if self.seq2seq and not asked:
             self.prompt = "{document}"
         self.examples = () if self.seq2seq or asked else tuple(examples)
-        self._fingerprint = _fingerprint(place)
+        self._fingerprint = weights_fingerprint(place)
         self._ends = self._ending_tokens()
         self._start: Any = None
+        self._room = self._left_for_documents()
+        self._asked_about("")  # says at once if there is no room
 
     def describe(self) -> dict[str, Any]:
         """The model and how it is asked; all that decides what it writes but the documents and the seed."""
@@ -106,7 +108,7 @@ class LanguageWriter:
         bits of the probabilities and nothing else.
         """
         torch = import_module("torch")
-        asked = [self._tokens(self._question(text)) for text in texts]
+        asked = [self._asked_about(text) for text in texts]
         order = sorted(range(len(texts)), key=lambda row: (len(asked[row]), row))
         found: list[list[str]] = [[] for _ in texts]
         with torch.inference_mode():
@@ -123,6 +125,22 @@ class LanguageWriter:
 
     def _question(self, text: str) -> str:
         return self.prompt.replace("{document}", " ".join(text.split()[: self.words]))
+
+    def _asked_about(self, text: str) -> list[int]:
+        return fitting(
+            text.split()[: self.words], self._room, lambda some: self._tokens(self._question(some))
+        )
+
+    def _left_for_documents(self) -> int | None:
+        """Tokens of a question for which the model has places; None where it does not say how many."""
+        places = positions(self._model)
+        if places is None or self.seq2seq:
+            return places
+        return places - self.longest - len(self._tokens(self._shown()))
+
+    def _shown(self) -> str:
+        """The pairs that a causal model is shown before each document."""
+        return "".join(f"{self._question(text)} {query}\n\n" for text, query in self.examples)
 
     def _tokens(self, text: str) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=self.seq2seq).input_ids)
@@ -143,8 +161,7 @@ class LanguageWriter:
         """Where a causal model stands at the end of the prompts: logits, its memory, mask, positions."""
         torch = import_module("torch")
         if self._start is None:
-            shown = "".join(f"{self._question(text)} {query}\n\n" for text, query in self.examples)
-            tokens = self._tokens(shown)
+            tokens = self._tokens(self._shown())
             self._start = (0, None)
             if tokens:
                 read = self._model(torch.tensor([tokens]), use_cache=True, logits_to_keep=1)
@@ -268,7 +285,32 @@ def _asked(place: str | os.PathLike[str]) -> dict[str, Any]:
     raise InputError("is not what generate-train wrote", path=path)
 
 
-def _fingerprint(place: str | os.PathLike[str]) -> str | None:
+def was_trained(model: str | os.PathLike[str] | None) -> bool:
+    """Whether this is a folder of `tune_generator`, which is shown no examples."""
+    return model is not None and bool(_asked(model))
+
+
+def positions(model: Any) -> int | None:
+    """How many tokens a model has places for; None where it does not say."""
+    found = getattr(model.config, "max_position_embeddings", None)
+    return int(found) if found else None
+
+
+def fitting(words: Sequence[str], room: int | None, tokens_of: Callable[[str], list[int]]) -> list[int]:
+    """The tokens of a question about a document, of whose words as many are read as there is room for."""
+    tokens = tokens_of(" ".join(words))
+    while room is not None and len(tokens) > room:
+        if not words:
+            raise InputError(
+                "the model has places for so few tokens that no document can be read; show it fewer examples "
+                "(shots), or choose another model"
+            )
+        words = words[: min(len(words) - 1, len(words) * max(room, 0) // len(tokens))]
+        tokens = tokens_of(" ".join(words))
+    return tokens
+
+
+def weights_fingerprint(place: str | os.PathLike[str]) -> str | None:
     """What the weights are, if they lie in a folder; a name on the hub says no more than itself."""
     from evenrank.data.files import fingerprint
 

@@ -7,6 +7,7 @@ Section 3.2; the loop is the Trainer of transformers.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -18,11 +19,18 @@ import polars as pl
 
 import evenrank
 from evenrank.data import tables
-from evenrank.data.files import writing, writing_folder
+from evenrank.data.files import refuse_beneath_file, writing, writing_folder
 from evenrank.errors import InputError, check_whole
-from evenrank.queries.generation.language import ASKED, PROMPT
+from evenrank.queries.generation.language import (
+    ASKED,
+    PROMPT,
+    fitting,
+    positions,
+    weights_fingerprint,
+)
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.language import SMOLLM2, open_language_model, smollm2
+from evenrank.training.fitting import DivergedError
 from evenrank.training.transformers import is_same, last_checkpoint, quiet, require_trainers, write_facts
 
 _IGNORED = -100  # what the loss of transformers skips
@@ -68,17 +76,24 @@ def tune_generator(
     """
     require_trainers()
     target = Path(output)
+    refuse_beneath_file(target)
     if target.exists() and not (target / ASKED).is_file():
         raise InputError("exists and is no generator; choose another name", path=output)
-    for name, value in (("epochs", epochs), ("batch", batch), ("most", most), ("layers", layers)):
-        if value is not None:
-            check_whole(name, value)
+    for name, value in (("epochs", epochs), ("batch", batch), ("words", words), ("longest", longest)):
+        check_whole(name, value)
+    for name, maybe in (("most", most), ("layers", layers)):
+        if maybe is not None:
+            check_whole(name, maybe)
+    check_whole("seed", seed, least=0, most=2**32 - 1)
+    if not 0 < rate < math.inf:
+        raise InputError(f"rate is {rate!r}; it must be a finite number above 0")
     pairs = _pairs(docs, queries, qrels, most, seed)
     label = SMOLLM2 if model is None else Path(os.fspath(model)).name
-    prompt = PROMPT
+    place = smollm2() if model is None else model
     facts = {
         "evenrank": evenrank.__version__,
         "model": label,
+        "fingerprint": weights_fingerprint(place),
         "pairs": len(pairs),
         "recipe": {"epochs": epochs, "batch": batch, "rate": rate, "layers": layers, "seed": seed},
         "words": words,
@@ -89,12 +104,10 @@ def tune_generator(
     transformers, torch = import_module("transformers"), import_module("torch")
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
-        tokenizer, opened = open_language_model(smollm2() if model is None else model, named=model)
-        seq2seq = bool(opened.config.is_encoder_decoder)
+        tokenizer, opened = open_language_model(place, named=model)
         if layers is not None:
             _freeze(opened, layers)
-        shown = [(prompt.replace("{document}", " ".join(d.split()[:words])), query) for d, query in pairs]
-        tokens = [_tokens(tokenizer, text, query, longest, seq2seq) for text, query in shown]
+        tokens = [_tokens(tokenizer, opened, text.split()[:words], query, longest) for text, query in pairs]
         goes_on = is_same(checkpoint, facts)
         if not goes_on:
             shutil.rmtree(checkpoint, ignore_errors=True)
@@ -111,6 +124,7 @@ def tune_generator(
             save_steps=max(1, min(100, steps // 4)),
             save_total_limit=1,
             logging_steps=max(1, steps // 10),
+            logging_nan_inf_filter=False,
             seed=seed,
             data_seed=seed,
             use_cpu=True,
@@ -128,8 +142,14 @@ def tune_generator(
         )
         for default in (transformers.PrinterCallback, transformers.ProgressCallback):
             trainer.remove_callback(default)
-        trainer.train(resume_from_checkpoint=None if last is None else str(last))
-        _save(opened.eval(), tokenizer, target, {"prompt": prompt, **facts})
+        try:
+            trainer.train(resume_from_checkpoint=None if last is None else str(last))
+            if not all(bool(each.isfinite().all()) for each in opened.parameters()):
+                raise DivergedError
+        except DivergedError:  # what was learnt is of no use, nor is going on from it
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            raise
+        _save(opened.eval(), tokenizer, target, {"prompt": PROMPT, **facts})
     shutil.rmtree(checkpoint, ignore_errors=True)
     return target
 
@@ -154,15 +174,22 @@ def _digest(pairs: Sequence[tuple[str, str]]) -> str:
     return xxhash.xxh3_128_hexdigest("\0".join(map("\1".join, pairs)).encode("utf-8", "surrogatepass"))
 
 
-def _tokens(tokenizer: Any, text: str, query: str, longest: int, seq2seq: bool) -> dict[str, Any]:
-    """One example: what is read, and what is to be written."""
+def _tokens(tokenizer: Any, model: Any, words: Sequence[str], query: str, longest: int) -> dict[str, Any]:
+    """One example: what is read, and what is to be written; as much of it as the model has places for."""
+    seq2seq, room = bool(model.config.is_encoder_decoder), positions(model)
+
+    def asked(document: str) -> list[int]:
+        text = PROMPT.replace("{document}", document)
+        return list(tokenizer(text, add_special_tokens=seq2seq).input_ids)
+
     if seq2seq:
-        read = list(tokenizer(text).input_ids)
-        written = list(tokenizer(text_target=query).input_ids)[:longest]
-        return {"input_ids": read, "labels": written}
-    read = list(tokenizer(text, add_special_tokens=False).input_ids)
+        written = list(tokenizer(text_target=query).input_ids)[
+            : longest if room is None else min(longest, room)
+        ]
+        return {"input_ids": fitting(words, room, asked), "labels": written}
     written = list(tokenizer(f" {query}", add_special_tokens=False).input_ids)[: longest - 1]
     written.append(tokenizer.eos_token_id)
+    read = fitting(words, None if room is None else room - len(written), asked)
     both = read + written
     return {"input_ids": both, "labels": [_IGNORED] * len(read) + written}
 
@@ -202,6 +229,8 @@ def _listener(transformers: Any, say: Callable[[str], None], progress: Progress 
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:
             if logs and "loss" in logs:
+                if not math.isfinite(logs["loss"]):
+                    raise DivergedError
                 say(f"step {state.global_step} of {state.max_steps}: loss {float(logs['loss']):.3f}")
 
     return Listener()
