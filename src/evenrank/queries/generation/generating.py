@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ import evenrank
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID, QUERY_TEXT, show
 from evenrank.data.docs import DuplicateCheck
-from evenrank.data.files import format_suffix, refuse_input, writing
+from evenrank.data.files import fingerprint, format_suffix, refuse_beneath_file, refuse_input, writing
 from evenrank.errors import InputError, check_whole
 from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress
@@ -31,6 +32,7 @@ SHOTS = 5
 _SHORT = (8, 60)
 """Words of a document that is shown, if there are enough of these."""
 
+_WORD = re.compile(r"\w")
 EXTRACTIVE = "extractive"
 SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "text": pl.String}
 Say = Callable[[str], None]
@@ -97,8 +99,9 @@ class Generated:
             refuse_tabs(self.queries[name])
         with writing(path) as file:
             file.write(self.queries.write_csv(separator="\t", quote_style="never").encode())
+        told = {**self.report(), "file": fingerprint(path)}
         with writing(beside(path)) as file:
-            file.write((json.dumps(self.report(), indent=1, ensure_ascii=False) + "\n").encode())
+            file.write((json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def beside(path: str | os.PathLike[str]) -> Path:
@@ -109,9 +112,10 @@ def beside(path: str | os.PathLike[str]) -> Path:
 
 
 def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
-    """Refuse a file that is a folder, is not called TSV, or would replace an input."""
+    """Refuse a file that is a folder or cannot be made, is not called TSV, or would replace an input."""
     if Path(path).is_dir():
         raise InputError("this is a folder; name a file", path=path)
+    refuse_beneath_file(path)
     if format_suffix(path) != ".tsv":
         raise InputError("generated queries are TSV; end the name in .tsv, .tsv.gz or .tsv.zst", path=path)
     for each in (Path(path), beside(path)):
@@ -140,13 +144,20 @@ def read_generated(x: Any) -> Generated:
     table.once("query_id")
     if frame.is_empty():
         raise table.error("there are no generated queries")
-    known: dict[str, Any] = {}
-    if door.is_path(x):
-        try:
-            known = json.loads(beside(x).read_bytes())
-        except (OSError, ValueError):
-            known = {}
+    known = _told(x) if door.is_path(x) else {}
     return Generated(frame, dict(known.get("left_out", {})), dict(known.get("provenance", {})))
+
+
+def _told(path: Any) -> dict[str, Any]:
+    """What is said beside a file of how it was made; nothing if that is said of another file.
+
+    ``a.tsv`` and ``a.tsv.gz`` have the same one beside them.
+    """
+    try:
+        found = dict(json.loads(beside(path).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return {}
+    return found if found.get("file") == fingerprint(path) else {}
 
 
 def generate(
@@ -352,11 +363,18 @@ def _parts(docs: Any, chosen: set[str] | None, size: int) -> Iterator[tuple[list
 def _numbered(
     writer: Writer, ids: list[str], texts: list[str], n: int, seed: int, progress: Progress | None
 ) -> pl.DataFrame:
-    """Rows of the table; a query of which nothing is left without blanks is none."""
-    found = writer.write(ids, texts, n, seed=seed, progress=progress)
+    """Rows of the table; a query of which nothing is left without blanks is none.
+
+    Documents without a word answer nothing, and are not shown to the writer.
+    """
+    told = [(doc_id, text) for doc_id, text in zip(ids, texts, strict=True) if _WORD.search(text)]
+    if not told:
+        return pl.DataFrame(schema=SCHEMA)
+    named, held = [doc_id for doc_id, _ in told], [text for _, text in told]
+    found = writer.write(named, held, n, seed=seed, progress=progress)
     rows = [
         (f"{writer.prefix}-{doc_id}-{number}", doc_id, text)
-        for doc_id, queries in zip(ids, found, strict=True)
+        for doc_id, queries in zip(named, found, strict=True)
         for number, query in enumerate(queries, 1)
         if (text := " ".join(query.split()))
     ]
