@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from typer.testing import CliRunner
 import evenrank as er
 from evenrank import InputError, demo
 from evenrank.cli.app import app
+from evenrank.cli.common import Format
+from evenrank.cli.generate import rendered
 from evenrank.queries.generation import generating
 from evenrank.queries.generation.closeness import distance
 from evenrank.queries.generation.extractive import asked
@@ -109,6 +112,26 @@ def test_parts_of_other_settings_are_not_gone_on_with(
     assert len(writer.asked) == DOCS.frame().height
 
 
+def test_what_is_said_beside_one_file_is_not_taken_for_another(tmp_path: Path) -> None:
+    """`a.tsv` and `a.tsv.gz` have the same `a.json` beside them."""
+    first = er.generate(DOCS, 1, "extractive", seed=0, output=tmp_path / "a.tsv")
+    second = er.generate(DOCS, 1, "extractive", seed=1, output=tmp_path / "a.tsv.gz")
+    assert not first.queries.equals(second.queries)
+    assert er.generate(DOCS, 1, "extractive", seed=1, output=tmp_path / "a.tsv").queries.equals(
+        second.queries
+    )
+    assert read_generated(tmp_path / "a.tsv").provenance["seed"] == 1
+    first.write(tmp_path / "a.tsv.gz")
+    assert read_generated(tmp_path / "a.tsv").provenance == {}
+
+
+def test_documents_without_a_word_get_no_query_and_are_counted() -> None:
+    writer = Counting()
+    found = er.generate({"a": "", "b": " \t ", "c": "...", "d": "a word"}, 2, writer)
+    assert writer.asked == ["d"] and found.queries["doc_id"].to_list() == ["d", "d"]
+    assert found.left_out == {"nothing was written": 6}
+
+
 @settings(deadline=None)
 @given(
     st.lists(st.floats(-20, 20), min_size=1, max_size=10),
@@ -178,6 +201,54 @@ def test_filters_count_each_query_where_it_falls_first(index: er.Index) -> None:
 def test_a_filter_on_documents_asks_for_an_index() -> None:
     with pytest.raises(InputError, match="give an index"):
         er.filter_generated(made(("a", "d001", "a b c")), top=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"words": 5}, "words is 5; give two whole numbers"),
+        ({"words": ("a", 3)}, "give two whole numbers"),
+        ({"words": (3,)}, "give two whole numbers"),
+        ({"answerable": float("nan")}, "answerable is nan; it must be a number from 0 to 1"),
+        ({"answerable": 2}, "answerable is 2"),
+        ({"top": 0}, "top is 0"),
+        ({"reranker": "bm25", "min_score": float("nan")}, "the least score is nan"),
+    ],
+)
+def test_filters_that_cannot_be_used_are_refused(given: dict[str, Any], said: str, index: er.Index) -> None:
+    with pytest.raises(InputError, match=said):
+        er.filter_generated(made(("a", "d001", "a b c")), index, **given)
+
+
+def test_an_index_of_another_collection_is_refused(tmp_path: Path, index: er.Index) -> None:
+    other = er.index({"x1": "boats at sea", "x2": "a farm"}, tmp_path / "other")
+    rows = made(("a", "d001", "work on a farm"), ("b", "x1", "boats at the sea"))
+    lacking = r"other: the index lacks 1 of the 2 documents .* such as 'd001'"
+    with pytest.raises(InputError, match=lacking):
+        er.filter_generated(rows, other, top=3)
+    with pytest.raises(InputError, match=lacking):
+        er.filter_generated(rows, other, answerable=0.5)
+    with pytest.raises(InputError, match="the index lacks 1 of the 2 documents"):
+        er.closeness(rows, other)
+    said = refused(
+        "--docs", HERE / "docs.tsv", "-o", tmp_path / "made.tsv", "--report", "--index", tmp_path / "other"
+    )
+    assert "the index lacks" in said and not (tmp_path / "made.tsv").exists()
+
+
+def test_real_queries_of_documents_outside_the_collection_are_left_out_and_counted(index: er.Index) -> None:
+    queries, qrels = er.load(HERE).queries, er.load(HERE).qrels
+    judged = {query: {} for query in queries["query_id"]}
+    for query, doc_id, grade in qrels.iter_rows():
+        judged[query][doc_id] = grade
+    own = er.generate(DOCS, 1, "extractive")
+    before = er.closeness(own, index, queries=queries, qrels=judged)
+    texts = {**dict(queries.iter_rows()), "far": "boats at sea"}
+    after = er.closeness(own, index, queries=texts, qrels={**judged, "far": {"nowhere": 1}})
+    assert (before.outside, after.outside) == (0, 1)
+    assert after == replace(before, outside=1)
+    assert "1 real query is left out: no document of theirs" in rendered(after, Format.table)
+    assert rendered(after, Format.csv).splitlines()[0].startswith(",queries,round-trip RR@10,")
 
 
 def test_a_re_ranker_can_have_the_last_word(index: er.Index) -> None:
@@ -289,6 +360,10 @@ def test_compressed_queries_are_tsv_too(tmp_path: Path) -> None:
         (("--queries", HERE / "queries.tsv", "--qrels", "nothere"), "no such file"),
         (("--queries", HERE / "queries.tsv", "--qrels", "others.txt", "--report"), "two real queries"),
         (("-o", "folder.tsv"), "this is a folder"),
+        (("-o", "others.txt/made.tsv"), "others.txt/made.tsv: cannot be written: others.txt is not a folder"),
+        (("--shots", 3), "extractive queries need no examples; leave out --shots"),
+        (("--queries", HERE / "queries.tsv", "--qrels", HERE / "qrels.txt"), "or give --report"),
+        (("--reranker", "cross-encoder", "--min-score", 0), "or named, as in cross-encoder:CHECKPOINT"),
     ],
 )
 def test_what_cannot_work_is_refused_before_queries_are_made(
@@ -339,7 +414,7 @@ def test_the_report_says_how_many_queries_the_distance_is_on(tmp_path: Path) -> 
 # With models as small as can be, which write nonsense
 
 
-def tiny(folder: Path, kind: str) -> Path:
+def tiny(folder: Path, kind: str, places: int = 2048, seed: int = 0) -> Path:
     import torch
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -354,14 +429,25 @@ def tiny(folder: Path, kind: str) -> Path:
         tokenizer_object=plain, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
     )
     size = len(vocabulary)
-    torch.manual_seed(0)
-    if kind == "causal":
+    torch.manual_seed(seed)
+    if kind == "gpt2":  # has a vector for each place, and none beyond
+        few = transformers.GPT2Config(
+            vocab_size=size,
+            n_embd=16,
+            n_layer=1,
+            n_head=2,
+            n_positions=places,
+            eos_token_id=1,
+            bos_token_id=1,
+        )
+        model: Any = transformers.GPT2LMHeadModel(few)
+    elif kind == "causal":
         made_of = transformers.LlamaConfig(
             vocab_size=size, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
             num_attention_heads=2, num_key_value_heads=1, eos_token_id=1, bos_token_id=1, pad_token_id=0,
             initializer_range=0.5,
         )  # fmt: skip
-        model: Any = transformers.LlamaForCausalLM(made_of)
+        model = transformers.LlamaForCausalLM(made_of)
     else:
         settled = transformers.T5Config(
             vocab_size=size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, eos_token_id=1,
@@ -405,6 +491,78 @@ def test_a_model_learns_the_queries_it_is_shown(kind: str, tmp_path: Path) -> No
     tune_generator(*data, qrels, tmp_path / "again", **settings)
     files = [tmp_path / name / "model.safetensors" for name in ("tuned", "again")]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+LEARNT = (
+    {"d1": "work at sea", "d2": "work on a farm"}, {"q1": "work", "q2": "farm"},
+    {"q1": {"d1": 1}, "q2": {"d2": 1}},
+)  # fmt: skip
+
+
+@needs_transformers
+def test_a_document_is_shortened_to_the_places_that_a_model_has(tmp_path: Path) -> None:
+    from evenrank.queries.generation.tuning import tune_generator
+
+    model = tiny(tmp_path / "few", "gpt2", places=40)
+    long = {"d": "work " * 200}
+    assert len(er.generate(long, 1, model, shots=0, longest=8)) == 1
+    with pytest.raises(InputError, match="show it fewer examples"):
+        er.generate(long, 1, model, shots=5, longest=8)
+    made = tune_generator(long, {"q": "work"}, {"q": {"d": 1}}, tmp_path / "w", model=model)
+    assert len(er.generate(long, 1, made, longest=8)) == 1
+
+
+@needs_transformers
+def test_training_of_another_model_is_not_gone_on_with(tmp_path: Path) -> None:
+    from evenrank.queries.generation.tuning import tune_generator
+
+    models = [tiny(tmp_path / place / "model", "causal", seed=seed) for seed, place in enumerate("ab")]
+    asked = [
+        json.loads((tune_generator(*LEARNT, tmp_path / f"w{n}", model=model) / "asked.json").read_bytes())
+        for n, model in enumerate(models)
+    ]
+    assert asked[0]["model"] == asked[1]["model"] and asked[0]["fingerprint"] != asked[1]["fingerprint"]
+
+
+@needs_transformers
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rate": float("inf")}, "rate is inf; it must be a finite number above 0"),
+        ({"rate": float("nan")}, "rate is nan"),
+        ({"seed": 5_000_000_000}, "seed is 5000000000; it must be a whole number from 0 to 4294967295"),
+        ({"words": 0}, "words is 0"),
+        ({"longest": 0}, "longest is 0"),
+    ],
+)
+def test_a_training_that_cannot_work_is_refused(given: dict[str, Any], said: str, tmp_path: Path) -> None:
+    from evenrank.queries.generation.tuning import tune_generator
+
+    with pytest.raises(InputError, match=said):
+        tune_generator(*LEARNT, tmp_path / "w", **given)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match=r"file/w: cannot be written: .*file is not a folder"):
+        tune_generator(*LEARNT, tmp_path / "file" / "w")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@needs_transformers
+def test_a_training_that_diverges_leaves_nothing_behind(tmp_path: Path) -> None:
+    from evenrank.queries.generation.tuning import tune_generator
+
+    model = tiny(tmp_path / "model", "causal")
+    with pytest.raises(InputError, match="training diverged"):
+        tune_generator(*LEARNT, tmp_path / "w", model=model, rate=1e38, epochs=8, batch=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@needs_transformers
+def test_examples_for_a_trained_model_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "asked.json").write_text('{"prompt": "{document}?"}')
+    given = ("--docs", HERE / "docs.tsv", "-o", tmp_path / "made.tsv", "--model", tmp_path / "w")
+    assert "a trained model is shown no examples; leave out --shots" in refused(*given, "--shots", 2)
+    assert "leave out --queries and --qrels, or give --report" in refused(*given, *REAL)
 
 
 @needs_transformers

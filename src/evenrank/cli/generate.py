@@ -36,7 +36,10 @@ def generate_command(
         str | None, typer.Option(metavar="Q", help="Real queries, as examples and for comparison.")
     ] = None,
     qrels: Annotated[str | None, typer.Option(metavar="QR", help="Their judgments.")] = None,
-    shots: Annotated[int, typer.Option(min=0, help="How many real pairs a causal model is shown.")] = 5,
+    shots: Annotated[
+        int | None,
+        typer.Option(min=0, help="How many real pairs a causal model is shown.", show_default="5"),
+    ] = None,
     sample: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Use only this many documents, drawn by the seed.")
     ] = None,
@@ -103,13 +106,11 @@ def generate_command(
 
         make_reranker(reranker)  # says at once if there is none
     asked, judged = _real(queries, qrels, report)
+    shown = _shown(model, shots, asked, judged, report)
     needs_index = report or any(each is not None for each in (round_trip, answerable, reranker))
     searched = _searched(opened, index, needs_index)
     given = {"batch": batch, "temperature": temperature, "top": top, "words": words}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    shown: dict[str, Any] = (
-        {} if model == "extractive" else {"queries": asked, "qrels": judged, "shots": shots}
-    )
     whole = output.with_name(f".{output.name}.unfiltered.tsv")  # stays until what is kept is written
     with progress_bar("generating", unit="documents") as progress:
         made = generate(
@@ -165,12 +166,34 @@ def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, An
     return asked, judged
 
 
+def _shown(model: str | None, shots: int | None, asked: Any, judged: Any, report: bool) -> dict[str, Any]:
+    """The examples that a model is shown; what nothing would read is refused."""
+    from evenrank.queries.generation.generating import EXTRACTIVE, SHOTS
+    from evenrank.queries.generation.language import was_trained
+
+    if model == EXTRACTIVE or was_trained(model):
+        who = "extractive queries need" if model == EXTRACTIVE else "a trained model is shown"
+        if shots is not None:
+            raise InputError(f"{who} no examples; leave out --shots")
+        if asked is not None and not report:
+            raise InputError(f"{who} no examples; leave out --queries and --qrels, or give --report")
+        return {}
+    return {"queries": asked, "qrels": judged, "shots": SHOTS if shots is None else shots}
+
+
 def _searched(docs: Any, path: Path | None, needed: bool) -> Index | None:
     """The index that is given, or one in the cache if there has to be one."""
     if path is not None:
+        import polars as pl
+
+        from evenrank.queries.generation.closeness import refuse_other_index
         from evenrank.rankers.index import Index
 
-        return Index.open(path)
+        opened = Index.open(path)
+        some = next(iter(docs.batches()), None)
+        if some is not None:  # says at once, before any query is made
+            refuse_other_index(pl.Series(some.column("doc_id").to_pylist(), dtype=pl.String), opened)
+        return opened
     if not needed:
         return None
     from evenrank.rankers.index.building import own_index
@@ -185,6 +208,7 @@ def rendered(found: Closeness, form: Format) -> str:
     if form is Format.json:
         return json.dumps(found.to_dict(), indent=2, allow_nan=False)
     from evenrank.cli.rendering import render_grid
+    from evenrank.show.grid import Grid
     from evenrank.show.numbers import counted, number
 
     rows = [
@@ -200,10 +224,15 @@ def rendered(found: Closeness, form: Format) -> str:
         if each is not None
     ]
     headings = ["", "queries", "round-trip RR@10", "words in document", "length", "JS distance"]
+    if form is Format.csv:
+        return Grid(headings, rows).csv()
     remarks = []
+    if found.outside:
+        some = counted(found.outside, "real query is", "real queries are")
+        remarks.append(f"{some} left out: no document of theirs is in the collection")
     if found.compared is not None:
         some = counted(found.compared, "query", "queries")
-        remarks = [
+        remarks += [
             "close to the real queries is good, not high",
             f"JS distance: {some} of each, against the other half of the real ones",
         ]

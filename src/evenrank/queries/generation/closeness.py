@@ -71,17 +71,21 @@ class Closeness:
     ----------
     compared
         How many queries, generated and real, each distance is computed on; None without real ones.
+    outside
+        How many real queries are left out, because none of their documents is in the collection.
     """
 
     generated: Manner
     real: Manner | None
     compared: int | None = None
+    outside: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "generated": self.generated.to_dict(),
             "real": None if self.real is None else self.real.to_dict(),
             "compared": self.compared,
+            "outside": self.outside,
         }
 
 
@@ -104,9 +108,14 @@ def closeness(
     """
     made = read_generated(generated)
     own = made.queries.select("query_id", "doc_id", "text")
+    refuse_other_index(own["doc_id"], index)
     if queries is None or qrels is None:
         return Closeness(_manner(own, index, None), None)
-    real = real_pairs(queries, qrels)
+    every = real_pairs(queries, qrels)
+    real = every.filter(pl.Series(index.numbers(every["doc_id"].to_list()) >= 0))
+    outside = every["query_id"].n_unique() - real["query_id"].n_unique()
+    if real["query_id"].n_unique() < 2:
+        raise InputError("no two real queries have a document in the index; do they belong together?")
     texts = real.unique("query_id", maintain_order=True)["text"].to_list()
     order = np.random.default_rng(seed).permutation(len(texts))
     first, second = ([texts[row] for row in half] for half in np.array_split(order, 2))
@@ -114,14 +123,32 @@ def closeness(
     count = min(len(first), len(drawn))
     rows = np.random.default_rng([seed, 1]).permutation(len(drawn))[:count]
     distances = (distance([drawn[row] for row in rows], second), distance(first[:count], second))
-    return Closeness(_manner(own, index, distances[0]), _manner(real, index, distances[1]), count)
+    manners = _manner(own, index, distances[0]), _manner(real, index, distances[1])
+    return Closeness(*manners, count, outside)
+
+
+def refuse_other_index(doc_ids: pl.Series, index: Index) -> None:
+    """Refuse an index that lacks documents of generated queries: it is of another collection."""
+    named = doc_ids.unique(maintain_order=True).to_list()
+    lacking = [named[row] for row in np.flatnonzero(index.numbers(named) < 0)]
+    if lacking:
+        raise InputError(
+            f"the index lacks {len(lacking):,} of the {len(named):,} documents that queries are made of, "
+            f"such as {lacking[0]!r}; give an index of the same collection",
+            path=index.path,
+        )
+
+
+def relevant_pairs(queries: Any, qrels: Any) -> pl.DataFrame:
+    """Queries with each of their relevant documents: ``query_id, doc_id, text``."""
+    asked = tables.queries(queries)
+    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0)
+    return judged.join(asked, on="query_id", maintain_order="left").select("query_id", "doc_id", "text")
 
 
 def real_pairs(queries: Any, qrels: Any) -> pl.DataFrame:
-    """Real queries with each of their relevant documents: ``query_id, doc_id, text``."""
-    asked = tables.queries(queries)
-    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0)
-    real = judged.join(asked, on="query_id", maintain_order="left").select("query_id", "doc_id", "text")
+    """The same of real queries; fewer than two of them are an error."""
+    real = relevant_pairs(queries, qrels)
     if real["query_id"].n_unique() < 2:
         raise InputError("there are not two real queries with a relevant document; do the ids agree?")
     return real
@@ -130,13 +157,7 @@ def real_pairs(queries: Any, qrels: Any) -> pl.DataFrame:
 def _manner(pairs: pl.DataFrame, index: Index, away: float | None) -> Manner:
     once = pairs.unique("query_id", maintain_order=True)
     held = index.docs.texts(pairs["doc_id"].unique().to_list())
-    overlaps = [
-        overlap(split(text), set(split(held[doc_id])))
-        for _, doc_id, text in pairs.iter_rows()
-        if doc_id in held
-    ]
-    if not overlaps:
-        raise InputError("none of the documents is in the index; do they belong together?")
+    overlaps = [overlap(split(text), set(split(held[doc_id]))) for _, doc_id, text in pairs.iter_rows()]
     ranks = own_ranks(pairs, index, DEPTH)
     return Manner(
         queries=len(once),

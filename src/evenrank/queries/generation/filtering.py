@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.errors import InputError
-from evenrank.queries.generation.closeness import overlap, own_ranks
+from evenrank.errors import InputError, check_whole, is_whole
+from evenrank.queries.generation.closeness import overlap, own_ranks, refuse_other_index
 from evenrank.queries.generation.generating import Generated, read_generated
 from evenrank.rankers.index import Index
 
@@ -58,7 +59,9 @@ def filter_generated(
     made = read_generated(generated)
     if index is None and (top is not None or answerable is not None or reranker is not None):
         raise InputError("top, answerable and reranker look at documents; give an index of the collection")
-    check_filters(words, reranker, min_score)
+    check_filters(words, reranker, min_score, top=top, answerable=answerable)
+    if index is not None and (top is not None or answerable is not None):
+        refuse_other_index(made.queries["doc_id"], index)
     steps: list[tuple[str, Keep]] = []
     if words is not None:
         reason = f"fewer than {words[0]} or more than {words[1]} words"
@@ -91,11 +94,28 @@ def filter_generated(
     return replace(made, queries=frame, left_out=left_out, provenance=facts)
 
 
-def check_filters(words: tuple[int, int] | None, reranker: Any, min_score: float | None) -> None:
-    """Refuse filters that contradict each other; this needs no queries, so it can come before them."""
+def check_filters(
+    words: tuple[int, int] | None,
+    reranker: Any,
+    min_score: float | None,
+    *,
+    top: int | None = None,
+    answerable: float | None = None,
+) -> None:
+    """Refuse filters that cannot be used; this needs no queries, so it can come before them."""
     if (reranker is None) != (min_score is None):
         raise InputError("a reranker needs a least score, and that a reranker: give both or neither")
-    if words is not None and not 0 <= words[0] <= words[1]:
+    if min_score is not None and not math.isfinite(min_score):
+        raise InputError(f"the least score is {min_score}; it must be a finite number")
+    if top is not None:
+        check_whole("top", top)
+    if answerable is not None and not 0 <= answerable <= 1:
+        raise InputError(f"answerable is {answerable!r}; it must be a number from 0 to 1")
+    if words is None:
+        return
+    if not isinstance(words, (tuple, list)) or len(words) != 2 or not all(map(is_whole, words)):
+        raise InputError(f"words is {words!r}; give two whole numbers, the least and the greatest, or None")
+    if not 0 <= words[0] <= words[1]:
         raise InputError(
             f"at least {words[0]} and at most {words[1]} words: the least number is from 0 on, and not above "
             "the greatest"

@@ -210,7 +210,7 @@ def make_reranker(
         from evenrank.vectors.encoders import find_model
 
         if not checkpoint:
-            raise InputError("a cross-encoder has to be trained, or named: --model cross-encoder:CHECKPOINT")
+            raise InputError("a cross-encoder has to be trained, or named, as in cross-encoder:CHECKPOINT")
         known = read_settings(name, settings, {"batch": int, "max_length": int | None, "backend": Backend})
         for key in ("batch", "max_length"):
             if known.get(key) is not None and known[key] < 1:
