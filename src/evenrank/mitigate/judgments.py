@@ -19,7 +19,7 @@ import polars as pl
 
 import evenrank
 from evenrank.data import tables
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
 from evenrank.process import refuse_after_fork
 from evenrank.psychology.comparing import scores_of
@@ -36,6 +36,7 @@ NEIGHBOURS = 64
 """Neighbours of each document that an approximate search returns."""
 _DIGITS = 9  # of a cosine: what lies beyond depends on the processor
 _CELLS = 1 << 22
+_NONE = -2.0  # below any cosine
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +95,20 @@ class EvenJudgments(WithAdded):
         said = []
         if self.asked is not None and len(self.added) < 2 * (self.asked // 2):
             asked = counted(self.asked, "query", "queries")
-            said.append(f"asked for {asked}, only {len(self.added):,} could be added: generate more queries")
+            if len(self.pairs) < self.asked // 2:
+                said.append(
+                    f"asked for {asked}, only {len(self.added):,} could be added: generate more queries"
+                )
+            else:
+                pairs = counted(len(self.pairs), "pair")
+                said.append(
+                    f"asked for {asked}, {len(self.added):,} are added: {pairs}, in which male queries recur"
+                )
         apart = int((self.pairs["distance"] >= 1).sum())
         if apart:
+            have = "has" if apart == 1 else "have"
             said.append(
-                f"{apart:,} of {counted(len(self.pairs), 'pair')} have nothing in common (distance 1): a "
+                f"{apart:,} of {counted(len(self.pairs), 'pair')} {have} nothing in common (distance 1): a "
                 "smaller ratio, or more generated queries, leave such pairs out"
             )
         if self.asked is not None and len(self.added) > self.asked:
@@ -155,6 +165,8 @@ def even_judgments(
     refuse_after_fork()
     if not 0 < ratio <= 1:
         raise InputError(f"ratio is {ratio!r}; it must be above 0 and at most 1")
+    if size is not None:
+        check_whole("size", size, least=0)
     made = read_generated(generated).queries
     labels, said = predicted_or_given(made, genders)
     made = made.join(labels, on="query_id", how="left", maintain_order="left")
@@ -184,14 +196,20 @@ def even_judgments(
                 f"{reasons or 'none left out'})"
             )
     most = None if size is None else max(1, round(ratio * size / 2))
+    numbers = table["doc_id"].rank("dense").to_numpy().astype(np.int64)
     f, m, away = nearest_pairs(
         vectors[sides["female"]],
         vectors[sides["male"]],
+        documents=(numbers[sides["female"]], numbers[sides["male"]]),
         most=most,
         reuse=reuse,
         exact_below=exact_below,
         seed=seed,
     )
+    if not len(f):
+        raise InputError(
+            "all generated queries are of one document, which makes no pair; generate more queries"
+        )
     female, male = table[sides["female"][f]], table[sides["male"][m]]
     pairs = pl.DataFrame(
         {
@@ -247,6 +265,7 @@ def nearest_pairs(
     female: Doubles,
     male: Doubles,
     *,
+    documents: tuple[Ints, Ints] | None = None,
     most: int | None = None,
     reuse: bool = False,
     exact_below: int = EXACT,
@@ -255,20 +274,23 @@ def nearest_pairs(
     """Rows of matched unit vectors and their distances, the nearest pair first; at most so many.
 
     Ties go to the lower row, of the female side first. One to one, pairs are taken greedily: no pair that is
-    left could take the place of one that was taken and be nearer.
+    left could take the place of one that was taken and be nearer. `documents` are the numbers of both sides'
+    documents: no document is paired with itself.
     """
-    search = _Exact(male) if len(male) <= exact_below else _Approximate(male, seed)
-    near, cosine = search.neighbours(female)
+    own = np.full(len(female), -1) if documents is None else documents[0]
+    theirs = np.arange(len(male)) if documents is None else documents[1]
+    search = _Exact(male, theirs) if len(male) <= exact_below else _Approximate(male, theirs, seed)
+    near, cosine = search.neighbours(female, own)
     best, level = near[:, 0], cosine[:, 0]
-    rows = np.arange(len(female))
+    rows = np.flatnonzero(best >= 0)
     if reuse:
-        order = np.lexsort((best, rows, -level))[:most]
-        return rows[order], best[order], angular(level[order])
-    return _one_to_one(female, near, cosine, search, len(male) if most is None else most)
+        order = rows[np.lexsort((best[rows], rows, -level[rows]))[:most]]
+        return order, best[order], angular(level[order])
+    return _one_to_one(female, own, near, cosine, search, len(male) if most is None else most)
 
 
 def _one_to_one(
-    female: Doubles, near: Ints, cosine: Doubles, search: Any, most: int
+    female: Doubles, own: Ints, near: Ints, cosine: Doubles, search: Any, most: int
 ) -> tuple[Ints, Ints, Doubles]:
     """Greedily: whose nearest is taken asks for the next that is free, and waits its turn."""
     import heapq
@@ -289,7 +311,7 @@ def _one_to_one(
         if place[row] < near.shape[1]:
             following, nearness = int(near[row, place[row]]), float(cosine[row, place[row]])
         else:  # all neighbours that were asked for are taken
-            following, nearness = search.next_free(female[row], free)
+            following, nearness = search.next_free(female[row], own[row], free)
         if following >= 0:
             heapq.heappush(heap, (-nearness, row, following))
     f, m, levels = (np.array(column) for column in zip(*found, strict=True)) if found else ([], [], [])
@@ -299,26 +321,31 @@ def _one_to_one(
 class _Exact:
     """All products, block by block; of each document the nearest few are kept."""
 
-    def __init__(self, male: Doubles) -> None:
+    def __init__(self, male: Doubles, documents: Ints) -> None:
         self._male = male
+        self._documents = documents
         self.size = len(male)
 
-    def neighbours(self, female: Doubles) -> tuple[Ints, Doubles]:
+    def neighbours(self, female: Doubles, own: Ints) -> tuple[Ints, Doubles]:
+        """Of each row the nearest first; −1, at the end, where there is none or only its own document."""
         count = min(NEIGHBOURS, self.size)
         near = np.empty((len(female), count), np.int64)
         cosine = np.empty((len(female), count))
         step = max(1, _CELLS // self.size)
         for start in range(0, len(female), step):
             block = np.round(female[start : start + step] @ self._male.T, _DIGITS)
+            block[own[start : start + step, None] == self._documents] = _NONE
             order = np.argsort(-block, axis=1, kind="stable")[:, :count]
             near[start : start + step] = order
             cosine[start : start + step] = np.take_along_axis(block, order, 1)
+        near[cosine == _NONE] = -1
         return near, cosine
 
-    def next_free(self, vector: Doubles, free: npt.NDArray[np.bool_]) -> tuple[int, float]:
-        if not free.any():
+    def next_free(self, vector: Doubles, own: int, free: npt.NDArray[np.bool_]) -> tuple[int, float]:
+        others = free & (self._documents != own)
+        if not others.any():
             return -1, 0.0
-        level = np.where(free, np.round(self._male @ vector, _DIGITS), -2.0)
+        level = np.where(others, np.round(self._male @ vector, _DIGITS), _NONE)
         best = int(np.argmax(level))
         return best, float(level[best])
 
@@ -326,8 +353,8 @@ class _Exact:
 class _Approximate(_Exact):
     """A graph of neighbours, by faiss; whose neighbours are all taken is matched exactly after all."""
 
-    def __init__(self, male: Doubles, seed: int) -> None:
-        super().__init__(male)
+    def __init__(self, male: Doubles, documents: Ints, seed: int) -> None:
+        super().__init__(male, documents)
         if find_spec("faiss") is None:
             raise InputError(
                 f"{len(male):,} documents are too many for an exact search; pip install 'evenrank[ann]', or "
@@ -340,9 +367,10 @@ class _Approximate(_Exact):
         self._graph.hnsw.rng = faiss.RandomGenerator(seed)
         self._graph.add(np.ascontiguousarray(male, np.float32))
 
-    def neighbours(self, female: Doubles) -> tuple[Ints, Doubles]:
+    def neighbours(self, female: Doubles, own: Ints) -> tuple[Ints, Doubles]:
         _, near = self._graph.search(np.ascontiguousarray(female, np.float32), NEIGHBOURS)
         exact = np.einsum("fd,fnd->fn", female, self._male[near])
-        level = np.where(near >= 0, np.round(exact, _DIGITS), -2.0)
+        near = np.where(own[:, None] == self._documents[near], -1, near)
+        level = np.where(near >= 0, np.round(exact, _DIGITS), _NONE)
         order = np.lexsort((near, -level), axis=1)
         return np.take_along_axis(near, order, 1), np.take_along_axis(level, order, 1)
