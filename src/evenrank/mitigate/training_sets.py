@@ -16,6 +16,7 @@ from evenrank.data import door, tables
 from evenrank.data.columns import listing, show
 from evenrank.data.files import make_folder, refuse_input, writing
 from evenrank.errors import InputError
+from evenrank.queries.generation.closeness import refuse_other_index, relevant_pairs
 from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
 from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
@@ -76,19 +77,25 @@ class WithAdded:
         """Write ``queries.tsv``, ``qrels.txt``, ``triples.jsonl`` and ``report.json`` to a folder.
 
         The given ones come first, then what is added. Triples of added queries need an index, to draw their
-        negatives from. What tells the genders is written only if asked for. Triples, and files that tell
-        genders, which an earlier call has left in the folder are removed if this one does not write them.
+        negatives from; if no triples are given, those of the real queries are made too. What tells the
+        genders is written only if asked for. Triples, and files that tell genders, which an earlier call has
+        left in the folder are removed if this one does not write them.
         """
         content = data_set(
             None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
         )
+        report = self.report()
         if index is not None:
-            content["triples.jsonl"] = added_triples(self.added, index, triples, seed=seed)
+            refuse_other_index(self.added["doc_id"], index)
+            real = None if triples is not None or queries is None or qrels is None else (queries, qrels)
+            lines, without = made_triples(self.added, index, triples, real, seed=seed)
+            content["triples.jsonl"] = lines
+            report = {**report, "pairs without a triple": without}
         elif triples is not None:
             raise InputError("triples of added queries need negatives; give an index of the collection")
         if genders:
             content[self.TELLING] = self.telling().write_csv(separator="\t")
-        return write_reported(folder, content, self.report())
+        return write_reported(folder, content, report)
 
 
 def write_reported(
@@ -158,27 +165,45 @@ def read_triples(path: Any) -> Iterator[tuple[dict[str, Any], str]]:
         yield found, line
 
 
-def added_triples(
-    added: pl.DataFrame, index: Index, triples: Any = None, *, depth: int = 100, seed: int = 0
-) -> str:
-    """Lines of ``triples.jsonl``: those of a file as they are, then one for each added query.
+def made_triples(
+    added: pl.DataFrame,
+    index: Index,
+    triples: Any = None,
+    real: tuple[Any, Any] | None = None,
+    *,
+    depth: int = 100,
+    seed: int = 0,
+) -> tuple[str, int]:
+    """Lines of ``triples.jsonl``: those of a file as they are, then one for each pair of query and document.
 
-    The negative is drawn from the first `depth` documents of BM25, the query's own left out. The random
-    numbers of a query are its own.
+    Pairs are those of the real queries and their judgments, if given, then those that are added. The negative
+    is drawn from the first `depth` documents of BM25, the query's relevant ones left out. The random numbers
+    of a query are its own. Also how many pairs have no triple: their document is not in the index, or BM25
+    finds no other.
     """
     lines = [] if triples is None else [f"{line}\n" for _, line in read_triples(triples)]
-    if added.is_empty():
-        return "".join(lines)
-    found = search(index, added.select("query_id", "text"), depth=depth)
-    others = found.join(added, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+    pairs = added.select("query_id", "doc_id", "text")
+    if real is not None:
+        pairs = pl.concat([relevant_pairs(*real), pairs])
+    if pairs.is_empty():
+        return "".join(lines), 0
+    asked = pairs.select("query_id", "text").unique("query_id", maintain_order=True)
+    found = search(index, asked, depth=depth)
+    others = found.join(pairs, on=["query_id", "doc_id"], how="anti", maintain_order="left")
     lists = dict(others.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
-    drawn: dict[str, str] = {}
-    for query_id, doc_ids in lists.items():
-        own = xxhash.xxh3_64_intdigest(query_id.encode("utf-8", "surrogatepass"))
-        drawn[query_id] = doc_ids[int(np.random.default_rng([seed, own]).integers(len(doc_ids)))]
-    texts = index.docs.texts({*drawn.values(), *added["doc_id"].to_list()})
-    for query_id, doc_id, text in added.select("query_id", "doc_id", "text").iter_rows():
-        if query_id in drawn and doc_id in texts:
-            row = {"query_id": query_id, "query": text, "positive": texts[doc_id]}
-            lines.append(json.dumps({**row, "negative": texts[drawn[query_id]]}, ensure_ascii=False) + "\n")
-    return "".join(lines)
+    random: dict[str, np.random.Generator] = {}
+    drawn: list[tuple[str, str, str, str]] = []
+    for query_id, doc_id, text in pairs.iter_rows():
+        if doc_ids := lists.get(query_id):
+            if query_id not in random:
+                own = xxhash.xxh3_64_intdigest(query_id.encode("utf-8", "surrogatepass"))
+                random[query_id] = np.random.default_rng([seed, own])
+            drawn.append((query_id, doc_id, text, doc_ids[int(random[query_id].integers(len(doc_ids)))]))
+    texts = index.docs.texts({each for _, doc_id, _, other in drawn for each in (doc_id, other)})
+    made = [
+        {"query_id": query_id, "query": text, "positive": texts[doc_id], "negative": texts[other]}
+        for query_id, doc_id, text, other in drawn
+        if doc_id in texts
+    ]
+    lines += [json.dumps(row, ensure_ascii=False) + "\n" for row in made]
+    return "".join(lines), len(pairs) - len(made)
