@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,66 @@ def test_what_finds_no_counterpart_is_counted() -> None:
     assert "1 male pair has no counterpart: generate more female queries" in found.remarks()
 
 
+def filled_one(scores: dict[str, float], made: dict[str, float], **more: Any) -> Filled:
+    """Filled with female generated queries; ids say the genders."""
+    table = pl.DataFrame({"query_id": list(made), "doc_id": list(made), "text": list(made)})
+    genders = {query: "female" if query[0] == "f" else "male" for query in scores}
+    labels = dict.fromkeys(made, "female")
+    return er.fill(scores, table, genders=genders, generated_scores=made, generated_genders=labels, **more)
+
+
+def test_female_scores_outside_the_male_range_have_no_counterpart() -> None:
+    scores = {"f1": 1.0, "f2": 9.0, "f3": -4.0, "m1": 1.0, "m2": 2.0}
+    found = filled_one(scores, {"g": 2.0}, method="bins", bins=1, range="male")
+    assert found.missing == {"female": 2, "male": 0} and found.report()["outside the range"] == 2
+    assert "2 female pairs lie outside the range of male scores" in " ".join(found.remarks())
+    assert "generate more male" not in " ".join(found.remarks())
+
+
+def test_too_few_queries_are_blamed_only_where_some_are_missing() -> None:
+    one = filled_one({"f1": 1.0, "m1": 1.2, "m2": 1.2}, {"g": 1.0}, caliper=0.5)
+    sides = one.before, one.after
+    further = [
+        replace(side, kolmogorov_smirnov=k, wasserstein=w)
+        for side, k, w in zip(sides, (1, 2), (1, 2), strict=True)
+    ]
+    found = replace(one, before=further[0], after=further[1])
+    assert not any(found.missing.values())
+    assert found.remarks()[-1] == "the two sides are further apart than before"
+    nearer = replace(found, after=replace(further[1], wasserstein=0.5))
+    assert nearer.remarks()[-1] == "KS is larger than before, though Wasserstein is not"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"method": "bins", "bins": 0}, "bins is 0"),
+        ({"method": "bins", "seed": -1}, "seed is -1"),
+        ({"caliper": float("inf")}, "caliper is inf; it must be a finite number"),
+        ({"method": "bins", "caliper": 0.5}, "a caliper is for matching"),
+        ({"range": "male"}, "a range is for bins"),
+    ],
+)
+def test_settings_that_a_method_cannot_use_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        filled_one({"f": 1.0, "m": 2.0}, {"g": 2.0}, **given)
+    with pytest.raises(InputError, match=said):
+        er.balance({"f": 1.0}, {"m": 1.0}, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--method", "bins", "--caliper", "0.5"), "--caliper is for --method matching"),
+        (("--range", "pooled"), "--range is for --method bins"),
+        (("--seed", "0"), "--seed is for --method bins"),
+    ],
+)
+def test_options_that_a_method_does_not_read_are_refused(given: tuple[str, ...], said: str) -> None:
+    done = CliRunner().invoke(app, ["mitigate", "balance", *given, "-o", "x"])
+    assert isinstance(done.exception, InputError) and said in str(done.exception)
+
+
 def test_pairs_without_a_counterpart_are_not_called_queries() -> None:
     """One query with two documents is two pairs."""
     scores = pl.DataFrame({"query_id": ["f", "m", "m"], "doc_id": ["a", "b", "c"], "score": [1.0, 8.0, 9.0]})
@@ -166,6 +227,60 @@ def test_documents_without_a_word_of_the_dictionary_have_no_direction() -> None:
         er.even_judgments(made, docs, genders={"a": "male", "b": "male", "c": "male"})
 
 
+def test_no_document_is_paired_with_itself() -> None:
+    made = pl.DataFrame(
+        {"query_id": ["a", "b", "c"], "doc_id": ["d1", "d1", "d2"], "text": ["she", "he", "he too"]}
+    )
+    docs = {"d1": "fear and money", "d2": "money"}
+    genders = {"a": "female", "b": "male", "c": "male"}
+    for reuse in (False, True):
+        pairs = er.even_judgments(made, docs, genders=genders, reuse=reuse).pairs
+        assert pairs.select("female", "male").rows() == [("a", "c")]
+    with pytest.raises(InputError, match="all generated queries are of one document"):
+        er.even_judgments(made.head(2), docs, genders=genders)
+
+
+documents = st.lists(st.integers(0, 2), min_size=9, max_size=9).map(np.array)
+
+
+@settings(deadline=None)
+@given(vectors, vectors, documents, documents)
+def test_pairs_of_other_documents_are_taken_as_if_all_were_sorted(
+    female: np.ndarray, male: np.ndarray, own: np.ndarray, theirs: np.ndarray
+) -> None:
+    own, theirs = own[: len(female)], theirs[: len(male)]
+    f, m, _ = nearest_pairs(female, male, documents=(own, theirs))
+    cosine = np.round(female @ male.T, 9)
+    order = sorted(
+        (-cosine[a, b], a, b) for a in range(len(female)) for b in range(len(male)) if own[a] != theirs[b]
+    )
+    found: list[tuple[int, int]] = []
+    for _, a, b in order:
+        if all(a != c and b != d for c, d in found):
+            found.append((a, b))
+    assert list(zip(f.tolist(), m.tolist(), strict=True)) == found
+
+
+def test_a_size_below_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="size is -5"):
+        alike("g1", "g2", size=-5)
+
+
+def test_repeats_of_male_queries_are_not_called_a_lack() -> None:
+    ids = ["f1", "m1", "f2", "m2"]
+    made = pl.DataFrame({"query_id": ids, "doc_id": ids, "text": ids})
+    docs = {"f1": "fear", "f2": "fear", "m1": "fear", "m2": "money"}
+    genders = {query: "female" if query[0] == "f" else "male" for query in ids}
+    found = er.even_judgments(made, docs, genders=genders, reuse=True, ratio=1, size=4)
+    assert found.remarks() == ["asked for 4 queries, 3 are added: 2 pairs, in which male queries recur"]
+
+
+def test_one_pair_has_nothing_in_common() -> None:
+    made = pl.DataFrame({"query_id": ["a", "b"], "doc_id": ["a", "b"], "text": ["a", "b"]})
+    found = er.even_judgments(made, {"a": "fear", "b": "money"}, genders={"a": "female", "b": "male"})
+    assert found.remarks()[0].startswith("1 of 1 pair has nothing in common")
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("balance")
@@ -204,9 +319,10 @@ def test_judgments_are_written_without_genders(built: Path, tmp_path: Path) -> N
     before, after = er.load(HERE), tables.qrels(out / "qrels.txt")
     assert len(after) == len(before.qrels) + report["queries added"]
     lines = [json.loads(line) for line in (out / "triples.jsonl").read_text().splitlines()]
-    assert len(lines) == report["queries added"] and set(lines[0]) == {
+    assert len(lines) == size + report["queries added"] and set(lines[0]) == {
         "query_id", "query", "positive", "negative",
     }  # fmt: skip
+    assert report["pairs without a triple"] == 0
     assert all(line["positive"] != line["negative"] for line in lines)
 
 
@@ -257,6 +373,44 @@ def filled_to(built: Path, out: Path, *more: object, source: Path = HERE) -> Non
     made = ("--generated", built / "made.tsv", "--generated-genders", built / "labels.tsv")
     scored = ("--index", built / "index", "--genders", HERE / "genders.tsv", "--caliper", "2")
     run("mitigate", "balance", "--by", "generation", *made, *real, *scored, *more, "-o", out)
+
+
+@pytest.mark.parametrize("make", [added_to, filled_to])
+def test_triples_are_of_real_and_added_queries(make: Any, built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "even"
+    make(built, out, *(("--index", built / "index") if make is added_to else ()))
+    rows = [json.loads(line) for line in (out / "triples.jsonl").read_text().splitlines()]
+    asked = tables.qrels(out / "qrels.txt").filter(pl.col("relevance") > 0)
+    assert [row["query_id"] for row in rows] == asked["query_id"].to_list()
+    (tmp_path / "own.jsonl").write_text('{"query_id": "q", "n": 1}\n')
+    make(built, out, "--index", built / "index", "--triples", tmp_path / "own.jsonl")
+    rows = [json.loads(line) for line in (out / "triples.jsonl").read_text().splitlines()]
+    added = len(asked) - len(er.load(HERE).qrels.filter(pl.col("relevance") > 0))
+    assert rows[0] == {"query_id": "q", "n": 1} and len(rows) == 1 + added
+
+
+def test_an_index_of_another_collection_makes_no_triples(built: Path, tmp_path: Path) -> None:
+    er.index({"x1": "boats at sea"}, tmp_path / "other")
+    with pytest.raises(InputError, match="other: the index lacks"):
+        added_to(built, tmp_path / "out", "--index", tmp_path / "other")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_summary_is_csv_where_asked_for(built: Path, tmp_path: Path) -> None:
+    shown, _ = added_to(built, tmp_path / "out", "--format", "csv")
+    lines = shown.splitlines()
+    assert lines[0].startswith("generated female,male,pairs,") and len(lines) == 2
+    assert len(lines[1].split(",")) == 7
+
+
+def test_labels_in_the_folder_are_not_removed(built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "even"
+    filled_to(built, out, "--with-genders")
+    labels = out / "added.tsv"
+    before = labels.read_text()
+    with pytest.raises(InputError, match="this is the input itself"):
+        filled_to(built, out, "--generated-genders", labels)
+    assert labels.read_text() == before
 
 
 @pytest.mark.parametrize("make", [added_to, filled_to])

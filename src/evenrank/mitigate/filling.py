@@ -8,18 +8,19 @@ is dropped.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.errors import InputError, check_choice
+from evenrank.errors import InputError
 from evenrank.measures.associating import BINS, Association, association, pair_scores
 from evenrank.mitigate.matching import (
     Floats,
     Method,
     Range,
+    check_method,
     default_caliper,
     matched,
     score_table,
@@ -44,6 +45,8 @@ class Filled(WithAdded):
     missing
         How many pairs of a real query of each gender and its document found no counterpart among the
         generated queries of the other.
+    outside
+        How many of these are female and lie outside the range of male scores, if only that is levelled.
     before, after
         The two distributions of scores, and how far apart they are.
     """
@@ -54,6 +57,7 @@ class Filled(WithAdded):
     before: Association
     after: Association
     provenance: dict[str, Any] = field(default_factory=dict)
+    outside: int = 0
 
     def telling(self) -> pl.DataFrame:
         """The added queries with their genders and scores."""
@@ -72,6 +76,7 @@ class Filled(WithAdded):
             "real": {gender: self.before.pairs[gender] for gender in GENDERS},
             "added": {gender: int((self.added["gender"] == gender).sum()) for gender in GENDERS},
             "without counterpart": self.missing,
+            "outside the range": self.outside,
             "before": short_association(self.before),
             "after": short_association(self.after),
             "provenance": self.provenance,
@@ -81,12 +86,22 @@ class Filled(WithAdded):
         """What to know of it, for people."""
         said = ["no real query is dropped"]
         for gender, other in (GENDERS, GENDERS[::-1]):
-            if count := self.missing[gender]:
+            if count := self.missing[gender] - (self.outside if gender == "female" else 0):
                 lacking = counted(count, f"{gender} pair has", f"{gender} pairs have")
                 said.append(f"{lacking} no counterpart: generate more {other} queries")
-        if self.after.kolmogorov_smirnov > self.before.kolmogorov_smirnov:
-            said.append("the two sides are further apart than before: too few queries could be added")
-        return said
+        if self.outside:
+            lie = counted(self.outside, "female pair lies", "female pairs lie")
+            said.append(f"{lie} outside the range of male scores, where nothing is levelled")
+        return said + self._apart()
+
+    def _apart(self) -> list[str]:
+        """Whether the sides are further apart than before, and why."""
+        if not self.after.kolmogorov_smirnov > self.before.kolmogorov_smirnov:
+            return []
+        if self.after.wasserstein <= self.before.wasserstein:
+            return ["KS is larger than before, though Wasserstein is not"]
+        why = ": too few queries could be added" if any(self.missing.values()) else ""
+        return [f"the two sides are further apart than before{why}"]
 
 
 def fill(
@@ -119,7 +134,8 @@ def fill(
         others a generated query whose score differs by no more than the caliper. ``bins``, as published,
         draws generated queries for the shorter side of each bin until it is level.
     caliper, bins, range, seed
-        As for :func:`evenrank.balance`. With the range ``male``, scores outside it are not levelled.
+        As for :func:`evenrank.balance`. With the range ``male``, scores outside it are not levelled, and
+        count as without a counterpart.
 
     Examples
     --------
@@ -134,8 +150,7 @@ def fill(
     """
     from evenrank.queries.generation.generating import read_generated
 
-    check_choice("method", method, get_args(Method))
-    check_choice("range", range, get_args(Range))
+    check_method(method, caliper, bins, range, seed)
     table, *_ = score_table(scores, None, genders)
     offered, said = _offered(read_generated(generated).queries, generated_scores, generated_genders)
     real = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in GENDERS}
@@ -145,9 +160,10 @@ def fill(
     stock = {g: np.flatnonzero((offered["gender"] == g).to_numpy()) for g in GENDERS}
     given = offered["score"].to_numpy()
     settings: dict[str, Any] = {"by": "generation", "method": method, "genders of generated queries": said}
+    outside = 0
     if method == "bins":
         settings |= {"bins": bins, "range": range, "seed": seed}
-        chosen, missing = _by_bins(real, stock, given, bins, range, seed)
+        chosen, missing, outside = _by_bins(real, stock, given, bins, range, seed)
     else:
         width = default_caliper(*real.values()) if caliper is None else caliper
         settings["caliper"] = width
@@ -163,6 +179,7 @@ def fill(
         before=association(*real.values(), bins=bins),
         after=association(*after, bins=bins),
         provenance={"evenrank": evenrank.__version__, **settings},
+        outside=outside,
     )
 
 
@@ -201,8 +218,11 @@ def _by_matching(
 
 def _by_bins(
     real: dict[str, Floats], stock: dict[str, Any], given: Floats, bins: int, edges_of: Range, seed: int
-) -> tuple[list[Any], dict[str, int]]:
-    """Generated queries for the shorter side of each bin, drawn at random."""
+) -> tuple[list[Any], dict[str, int], int]:
+    """Generated queries for the shorter side of each bin, drawn at random, and what found no counterpart.
+
+    The last number is that of female scores outside all bins; they have none either.
+    """
     span = real["male"] if edges_of == "male" else np.concatenate(list(real.values()))
     edges = np.histogram_bin_edges(span, bins)
     counts = {gender: np.histogram(side, edges)[0] for gender, side in real.items()}
@@ -220,4 +240,6 @@ def _by_bins(
             drawn = random.permutation(rows)[:short]
             chosen.append(drawn)
             missing[gender] += short - len(drawn)
-    return [np.concatenate(chosen) if chosen else np.empty(0, np.int64)], missing
+    outside = len(real["female"]) - int(counts["female"].sum())
+    missing["female"] += outside
+    return [np.concatenate(chosen) if chosen else np.empty(0, np.int64)], missing, outside

@@ -23,7 +23,7 @@ from evenrank.arithmetic import log1p
 from evenrank.data import door, tables
 from evenrank.data.columns import listing
 from evenrank.data.files import one_line
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.associating import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
 from evenrank.queries.generation.generating import own_number
@@ -302,10 +302,7 @@ def balance(
     >>> even.kept["query_id"].to_list()
     ['f1', 'm3', 'f2', 'm1']
     """
-    if method not in get_args(Method):
-        raise InputError(f"method is {method!r}; choose one of: {', '.join(get_args(Method))}")
-    if range not in get_args(Range):
-        raise InputError(f"range is {range!r}; choose one of: {', '.join(get_args(Range))}")
+    check_method(method, caliper, bins, range, seed)
     table, rest, unscored = score_table(scores, male, genders, ids)
     sides = {g: table.filter(pl.col("gender") == g) for g in ("female", "male")}
     values = [side["score"].to_numpy() for side in sides.values()]
@@ -340,6 +337,20 @@ def balance(
         provenance={"evenrank": evenrank.__version__, **settings},
         unscored=unscored,
     )
+
+
+def check_method(method: str, caliper: float | None, bins: Any, range: str, seed: Any) -> None:
+    """Refuse settings of a method that cannot be used, or that it would not read."""
+    check_choice("method", method, get_args(Method))
+    check_choice("range", range, get_args(Range))
+    check_whole("bins", bins)
+    check_whole("seed", seed, least=0)
+    if caliper is not None and method == "bins":
+        raise InputError("a caliper is for matching; bins have none, so leave it out")
+    if caliper is not None and not 0 <= caliper < np.inf:
+        raise InputError(f"caliper is {caliper}; it must be a finite number from 0 on")
+    if range != "pooled" and method != "bins":
+        raise InputError("a range is for bins; matching has none, so leave it out")
 
 
 def default_caliper(female: Floats, male: Floats) -> float:

@@ -75,8 +75,15 @@ def balance_command(
         ),
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,
-    range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw from the bins.")] = 0,
+    range_: Annotated[
+        Range | None, typer.Option("--range", help="What the bins span.", show_default="pooled")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Seed of the draw from the bins and, by generation, of negatives.", show_default="0"
+        ),
+    ] = None,
     with_genders: Annotated[
         bool, typer.Option("--with-genders", help="Also write genders and scores (kept.tsv, added.tsv).")
     ] = False,
@@ -99,10 +106,11 @@ def balance_command(
         "method": method.value,
         "caliper": caliper,
         "bins": bins,
-        "range": range_.value,
-        "seed": seed,
+        "range": (range_ or Range.pooled).value,
+        "seed": seed or 0,
     }
-    refuse_folder_of(output, queries, qrels, triples, generated, genders, *(scores or []))
+    _refuse_unread(by, method, caliper, range_, seed)
+    refuse_folder_of(output, queries, qrels, triples, generated, generated_genders, genders, *(scores or []))
     labels = genders_or_predicted(genders, queries)
     if by is By.generation:
         if generated is None or index is None or queries is None or qrels is None or labels is None or scores:
@@ -128,6 +136,18 @@ def balance_command(
     files = even.write(output, queries=queries, qrels=qrels, triples=triples, genders=with_genders)
     deliver(rendered(even, form), None)
     note("written: " + ", ".join(str(each) for each in files))
+
+
+def _refuse_unread(
+    by: By, method: Method, caliper: float | None, range_: Range | None, seed: int | None
+) -> None:
+    """Refuse options that the method would not read."""
+    if method is Method.bins and caliper is not None:
+        raise InputError("--caliper is for --method matching; bins have none")
+    if method is Method.matching and range_ is not None:
+        raise InputError("--range is for --method bins; matching has no bins to span")
+    if method is Method.matching and by is By.matching and seed is not None:
+        raise InputError("--seed is for --method bins; nothing is drawn in matching")
 
 
 def _ids(queries: str | None, qrels: str | None) -> list[str] | None:
