@@ -508,6 +508,8 @@ def test_a_document_is_shortened_to_the_places_that_a_model_has(tmp_path: Path) 
     assert len(er.generate(long, 1, model, shots=0, longest=8)) == 1
     with pytest.raises(InputError, match="show it fewer examples"):
         er.generate(long, 1, model, shots=5, longest=8)
+    with pytest.raises(InputError, match="longest is 50; this model has places for 40 tokens"):
+        er.generate(long, 1, model, shots=0, longest=50)
     made = tune_generator(long, {"q": "work"}, {"q": {"d": 1}}, tmp_path / "w", model=model)
     assert len(er.generate(long, 1, made, longest=8)) == 1
 

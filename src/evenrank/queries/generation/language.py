@@ -134,6 +134,8 @@ class LanguageWriter:
     def _left_for_documents(self) -> int | None:
         """Tokens of a question for which the model has places; None where it does not say how many."""
         places = positions(self._model)
+        if places is not None and self.longest > places:
+            raise InputError(f"longest is {self.longest}; this model has places for {places} tokens")
         if places is None or self.seq2seq:
             return places
         return places - self.longest - len(self._tokens(self._shown()))
