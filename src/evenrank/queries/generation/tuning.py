@@ -146,7 +146,7 @@ def tune_generator(
             trainer.train(resume_from_checkpoint=None if last is None else str(last))
             if not all(bool(each.isfinite().all()) for each in opened.parameters()):
                 raise DivergedError
-        except DivergedError:  # what was learnt is of no use, nor is going on from it
+        except DivergedError:  # what was learned is of no use, nor is going on from it
             shutil.rmtree(checkpoint, ignore_errors=True)
             raise
         _save(opened.eval(), tokenizer, target, {"prompt": PROMPT, **facts})
