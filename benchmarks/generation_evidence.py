@@ -447,7 +447,7 @@ def _balance_page(found: dict[str, Any]) -> list[str]:
             f"**{name}**, training queries, with genders predicted by the shipped classifier. Added "
             f"queries are "
             f"extractive: {made['queries']:,}, of them {made.get('female', 0):,} female and "
-            f"{made.get('male', 0):,} male.",
+            f"{made.get('male', 0):,} male. Rows count pairs of a query and a relevant document.",
             "",
             _row(["", "female", "male", "mean female", "mean male", "KS", "p", "without counterpart"]),
             "|---|--:|--:|--:|--:|--:|--:|---|",
