@@ -515,8 +515,12 @@ def test_the_command_refuses_in_one_line_before_the_work(
 ) -> None:
     from evenrank.cli import main
 
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the work has begun")
+
     demo.copy_to(tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("evenrank.mitigate.tradeoff._measured", refuse)
     given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
     assert main([*given, "--resamples", "10", *more]) == 2
     told = capsys.readouterr().err

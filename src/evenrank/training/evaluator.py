@@ -62,7 +62,7 @@ class BiasEvaluator(BaseEvaluator):
         **inputs: Any,
     ) -> None:
         from evenrank.data import tables
-        from evenrank.measures.base import good
+        from evenrank.measures.base import amount_name, good
         from evenrank.measures.evaluate import listed_measures
 
         super().__init__()
@@ -75,7 +75,7 @@ class BiasEvaluator(BaseEvaluator):
         self._run = tables.run(run)
         self._pairs = candidates(self._run, self._docs, self._queries, depth=depth)
         self._tally = inputs.pop("tally", None)
-        self.primary_metric = f"{name}_{_size_name(self._primary)}"
+        self.primary_metric = f"{name}_{amount_name(self._primary)}"
         self.greater_is_better = good(self._primary) == "high"
         self.history: list[dict[str, Any]] = []
         self._found: Any = None
@@ -176,10 +176,3 @@ def _sized(measure: Any) -> Any:
         return abs(measure) if good(measure) == "zero" else measure
     except InputError:  # one value over all queries
         return measure
-
-
-def _size_name(measure: Any) -> str:
-    """What tells better from worse: the measure, or how far it is from 0 or 1."""
-    from evenrank.measures.base import good
-
-    return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(good(measure), str(measure))
