@@ -114,6 +114,7 @@ queries = "q.tsv"
 qrels = "r.txt"
 test_queries = "t.tsv"
 test_qrels = "u.txt"
+rankers = ["drmm"]
 seeds = [0, 1]
 [settings.drmm]
 epochs = 1
