@@ -167,7 +167,7 @@ def test_the_command_writes_ids_and_says_what_it_took(tmp_path: Path) -> None:
     more = ["--bias-lambda", "0.5", "--n", "4", "--ids", "-o", tmp_path / "n.jsonl"]
     found = CliRunner().invoke(app, ["mitigate", "negatives", *map(str, [*given, *more])])
     assert found.exit_code == 0, found.output
-    said = "240 negatives for 60 queries, 118 of them the most one-sided (2 fewer than asked for"
+    said = "240 negatives for 60 queries, 118 of them the most one-sided (and 2 in their place that are not"
     assert said in found.output
     assert len(negative_pairs(tmp_path / "n.jsonl")) == 240
 
@@ -191,7 +191,7 @@ def test_documents_that_are_not_one_sided_are_not_called_the_most_one_sided(tmp_
     (tmp_path / "words.csv").write_text("word,group\nzebra,x\ngnu,y\n")
     found = command(tmp_path, "--ids", "--n", "5", "--lexicon", str(tmp_path / "words.csv"))
     assert found.exit_code == 0, found.output
-    assert "0 of them the most one-sided (180 fewer than asked for" in found.output
+    assert "0 of them the most one-sided (and 180 in their place that are not" in found.output
 
 
 @pytest.mark.parametrize(

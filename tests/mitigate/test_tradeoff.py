@@ -520,7 +520,8 @@ def test_the_command_refuses_in_one_line_before_the_work(
 
     demo.copy_to(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("evenrank.mitigate.tradeoff._measured", refuse)
+    for method in ("Bounds", "Interpolation", "Penalty", "Feedback"):
+        monkeypatch.setattr(f"evenrank.mitigate.mitigations.{method}.apply", refuse)
     given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
     assert main([*given, "--resamples", "10", *more]) == 2
     told = capsys.readouterr().err

@@ -76,8 +76,7 @@ class TransformerRecipe(Training):
         query with two of them counts twice.
     precision
         What products of matrices are computed in while training: ``float32``, or ``bfloat16``, which takes
-        a third less time on processors that have it, and far more on others. Weights and scores stay
-        float32.
+        less time on processors that have it, and may take more on others. Weights and scores stay float32.
     """
 
     epochs: int = 1

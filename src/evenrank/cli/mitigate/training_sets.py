@@ -108,7 +108,7 @@ def negatives_command(
         note(f"{why}: {count:,}")
     first = found.frame.filter("biased")["bias"]
     idle = int((first == 0).sum())
-    rest = f" ({idle:,} fewer than asked for: some queries have no more one-sided candidates)"
+    rest = f" (and {idle:,} in their place that are not, where a query has no more)"
     note(
         f"{how_many(len(found.frame), 'negative')} for "
         f"{how_many(found.frame['query_id'].n_unique(), 'query', 'queries')}, {len(first) - idle:,} of "
