@@ -170,6 +170,14 @@ def test_without_checks_the_last_weights_are_kept(kind: str, tiny: Path, tmp_pat
     assert "It was selected on dev queries" in (tmp_path / "once" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
+def test_an_adversary_of_strength_0_only_probes(kind: str, tiny: Path, tmp_path: Path) -> None:
+    train(kind, tiny, tmp_path / "plain", checks=0)
+    probed = train(kind, tiny, tmp_path / "probed", checks=0, adversary=0.0)
+    assert weights(tmp_path / "plain") == weights(tmp_path / "probed")
+    assert probed.metrics["probe"]["reads"] == "neutrality"
+
+
 def test_the_card_counts_the_queries_that_were_drawn(tiny: Path, tmp_path: Path) -> None:
     train("bi-encoder", tiny, tmp_path / "m", most_queries=1)
     assert " on 1 query; 6 others decided" in (tmp_path / "m" / "README.md").read_text()
