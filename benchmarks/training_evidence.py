@@ -115,15 +115,17 @@ def units() -> Iterator[Unit]:
                 yield from (Unit("squad", ranker, "negatives", strength, seed) for strength in some)
     for seed in range(3):
         yield from (Unit("wiki", "knrm", "negatives", strength, seed) for strength in LAMBDAS)
-    for ranker in READERS:
-        yield from (Unit("squad", ranker, "adversary", strength, 0) for strength in (0.0, 1.0))
-        yield Unit("squad", ranker, "consistency", 1.0, 0)
+    for seed in range(3):
+        for ranker in READERS:
+            yield from (Unit("squad", ranker, "adversary", strength, seed) for strength in (0.0, 1.0))
+            yield Unit("squad", ranker, "consistency", 1.0, seed)
     for ranker in READERS:
         yield from (Unit("wiki", ranker, "negatives", strength, 0) for strength in FEW)
     for name, ranker in SHAPES:
         if (name, ranker) != ("squad", "head"):
             yield from (
-                Unit(name, each, method, strength, 0)
+                Unit(name, each, method, strength, seed)
+                for seed in range(1 if (name, ranker) == ("wiki", "cross-encoder") else 3)
                 for each in (READERS if ranker in READERS else (ranker,))
                 for method in ("penalty", "interpolate", "constrain (mean)")
                 for strength in AGAIN[method]
@@ -141,6 +143,9 @@ def known(unit: Unit) -> dict[str, Any] | None:
 
 
 def run_path(unit: Unit, part: str = "test") -> Path:
+    """Where a run is kept. An adversary of strength 0 only probes: its runs are those of plain training."""
+    if unit.method.startswith("adversary") and not unit.strength:
+        unit = unit.plain
     path = (
         home()
         / "runs"
