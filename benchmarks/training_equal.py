@@ -1,4 +1,5 @@
-"""Plain training re-ranked to the bias that a way of training has: what is RR@10 then?
+"""Plain training, and what is not trained at all, re-ranked to the bias that a way of training has: what is
+RR@10 then?
 
 The weight of the penalty and λ of the interpolation are found by bisection, the bound of `constrain` is the
 mean bias itself; none of this looks at judgments.
@@ -21,7 +22,11 @@ from benchmarks.training_evidence import AGAIN, Unit, units
 from evenrank.data import tables
 from evenrank.measures.rank_bias import arab_weights
 
-WAYS = ("penalty", "interpolate", "constrain (mean)")
+HYBRID = "untrained hybrid, penalty"
+WAYS = ("penalty", "interpolate", "constrain (mean)", HYBRID)
+
+
+_BY_PENALTY = ("penalty", HYBRID)
 
 
 def compute(ways: Sequence[str] = WAYS) -> None:
@@ -29,8 +34,13 @@ def compute(ways: Sequence[str] = WAYS) -> None:
     for how in ways:
         for unit in units():
             mine = unit.method not in AGAIN and unit.strength and evidence.known(unit) is not None
-            if mine and evidence.run_path(unit.plain).exists():
+            if mine and evidence.run_path(_start(unit, how)).exists():
                 reached(unit, how)
+
+
+def _start(unit: Unit, how: str) -> Unit:
+    """What is re-ranked to the bias of a unit."""
+    return unit._replace(method="untrained hybrid", strength=0.0, seed=0) if how == HYBRID else unit.plain
 
 
 def known(unit: Unit, how: str) -> dict[str, Any] | None:
@@ -39,7 +49,7 @@ def known(unit: Unit, how: str) -> dict[str, Any] | None:
 
 
 def reached(unit: Unit, how: str) -> dict[str, Any]:
-    """RR@10 of plain training re-ranked to the bias that this unit has; kept, since runs do not change."""
+    """RR@10 of another run, re-ranked to the bias that this unit has; kept, since runs do not change."""
     there = known(unit, how)
     if there is not None:
         return there
@@ -55,7 +65,7 @@ def reached(unit: Unit, how: str) -> dict[str, Any]:
         size = float(np.mean(np.abs([*values["ARaB@10"].values()])))
         made = {"strength": target, "|ARaB@10|": size, "RR@10": values["RR@10"]}
     else:
-        lists = _lists(unit.plain)
+        lists = _lists(_start(unit, how))
         weight = _bisected(lists, how, target)
         rr, after = _after(lists, how, weight)
         by_query = dict(zip(lists["queries"], rr.tolist(), strict=True))
@@ -90,7 +100,7 @@ def _lists(unit: Unit) -> dict[str, Any]:
 def _after(lists: dict[str, Any], how: str, weight: float) -> tuple[Any, Any]:
     """RR@10 and ARaB@10 of each list re-ranked."""
     scores, size = lists["scores"], np.abs(lists["bias"])
-    if how == "penalty":
+    if how in _BY_PENALTY:
         new = scores - weight * size
     else:
         there = np.isfinite(scores)
@@ -108,7 +118,7 @@ def _after(lists: dict[str, Any], how: str, weight: float) -> tuple[Any, Any]:
 def _bisected(lists: dict[str, Any], how: str, target: float) -> float:
     """The weight at which the mean bias comes to the target, or just below it."""
     low, high = 0.0, 1.0
-    while how == "penalty" and np.abs(_after(lists, how, high)[1]).mean() > target and high < 1e6:
+    while how in _BY_PENALTY and np.abs(_after(lists, how, high)[1]).mean() > target and high < 1e6:
         high *= 2
     for _ in range(20):
         middle = (low + high) / 2

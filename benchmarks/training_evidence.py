@@ -59,11 +59,14 @@ AGAIN = {
 
 Of the penalty w, in scores for a document of bias 1; λ; the share of the mean bias that is left; the bound.
 """
+UNTRAINED = ("BM25", "untrained hybrid")
+"""What costs no training: the first stage, and MiniLM's cosine plus it, with a weight of the dev queries."""
 FEW = (0.0, 0.6, 1.0)
 """λ of the negatives that are tried first where training takes long."""
 READERS = ("cross-encoder", "cross-encoder, with")
 """The cross-encoder by its own scores, and with the first stage, whose weight is chosen on dev queries."""
 MEASURES = ("RR@10", "ARaB@10", "NFaiRR@10")
+_WEIGHT = "weight of the first stage"
 
 
 class Unit(NamedTuple):
@@ -85,6 +88,11 @@ class Unit(NamedTuple):
         return self._replace(method="negatives", strength=0.0)
 
     @property
+    def alone(self) -> Unit:
+        """The ranker by its own scores; itself where it is not combined with the first stage."""
+        return self._replace(ranker=self.ranker.partition(",")[0])
+
+    @property
     def shape(self) -> Shape:
         """How much it learns from and ranks."""
         return shape_of(self.collection, self.ranker)
@@ -97,6 +105,9 @@ class Unit(NamedTuple):
 
 def units() -> Iterator[Unit]:
     """Everything, the most telling first."""
+    for name, ranker in SHAPES:
+        for each in READERS if ranker in READERS else (ranker,):
+            yield from (Unit(name, each, method, 0.0, 0) for method in UNTRAINED)
     for seed in range(5):
         yield from (Unit("squad", "head", "negatives", strength, seed) for strength in LAMBDAS)
         if seed < 3:
@@ -146,6 +157,8 @@ def run_path(unit: Unit, part: str = "test") -> Path:
     """Where a run is kept. An adversary of strength 0 only probes: its runs are those of plain training."""
     if unit.method.startswith("adversary") and not unit.strength:
         unit = unit.plain
+    elif unit.method in UNTRAINED:
+        unit = unit.alone
     path = (
         home()
         / "runs"
@@ -179,6 +192,8 @@ def run_unit(unit: Unit) -> dict[str, Any]:
 
 def runs_of(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Its runs, and facts of how they were made."""
+    if unit.method in UNTRAINED:
+        return untrained(unit)
     way = again if unit.method in AGAIN else with_first_stage if unit.ranker.endswith(", with") else trained
     return way(unit)
 
@@ -249,7 +264,7 @@ def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
         **({} if made.seconds is None else {"training CPU seconds": round(made.seconds, 1)}),
         "epochs": len(made.metrics["epochs"]),
         "dev RR@10 while training": made.metrics["dev"][unit.ranker],
-        "weight of the first stage": made.metrics["hybrid"]["weight"],
+        _WEIGHT: made.metrics["hybrid"]["weight"],
     }
     if "probe" in made.metrics:
         facts["probe"] = made.metrics["probe"]
@@ -285,20 +300,48 @@ def _say(unit: Unit) -> Callable[[str], None]:
     return say
 
 
+def first_stages(unit: Unit) -> dict[str, tuple[Any, pl.DataFrame, pl.DataFrame]]:
+    """Of each part that is ranked: texts, BM25's run, queries."""
+    found, held = unit.data, dev(unit.collection, unit.shape)
+    parts = {"test": (found.index.docs, found.first, found.test), "dev": (found.index.docs, held[2], held[0])}
+    if unit.collection == "squad":
+        parts |= {part: (texts, run, asked().queries) for part, (texts, run, _) in passages().items()}
+    return parts
+
+
+def untrained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Runs that cost no training: those of BM25, or of cosines with BM25's scores added."""
+    from evenrank.training import card
+
+    if unit != unit.alone:
+        content = restored(unit.alone)
+        kept = {part: tables.run(pl.read_parquet(run_path(unit, part))) for part in first_stages(unit)}
+        return kept, {key: content[key] for key in content if key in (_WEIGHT, "genderbias-qa")}
+    parts, facts = first_stages(unit), {}
+    runs = {part: run for part, (_, run, _) in parts.items()}
+    if unit.method != "BM25":
+        examples = ready(unit.collection, unit.shape, 0.0, 0).examples
+        chosen = card.untrained(examples, examples.dev_rows(unit.shape.depth))
+        if chosen is None:
+            raise SystemExit("the hybrid needs the extras neural and offline")
+        facts = {_WEIGHT: chosen["weight"]}
+        runs = {
+            part: er.rerank("hybrid", run, texts, queries, weight=chosen["weight"])
+            for part, (texts, run, queries) in parts.items()
+        }
+    return runs, {**facts, **_preferred(unit, runs)}
+
+
 def with_first_stage(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """The runs of the same ranker by its own scores, with the first stage's added."""
-    alone = unit._replace(ranker=unit.ranker.partition(",")[0])
-    weight = restored(alone)["weight of the first stage"]
-    first = {"test": unit.data.first, "dev": dev(unit.collection, unit.shape)[2]}
-    if unit.collection == "squad":
-        first |= {part: run for part, (_, run, _) in passages().items()}
+    weight = restored(unit.alone)[_WEIGHT]
     made = {}
-    for part, stage in first.items():
-        run = pl.read_parquet(run_path(alone, part))
+    for part, (_, stage, _) in first_stages(unit).items():
+        run = pl.read_parquet(run_path(unit.alone, part))
         both = run.join(stage.select("query_id", "doc_id", first="score"), on=["query_id", "doc_id"])
         added = pl.col("score") + weight * pl.col("first")
         made[part] = tables.run(both.select("query_id", "doc_id", score=added))
-    return made, {"weight of the first stage": weight, **_preferred(unit, made)}
+    return made, {_WEIGHT: weight, **_preferred(unit, made)}
 
 
 def again(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from benchmarks.training_evidence import Unit, known, run_unit
+from benchmarks.training_evidence import UNTRAINED, Unit, known, run_unit
 from benchmarks.training_page import TITLES
 from evenrank.show.charts.theme import configuration, finished, named
 from evenrank.show.charts.tradeoff import tradeoff_scatter
@@ -17,6 +17,7 @@ from evenrank.show.report import write_chart
 _IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TIED = 1e-9
 _FAMILIES = {
+    **dict.fromkeys(UNTRAINED, "not trained"),
     "negatives": "negatives",
     "adversary": "adversary",
     "adversary by group": "adversary",
@@ -142,7 +143,7 @@ def front(head: dict[str, Any]) -> Any:
             "utility": row["test"]["measures"]["RR@10"]["value"],
         }
         for row in head["rows"]
-        if row["method"] == "negatives" or row["strength"]
+        if row["method"] in ("negatives", *UNTRAINED) or row["strength"]
     ]
     if not rows:
         return None

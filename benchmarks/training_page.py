@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.training_data import LAMBDAS
+from benchmarks.training_equal import HYBRID
+from benchmarks.training_evidence import UNTRAINED
 
 TITLES = {
     "squad/head": ("SQuAD, head", "SQuAD, a head on frozen vectors"),
@@ -82,18 +84,23 @@ def _short(found: dict[str, Any]) -> list[str]:
                 f"{'none' if chosen is None else f'λ = {chosen:g}'}"
                 f"{': there are too few to see the loss.' if chosen is not None and chosen > safe else '.'}"
             )
-    for how, name in (("penalty", "a penalty on scores"), ("constrain (mean)", "constrained re-ranking")):
+    others = (
+        ("penalty", "a penalty on scores"),
+        ("constrain (mean)", "constrained re-ranking"),
+        (HYBRID, "the untrained hybrid with a penalty"),
+    )
+    for how, name in others:
         for said, ranker in _some(found, "equal bias"):
             rows = [row[how] for row in ranker["equal bias"] if how in row]
             if rows:
                 sure = [row for row in rows if row["p"] is not None and row["p"] < 0.05]
                 more, less = (sum(sign * row["difference"] > 0 for row in sure) for sign in (1, -1))
                 rest = len(rows) - len(sure)
-                others = f"; the other {rest} cannot be told apart" if rest else ""
+                alike = f"; the other {rest} cannot be told apart" if rest else ""
                 lines.append(
                     f"- **At equal bias, against {name}** ({said}): significantly more RR@10 (p < .05, not "
                     f"corrected) is kept by {more} of {len(rows)} settings, significantly less by "
-                    f"{less}{others}."
+                    f"{less}{alike}."
                 )
     for said, ranker in _some(found, "rows"):
         lines += _short_hidden(said, ranker) + _short_probe(said, ranker["rows"])
@@ -189,8 +196,8 @@ def _bold(text: str, p: float | None) -> str:
 
 def _label(row: dict[str, Any]) -> str:
     signs = {"negatives": "λ", "penalty": "w", "interpolate": "λ", "consistency": "γ", "dial": "s"}
-    if row["method"] == "augment":
-        return "augment"
+    if row["method"] in ("augment", *UNTRAINED):
+        return str(row["method"])
     if row["method"].startswith("adversary"):
         return f"{row['method']}, μ = {row['strength']:g}"
     if row["method"] == "constrain (mean)":
@@ -204,9 +211,9 @@ def _main(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[s
     first = rows[0]["test"]
     lines = [
         f"{first['queries']:,} test queries, {rows[0]['dev']['queries']:,} dev queries. RR@10 against plain "
-        "training (λ = 0) with the same seeds, paired t-test, p after Holm's correction over the strengths "
-        "of a method; bold: p < .05. ✓ is the strongest setting up to which no loss on the *dev* queries is "
-        "significant.",
+        "training (λ = 0) with the same seeds (what is not trained: with all seeds), paired t-test, p after "
+        "Holm's correction over the strengths of a method; bold: p < .05. ✓ is the strongest setting up to "
+        "which no loss on the *dev* queries is significant.",
         "",
         _line(
             [
@@ -233,7 +240,7 @@ def _main(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[s
             _line(
                 [
                     _label(row),
-                    str(len(row["seeds"])),
+                    "" if row["method"] in UNTRAINED else str(len(row["seeds"])),
                     f"{values['RR@10']['value']:.4f}",
                     "" if plain else _bold(f"{change['difference']:+.4f}", p),
                     "" if plain else _p(p),
@@ -250,9 +257,10 @@ def _main(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[s
 
 _EQUAL = (
     "The difference is RR@10 of a method minus RR@10 of plain training re-ranked to the same mean "
-    "|ARaB@10|, seed by seed, then averaged. Penalty and interpolation reach it by their weights, "
-    "`constrain` by its bound on the mean. If a comparison was run for fewer seeds, the difference is over "
-    "these. Bold: p < .05, paired t-test, not corrected for the number of rows."
+    "|ARaB@10|, seed by seed, then averaged; in the last columns, minus RR@10 of the untrained hybrid with a "
+    "penalty. Penalty and interpolation reach it by their weights, `constrain` by its bound on the mean. If "
+    "a comparison was run for fewer seeds, the difference is over these. Bold: p < .05, paired t-test, not "
+    "corrected for the number of rows."
 )
 
 
@@ -273,13 +281,16 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
                 "constrain",
                 "difference",
                 "p",
+                "untrained hybrid, penalty",
+                "difference",
+                "p",
             ]
         ),
-        "|---|" + "--:|" * 12,
+        "|---|" + "--:|" * 15,
     ]
     for row in rows:
         cells = [_label(row), str(len(row["seeds"])), f"{row['|ARaB@10|']:.4f}", f"{row['RR@10']:.4f}"]
-        for how in ("penalty", "interpolate", "constrain (mean)"):
+        for how in ("penalty", "interpolate", "constrain (mean)", HYBRID):
             other = row.get(how)
             if other is None:
                 cells += [""] * 3
@@ -295,11 +306,14 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _shown(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[dict[str, Any]]:
-    """Plain training, the λ of the thesis and 1, and of other methods the setting chosen on dev queries."""
+    """What is not trained, plain training, the λ of the thesis and 1, and of other methods the setting chosen
+    on dev queries.
+    """
     return [
         row
         for row in rows
-        if (row["method"] == "negatives" and row["strength"] in (0.0, 0.6, 1.0))
+        if row["method"] in UNTRAINED
+        or (row["method"] == "negatives" and row["strength"] in (0.0, 0.6, 1.0))
         or (row["method"] != "negatives" and row["strength"] and chosen.get(row["method"]) == row["strength"])
     ]
 
@@ -384,7 +398,7 @@ def _genderbias(shown: list[dict[str, Any]]) -> list[str]:
             _line(
                 [
                     _label(row),
-                    str(len(row["seeds"])),
+                    "" if row["method"] in UNTRAINED else str(len(row["seeds"])),
                     f"{liked['value']:+.3f}",
                     f"{liked['low']:+.3f} to {liked['high']:+.3f}",
                     f"{size['value']:.3f}",

@@ -16,7 +16,7 @@ from benchmarks import training_evidence as evidence
 from benchmarks.neural_units import data
 from benchmarks.pages import DOCS, fill, write_evidence
 from benchmarks.training_data import Shape, tested
-from benchmarks.training_evidence import AGAIN, Unit, known, run_unit, units
+from benchmarks.training_evidence import AGAIN, UNTRAINED, Unit, known, run_unit, units
 from evenrank.stats import holm, mean_interval, paired
 
 _JSON = DOCS / "evidence" / "training.json"
@@ -74,7 +74,7 @@ def _method(mine: list[Unit], run: dict[Unit, dict[str, Any]]) -> list[dict[str,
     for strength in sorted(strengths) if mine and mine[0].method == "negatives" else strengths:
         here = [unit for unit in mine if unit.strength == strength and unit.plain in run]
         if here:
-            rows.append(_row_of(here, run))
+            rows.append(_row_of(here, [run[unit] for unit in _beside(here, run)], run))
     for part in ("test", "dev"):
         tested = [row[part]["against plain"]["RR@10"] for row in rows if row["strength"] or len(rows) == 1]
         for test, p in zip(tested, holm([each["p"] for each in tested]), strict=True):
@@ -82,8 +82,15 @@ def _method(mine: list[Unit], run: dict[Unit, dict[str, Any]]) -> list[dict[str,
     return rows
 
 
-def _row_of(here: list[Unit], run: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
-    contents, plain = [run[unit] for unit in here], [run[unit.plain] for unit in here]
+def _beside(here: list[Unit], run: Iterable[Unit]) -> list[Unit]:
+    """The units of plain training that a row stands beside: its own seeds; all, for what has no seed."""
+    if here[0].method not in UNTRAINED:
+        return [unit.plain for unit in here]
+    return [unit for unit in run if unit == unit.plain]
+
+
+def _row_of(here: list[Unit], plain: list[dict[str, Any]], run: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
+    contents = [run[unit] for unit in here]
     row: dict[str, Any] = {
         "method": here[0].method,
         "strength": here[0].strength,
