@@ -262,6 +262,10 @@ def _equal(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 **_test(same, theirs),
             }
         rows.append(one)
+    for how in equal.WAYS:
+        tested = [row[how] for row in rows if how in row]
+        for test, p in zip(tested, holm([each["p"] for each in tested]), strict=True):
+            test["p_holm"] = p
     return rows
 
 
