@@ -232,7 +232,7 @@ STUDIES: dict[str, Study] = {
         options={
             "strengths": [0.0, 0.6, 1.0],
             "adversary": [],
-            "about": "Cross-encoders of MiniLM, trained on 1,500 questions, re-rank BM25's first 30.",
+            "about": "Cross-encoders of MiniLM, trained on 1,500 questions, re-rank BM25's first 20.",
         },
         runs=_of_lambda("cross-encoder", (0.0, 0.6, 1.0), 3),
     ),

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -200,6 +201,32 @@ def test_two_builds_at_one_place_do_not_meet(tmp_path: Path) -> None:
             er.index(DOCS, path)
         go.set()
         check(first.result(), {"a": "one"})
+
+
+def test_an_index_of_the_cache_is_built_once_and_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path))
+    started, go, builds = threading.Event(), threading.Event(), []
+    docs, build = _in_small_blocks(DOCS), building.index
+
+    def slow(*given: Any, **more: Any) -> Index:
+        builds.append(1)
+        started.set()
+        go.wait(30)
+        return build(*given, **more)
+
+    monkeypatch.setattr(building, "index", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(building.own_index, docs)
+        started.wait(30)
+        second = pool.submit(building.own_index, docs)
+        with pytest.raises(TimeoutError):
+            second.result(0.3)
+        go.set()
+        check(first.result(30), DOCS)
+        check(second.result(30), DOCS)
+    assert len(builds) == 1
 
 
 @pytest.mark.parametrize("how", ["cut", "grown", "changed", "gone"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import io
 import os
@@ -374,6 +375,18 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise InputError(f"cannot be written: {error.strerror or error}", path=target) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """One process at a time, others wait; the system lets go of the lock when a process dies, however."""
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

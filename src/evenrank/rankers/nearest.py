@@ -13,13 +13,12 @@ blocks or threads.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +27,7 @@ import numpy.typing as npt
 import xxhash
 from numba import njit
 
-from evenrank.data.files import reading, writing
+from evenrank.data.files import alone, reading, writing
 from evenrank.errors import InputError
 from evenrank.process import cores
 from evenrank.rankers.base import Progress, check_depth
@@ -105,7 +104,7 @@ def stored(
     folder = home / key
     if (found := _opened(folder, known, index.verified)) is not None:
         return found
-    with _alone(home / f".{key}.lock"):
+    with alone(home / f".{key}.lock"):
         if (found := _opened(folder, known, index.verified)) is not None:  # another process was quicker
             return found
         part = home / f".{key}.part"
@@ -190,18 +189,6 @@ def _mapped(path: Path) -> npt.NDArray[Any]:
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     with writing(path) as file:
         file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One process at a time; the system lets go of the lock when a process dies, however it dies."""
-    try:
-        file = path.open("ab")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 Doubles = npt.NDArray[np.float64]

@@ -20,6 +20,7 @@ import xxhash
 import evenrank
 from evenrank.data.columns import Block
 from evenrank.data.docs import DuplicateCheck
+from evenrank.data.files import alone
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
@@ -256,11 +257,14 @@ def _clear(path: Path, *, keep: str | None) -> None:
 
 
 def own_index(docs: Docs, say: Callable[[str], None] = lambda text: None) -> Index:
-    """An index of the collection in the cache: built once."""
+    """An index of the collection in the cache: built once, and waited for where another process builds it."""
     key = xxhash.xxh3_128_hexdigest(str(sorted(docs.describe().items())).encode())
     path = root() / "indexes" / key
     with suppress(InputError):
         return Index.open(path)
-    say("building an index of the collection, for the first stage")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return index(docs, path, overwrite=True)
+    say("building an index of the collection, for the first stage")
+    with alone(path.with_name(f".{key}.lock")):
+        with suppress(InputError):
+            return Index.open(path)
+        return index(docs, path, overwrite=True)
