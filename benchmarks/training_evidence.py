@@ -63,6 +63,8 @@ UNTRAINED = ("BM25", "untrained hybrid")
 """What costs no training: the first stage, and MiniLM's cosine plus it, with a weight of the dev queries."""
 FEW = (0.0, 0.6, 1.0)
 """λ of the negatives that are tried first where training takes long."""
+TRIED = tuple({"rate": rate, "negatives": count} for rate in (1e-3, 3e-4, 1e-4) for count in (7, 20))
+"""Settings of plain training of a head on SQuAD, of which the dev queries choose."""
 READERS = ("cross-encoder", "cross-encoder, with")
 """The cross-encoder by its own scores, and with the first stage, whose weight is chosen on dev queries."""
 MEASURES = ("RR@10", "ARaB@10", "NFaiRR@10")
@@ -218,6 +220,8 @@ def recipe(unit: Unit) -> dict[str, Any]:
             "with_first_stage": True,
             "document_words": 64 if unit.collection == "squad" else 120,
         }
+    elif unit.ranker == "head" and unit.collection == "squad":
+        given |= head_settings()["chosen"]
     elif unit.ranker == "cross-encoder":
         given = {"max_length": 160, "checks": 0, "dev_depth": 10, "precision": "bfloat16"}
         if unit.collection == "squad":
@@ -232,6 +236,41 @@ def recipe(unit: Unit) -> dict[str, Any]:
     elif unit.method not in ("negatives", "dial"):
         given |= {"loss": unit.method, "loss_strength": unit.strength}
     return given
+
+
+@lru_cache(maxsize=1)
+def head_settings() -> dict[str, Any]:
+    """Learning rate and negatives at a time, by RR@10 of SQuAD's dev queries after plain training.
+
+    The mean over three seeds decides; no test query is looked at.
+    """
+    from evenrank.training.trainer import train_prepared
+
+    name = "squad/head/settings"
+    if (there := kept_units.kept("training", name)) is not None:
+        return there
+    source, target = committed_source(), home() / "models" / "settings"
+    found: list[list[float]] = [[] for _ in TRIED]
+    for seed in range(3):
+        plain = Unit("squad", "head", "negatives", 0.0, seed)
+        examples = ready(plain.collection, plain.shape, 0.0, seed)
+        for settings, values in zip(TRIED, found, strict=True):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made = train_prepared(
+                "head",
+                examples,
+                target,
+                seed=seed,
+                hybrid=False,
+                dev_depth=min(50, plain.shape.depth),
+                **settings,
+            )
+            values.append(max(each["dev RR@10"] for each in made.metrics["epochs"]))
+            shutil.rmtree(target)
+    best = TRIED[int(np.argmax([np.mean(values) for values in found]))]
+    tried = [{**settings, "dev RR@10": values} for settings, values in zip(TRIED, found, strict=True)]
+    kept_units.keep("training", name, {"tried": tried, "chosen": best, "src": source})
+    return {"tried": tried, "chosen": best, "src": source}
 
 
 def trained(unit: Unit) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
