@@ -16,6 +16,7 @@ from evenrank.show.report import write_chart
 
 _IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TIED = 1e-9
+_COLOURS = {"fairer": "good", "tied": "muted", "less fair": "bad"}
 _FAMILIES = {
     **dict.fromkeys(UNTRAINED, "not trained"),
     "negatives": "negatives",
@@ -36,7 +37,7 @@ def draw(found: dict[str, Any]) -> None:
     """Every figure that there are numbers for."""
     made = {
         "training-lambda": lambdas(found),
-        "training-against-adversary": against_adversary(found["squad/head"]),
+        "training-against-adversary": against_adversary(found),
         "training-fairness": fairness(found["squad/head"]),
         "training-front": front(found["squad/head"]),
     }
@@ -74,39 +75,58 @@ def lambdas(found: dict[str, Any]) -> Any:
     return panels.properties(config=alt.Config(**configuration()))
 
 
-def against_adversary(head: dict[str, Any]) -> Any:
-    """NFaiRR@10 of each query with λ = 0.6 minus that with an adversary, sorted (Figures 4.9 and 4.10)."""
-    strengths = [row["strength"] for row in head["rows"] if row["method"] == "adversary" and row["strength"]]
-    seeds = set(range(3))
-    for method, strength in (("negatives", 0.6), ("adversary", max(strengths, default=0.0))):
-        units = [Unit("squad", "head", method, strength, seed) for seed in sorted(seeds)]
-        seeds &= {unit.seed for unit in units if strength and known(unit) is not None}
-    if not seeds:
+def against_adversary(found: dict[str, Any]) -> Any:
+    """NFaiRR@10 of each query with λ = 0.6 minus that with an adversary, sorted (Figures 4.9 and 4.10).
+
+    A panel for each ranker that was trained with an adversary, the strongest that was tried.
+    """
+    rows: list[dict[str, Any]] = []
+    for key, (name, _) in TITLES.items():
+        adversaries = [row for row in found[key]["rows"] if row["method"] == "adversary" and row["strength"]]
+        if not adversaries:
+            continue
+        strength = max(row["strength"] for row in adversaries)
+        of, _, ranker = key.partition("/")
+        ways = [("negatives", 0.6), ("adversary", strength)]
+        units = {seed: [Unit(of, ranker, *way, seed) for way in ways] for seed in range(3)}
+        both = {seed: two for seed, two in units.items() if all(known(unit) is not None for unit in two)}
+        if not both:
+            continue
+        mine, theirs = (_mean([run_unit(two[place])["test"] for two in both.values()]) for place in (0, 1))
+        gains = sorted((mine[query] - theirs[query] for query in mine.keys() & theirs.keys()), reverse=True)
+        kinds = ["fairer" if gain > TIED else "less fair" if gain < -TIED else "tied" for gain in gains]
+        shares = {kind: kinds.count(kind) / len(kinds) for kind in _COLOURS}
+        found[key]["against adversary"] = {"strength": strength, "seeds": sorted(both), **shares}
+        said = ", ".join(f"{share:.0%} {kind}" for kind, share in shares.items())
+        title = f"{name}, μ = {strength:g}: {said}"
+        rows += [
+            {"panel": title, "place": place / len(gains), "gain": gain, "change": kind}
+            for place, (gain, kind) in enumerate(zip(gains, kinds, strict=True))
+        ]
+    if not rows:
         return None
-
-    def values(method: str, strength: float) -> dict[str, float]:
-        parts = [run_unit(Unit("squad", "head", method, strength, seed))["test"] for seed in sorted(seeds)]
-        return {q: sum(part["NFaiRR@10"][q] for part in parts) / len(parts) for q in parts[0]["NFaiRR@10"]}
-
-    mine, theirs = values("negatives", 0.6), values("adversary", max(strengths))
-    gains = sorted((mine[query] - theirs[query] for query in mine.keys() & theirs.keys()), reverse=True)
-    kinds = ["fairer" if gain > TIED else "less fair" if gain < -TIED else "tied" for gain in gains]
-    shares = {kind: kinds.count(kind) / len(kinds) for kind in ("fairer", "tied", "less fair")}
-    head["against adversary"] = {"strength": max(strengths), "seeds": sorted(seeds), **shares}
-    rows = pl.DataFrame({"place": range(len(gains)), "gain": gains, "change": kinds})
-    colours = {"fairer": "good", "tied": "muted", "less fair": "bad"}
-    scale = alt.Scale(domain=list(colours), range=[named(each) for each in colours.values()])
+    scale = alt.Scale(domain=list(_COLOURS), range=[named(each) for each in _COLOURS.values()])
+    axis = alt.Axis(labels=False, ticks=False)
     chart = (
-        alt.Chart(alt.Data(values=rows.to_dicts()))
+        alt.Chart(pl.DataFrame(rows))
         .mark_rule()
         .encode(
-            x=alt.X("place:Q", title="queries", axis=alt.Axis(labels=False, ticks=False)),
+            x=alt.X("place:Q", title="queries", axis=axis),
             y=alt.Y("gain:Q", title="NFaiRR@10: λ = 0.6 minus adversary"),
             color=alt.Color("change:N", title=None, scale=scale),
         )
-        .properties(title=", ".join(f"{share:.0%} {name}" for name, share in shares.items()))
+        .properties(width=520, height=160)
+        .facet(row=alt.Row("panel:N", title=None, header=alt.Header(orient="top", labelAnchor="start")))
+        .resolve_scale(y="independent")
     )
-    return finished(chart, height=220).properties(width=520)
+    return chart.properties(config=alt.Config(**configuration()))
+
+
+def _mean(parts: list[dict[str, dict[str, float]]]) -> dict[str, float]:
+    """NFaiRR@10 of each query, averaged over seeds."""
+    return {
+        query: sum(part["NFaiRR@10"][query] for part in parts) / len(parts) for query in parts[0]["NFaiRR@10"]
+    }
 
 
 def fairness(head: dict[str, Any]) -> Any:

@@ -28,7 +28,7 @@ def page(found: dict[str, Any]) -> str:
     for name, (_, title) in TITLES.items():
         if found[name]["rows"]:
             parts += [f"### {title}", "", *_main(found[name]["rows"], found[name]["chosen"])]
-            parts += _not_run(found[name]["not run"])
+            parts += _settings(found[name].get("settings", [])) + _not_run(found[name]["not run"])
     if whole := [said for name, (said, _) in TITLES.items() if not found[name]["rows"]]:
         parts += [f"Not run yet: {'; '.join(whole)}.", ""]
     parts += ["### At equal bias", "", _EQUAL, ""]
@@ -109,6 +109,22 @@ def _main(rows: list[dict[str, Any]], chosen: dict[str, float | None]) -> list[s
             )
         )
     return [*lines, ""]
+
+
+def _settings(tried: list[dict[str, Any]]) -> list[str]:
+    """What was chosen for plain training, and what it was chosen from."""
+    if not tried:
+        return []
+    means = [(sum(each["dev RR@10"]) / len(each["dev RR@10"]), each) for each in tried]
+    said = "; ".join(
+        f"rate {each['rate']:g}, {each['negatives']} negatives: {mean:.4f}"
+        for mean, each in sorted(means, key=lambda pair: -pair[0])
+    )
+    return [
+        "Learning rate and negatives at a time were chosen on the dev queries after plain training (RR@10, "
+        f"mean over {len(tried[0]['dev RR@10'])} seeds; the first was taken): {said}.",
+        "",
+    ]
 
 
 _EQUAL = (

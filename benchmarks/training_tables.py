@@ -28,11 +28,11 @@ def write_tables() -> None:
     """The JSON, the figures, and the tables in the page, from what has been run."""
     found = collected()
     run = (content for unit in units() if (content := known(unit)) is not None)
-    write_evidence(_JSON, "python -m benchmarks.training_evidence", found, run, positive="male")
     from benchmarks.training_figures import draw
     from benchmarks.training_page import page
 
     draw(found)
+    write_evidence(_JSON, "python -m benchmarks.training_evidence", found, run, positive="male")
     fill("mitigation/training.md", page(found))
 
 
@@ -56,6 +56,8 @@ def collected() -> dict[str, Any]:
         results[name] = {"rows": rows, "not run": missing, "chosen": _chosen(rows)}
         if rows:
             results[name]["equal bias"] = _equal(name, rows)
+        if rows and name == "squad/head":
+            results[name]["settings"] = evidence.head_settings()["tried"]
     return results
 
 
