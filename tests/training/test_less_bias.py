@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given as drawn_cases
+from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import InputError, demo
 from evenrank.data import tables
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+from evenrank.rankers.neural.interaction import Vocabulary  # noqa: E402
 from evenrank.training.adversary import auc, pair_labels, probe, probe_rows, probed, reverse  # noqa: E402
 from evenrank.training.card import _probe as probe_section  # noqa: E402
 from evenrank.training.examples import (  # noqa: E402
@@ -43,7 +46,8 @@ def small() -> Any:
 
 def train(output: Path, kind: str = "knrm", **more: Any) -> Any:
     given = [DATA / name for name in ("docs.tsv", "queries.tsv", "qrels.txt")]
-    return train_ranker(kind, *given, output, run=DATA / "bm25.run", **{**QUICK, **more})
+    settings = {name: value for name, value in {**QUICK, **more}.items() if value is not None}
+    return train_ranker(kind, *given, output, run=DATA / "bm25.run", **settings)
 
 
 @pytest.mark.parametrize("name", list(filter(is_biased, LOSSES)))
@@ -100,7 +104,10 @@ def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[s
             {"labels": "nofile.tsv", "loss": "list-bias", "bias": "FaiRR@10"},
             "labels is given, but FaiRR does",
         ),
-        ({"labels": "nofile.tsv", "loss": "list-bias", "bias": "label", "lexicon": "x"}, "lexicon is for"),
+        (
+            {"labels": "nofile.tsv", "loss": "list-bias", "bias": "label", "lexicon": "x"},
+            "which tell the groups; give one",
+        ),
         ({"loss": "list-bias", "bias": "AWRF@10"}, "AWRF@10 is not a sum over documents"),
         ({"per_group": 3}, "per_group is for negatives that are named"),
         ({"bias": "count"}, "bias is for losses that look at bias"),
@@ -347,8 +354,12 @@ def test_a_probe_without_pairs_is_told_and_not_trained() -> None:
 
 
 @pytest.mark.parametrize("mirrored", [augmented, twinned])
-def test_a_probe_leaves_mirrored_texts_out(mirrored: Any) -> None:
+def test_a_probe_leaves_mirrored_texts_out_and_has_the_same_parts_without_them(mirrored: Any) -> None:
     found = mirrored(small())
+    for rows, plain in zip(probe_rows(found, 0), probe_rows(small(), 0), strict=True):
+        asked = [found.pairs.query_ids[place] for place in found.pairs.query[rows]]
+        assert asked == [small().pairs.query_ids[place] for place in small().pairs.query[plain]]
+        assert found.pairs.document[rows].tolist() == small().pairs.document[plain].tolist()
     assert any(each.endswith(MARK) for each in found.pairs.doc_ids)
     for rows in probe_rows(found, 0):
         ids = [found.pairs.doc_ids[place] for place in found.pairs.document[rows]]
@@ -359,6 +370,92 @@ def test_a_probe_leaves_mirrored_texts_out(mirrored: Any) -> None:
 def test_auc_is_how_often_a_true_one_scores_above_another() -> None:
     assert auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1])) == pytest.approx(0.75)
     assert auc(np.ones(4), np.array([0, 0, 1, 1])) == pytest.approx(0.5)
+
+
+@drawn_cases(
+    st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3)), min_size=1, max_size=12)
+)
+def test_weights_of_an_auc_are_how_often_pairs_are_there(pairs: list[tuple[int, bool, int]]) -> None:
+    scores, truth, weights = (np.array(column, float) for column in zip(*pairs, strict=True))
+    there = [(score, is_true) for score, is_true, times in pairs for _ in range(times)]
+    good = [score for score, is_true in there if is_true]
+    bad = [score for score, is_true in there if not is_true]
+    found = auc(scores, truth, np.stack([weights, weights]))
+    if good and bad:
+        above = np.mean([(one > other) + (one == other) / 2 for one in good for other in bad])
+        assert found == pytest.approx([above, above])
+    else:
+        assert np.isnan(found).all()
+
+
+def test_the_interval_of_a_probe_is_over_queries() -> None:
+    random = np.random.default_rng(1)
+    labels = random.integers(2, size=900)
+    vectors = random.standard_normal((900, 6)).astype(np.float32)
+    vectors[:, 0] += labels
+    halves = vectors[:500], labels[:500], vectors[500:], labels[500:]
+    each = probe(*halves, epochs=5)
+    assert each["queries"] == 400
+    # The same pair fifty times says no more than once, though there are more pairs.
+    few = np.arange(8).repeat(50)
+    same = probe(
+        *halves[:2], vectors[500:508].repeat(50, 0), labels[500:508].repeat(50), queries=few, epochs=5
+    )
+    wide = same["high"] - same["low"] if same["low"] is not None else 1.0
+    assert same["queries"] == 8 and wide > 3 * (each["high"] - each["low"])
+    one = probe(*halves, queries=np.zeros(400, np.int64), epochs=5)
+    assert one["queries"] == 1 and one["auc"] == each["auc"] and one["low"] is one["high"] is None
+
+
+@pytest.mark.parametrize("kind", ["knrm", "head"])
+def test_mirrored_texts_without_strength_change_nothing(tmp_path: Path, kind: str) -> None:
+    more: dict[str, Any] = {"depth": 10, "epochs": 2}
+    if kind == "head":
+        pytest.importorskip("sentence_transformers")
+        more["dimension"] = None
+    found = [
+        train(tmp_path / str(place), kind, **more, **mirrored)
+        for place, mirrored in enumerate(({}, {"mirror": "consistency", "mirror_strength": 0.0}))
+    ]
+    assert found[0].metrics == found[1].metrics
+
+
+def test_words_of_mirrored_texts_come_last() -> None:
+    plain = Vocabulary.of(["a b", "a b c"], ["q"])
+    more = Vocabulary.of(["a b", "a b c"], ["q"], more=(["a c z", "c z"], ["p"]))
+    assert more.words[: len(plain)] == plain.words == ("a", "b", "q")
+    assert more.words[len(plain) :] == ("p", "z"), "c stands in the others once: it stays unknown"
+    assert more.idf[: len(plain)].tolist() == plain.idf.tolist() and more.unknown_idf == plain.unknown_idf
+
+
+def test_a_model_tells_which_negatives_were_named(tmp_path: Path) -> None:
+    drawn = er.negatives(DATA / "bm25.run", DATA / "qrels.txt", er.tally(DATA / "docs.tsv"), n=3)
+    drawn.write(tmp_path / "n.jsonl", form="ids")
+    train(tmp_path / "named", negatives=tmp_path / "n.jsonl")
+    train(tmp_path / "table", negatives=drawn.pairs())
+    of_file, of_table = (
+        json.loads((tmp_path / name / "config.json").read_text())["facts"]["negatives"]
+        for name in ("named", "table")
+    )
+    assert of_file["file"] == "n.jsonl" and "file" not in of_table
+    assert of_file["pairs"] == of_table["pairs"] == drawn.frame.height
+    card = (tmp_path / "named" / "README.md").read_text()
+    assert of_file["fingerprint"] in card
+    train(tmp_path / "plain")
+    assert "negatives" not in json.loads((tmp_path / "plain" / "config.json").read_text())["facts"]
+
+
+def test_a_loss_by_a_dictionary_takes_words_for_the_adversary_alone(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    given: dict[str, Any] = {"loss": "negative-bias", "bias": "liwc", "dimension": None}
+    train(tmp_path / "both", "head", adversary=1.0, lexicon="fabris2020", **given)
+    told = json.loads((tmp_path / "both" / "config.json").read_text())["facts"]["gender"]
+    assert told == {"lexicon": "fabris2020", "bias": "liwc"}
+    train(tmp_path / "loss", "head", **given)
+    told = json.loads((tmp_path / "loss" / "config.json").read_text())["facts"]["gender"]
+    assert told == {"bias": "liwc"}
+    with pytest.raises(InputError, match="LIWC does not look at it"):
+        train(tmp_path / "none", "head", lexicon="fabris2020", **given)
 
 
 def test_a_probe_is_tried_on_queries_and_documents_that_it_has_not_seen() -> None:

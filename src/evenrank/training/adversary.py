@@ -27,14 +27,16 @@ from torch import Tensor, nn
 
 from evenrank.errors import InputError
 from evenrank.measures.neutrality import neutrality
-from evenrank.stats import bootstrap
-from evenrank.training.examples import MARK, Examples
+from evenrank.show.numbers import counted
+from evenrank.stats.intervals import interval_of
+from evenrank.training.examples import Examples, unmirrored
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 _WIDTH = 64
 _MOST = 4000
 """Pairs that a probe learns from, and that it is tried on."""
+_DRAWS = 500
 
 
 class Adversarial(nn.Module):
@@ -121,14 +123,15 @@ def _counts(texts: list[str], lexicon: Any) -> npt.NDArray[Any]:
 def probe_rows(found: Examples, seed: int) -> tuple[Ints, Ints]:
     """Pairs to learn from and pairs to be tried on: they share neither queries nor documents.
 
-    Of each document one pair is taken, so that those tried on are independent. Mirrored texts are left out:
-    they would be near-copies of documents on the other side.
+    Of each document one pair is taken. Mirrored texts are left out: they would be near-copies of documents on
+    the other side. Without them, the parts are the same whether a training mirrors or not.
     """
     random = np.random.default_rng([seed, 7])
     pairs = found.pairs
-    side = random.permutation(len(pairs.doc_ids)) % 2 == 0
-    dev = found.dev[pairs.query]
-    own = _unmirrored(pairs.query_ids)[pairs.query] & _unmirrored(pairs.doc_ids)[pairs.document]
+    given = np.flatnonzero(unmirrored(pairs.doc_ids))
+    side = np.zeros(len(pairs.doc_ids), bool)
+    side[given] = random.permutation(len(given)) % 2 == 0
+    dev, own = found.dev[pairs.query], found.own_pairs()
     sides = []
     for wanted in (own & ~dev & side[pairs.document], own & dev & ~side[pairs.document]):
         rows = random.permutation(np.flatnonzero(wanted))
@@ -137,30 +140,36 @@ def probe_rows(found: Examples, seed: int) -> tuple[Ints, Ints]:
     return sides[0], sides[1]
 
 
-def _unmirrored(ids: list[str]) -> npt.NDArray[np.bool_]:
-    return np.array([not each.endswith(MARK) for each in ids], bool)
-
-
 def probe(
-    vectors: Floats, labels: Ints, tried: Floats, right: Ints, *, seed: int = 0, epochs: int = 30
+    vectors: Floats,
+    labels: Ints,
+    tried: Floats,
+    right: Ints,
+    *,
+    queries: Ints | None = None,
+    seed: int = 0,
+    epochs: int = 30,
 ) -> dict[str, Any]:
     """How well a fresh classifier reads gender off finished vectors: its AUC on others, with interval.
 
     With several groups it is the mean of each group's AUC against all others, those without a group being one
     more; ``classes`` are those that both parts have, and that the mean is over. ``auc`` is None where the
-    parts have fewer than two of them in common. There is no interval where draws lack one of them, nor
-    where the classes are told apart without any error: an interval without width would claim too much.
+    parts have fewer than two of them in common. The interval is for other queries: they are drawn whole,
+    since pairs of one query are alike. There is none with one query, nor where draws lack one of the classes,
+    nor where these are told apart without any error: an interval without width would claim too much.
     ``gendered`` counts the pairs whose label is not 0, whatever the groups are.
 
     Parameters
     ----------
     vectors, labels
         What it learns from.
-    tried, right
-        What it is tried on.
+    tried, right, queries
+        What it is tried on, and the query of each; each its own if not given.
     """
+    asked, place = np.unique(np.arange(len(right)) if queries is None else queries, return_inverse=True)
     found: dict[str, Any] = {
         "pairs": len(right),
+        "queries": len(asked),
         "gendered": int((right > 0).sum()),
         "learned from": len(labels),
     }
@@ -188,14 +197,16 @@ def probe(
     scores = [odds[:, each] for each in present]
     truths = [(right == each).astype(np.float64) for each in present]
 
-    def mean_auc(*arrays: Any, axis: int = -1) -> Any:
-        half = len(arrays) // 2
-        each = [auc(s, t) for s, t in zip(arrays[:half], arrays[half:], strict=True)]
-        return np.mean(each, axis=0)
+    def mean_auc(weights: Any) -> Any:
+        return np.mean([auc(*each, weights) for each in zip(scores, truths, strict=True)], axis=0)
 
-    interval = bootstrap(mean_auc, *scores, *truths, resamples=500, seed=seed)
+    value = float(mean_auc(np.ones(len(right))))
+    if len(asked) == 1:
+        return {**found, "auc": value, "low": None, "high": None}
+    drawn = np.random.default_rng(seed).multinomial(len(asked), np.full(len(asked), 1 / len(asked)), _DRAWS)
+    interval = interval_of(value, mean_auc(drawn[:, place]), len(asked), 0.95)
     low, high = (None, None) if interval.low == interval.high else (interval.low, interval.high)
-    return {**found, "auc": interval.value, "low": low, "high": high}
+    return {**found, "auc": value, "low": low, "high": high}
 
 
 def probed(
@@ -217,22 +228,29 @@ def probed(
     none: Floats = np.zeros((0, 1), np.float32)
     ready = len(np.intersect1d(labels[seen], labels[tried])) > 1
     vectors = (vector(seen), vector(tried)) if ready else (none, none)
-    read = probe(vectors[0], labels[seen], vectors[1], labels[tried], seed=seed)
+    asked = found.pairs.query[tried]
+    read = probe(vectors[0], labels[seen], vectors[1], labels[tried], queries=asked, seed=seed)
     if read["auc"] is None:
         say("no fresh probe of the vectors: one of its parts would have only pairs of one kind")
     else:
         between = "" if read["low"] is None else f" [{read['low']:.3f}, {read['high']:.3f}]"
-        say(f"a fresh probe of the vectors: AUC {read['auc']:.3f}{between} ({what}, {read['pairs']:,} pairs)")
+        some = f"{counted(read['pairs'], 'pair')}, {read['gendered']:,} of them marked"
+        say(f"a fresh probe of the vectors: AUC {read['auc']:.3f}{between} ({what}, {some})")
     groups = list(as_lexicon("rekabsaz2020" if lexicon is None else lexicon).groups)
     return {"reads": what, "groups": groups, **read}
 
 
-def auc(scores: Any, truth: Any) -> Any:
-    """Area under the ROC curve along the last axis: how often a true one scores above another, ties half."""
-    from scipy.stats import rankdata
+def auc(scores: Any, truth: Any, weights: Any = 1.0) -> Any:
+    """Area under the ROC curve: how often a true one scores above another, ties half; one value for each row
+    of weights, which say how often a pair is there.
+    """
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    order, starts = np.argsort(place, kind="stable"), np.cumsum(counts) - counts
 
-    ranks = rankdata(scores, axis=-1)
-    good = truth.sum(-1)
-    bad = truth.shape[-1] - good
+    def by_score(marked: Any) -> Any:
+        return np.add.reduceat((marked * weights)[..., order], starts, axis=-1)
+
+    good, bad = by_score(np.asarray(truth, np.float64)), by_score(1.0 - np.asarray(truth, np.float64))
+    above = (good * (bad.cumsum(-1) - bad / 2)).sum(-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return ((ranks * truth).sum(-1) - good * (good + 1) / 2) / (good * bad)
+        return above / (good.sum(-1) * bad.sum(-1))

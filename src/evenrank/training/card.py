@@ -132,7 +132,8 @@ def _probe(found: Mapping[str, Any] | None) -> list[str]:
         title,
         "",
         f"A fresh classifier, trained on the finished vectors of {counted(found['learned from'], 'pair')} to "
-        f"tell {reads}, and tried on {counted(found['pairs'], 'pair')} of other queries and documents, "
+        f"tell {reads}, and tried on {counted(found['pairs'], 'pair')} of "
+        f"{counted(found['queries'], 'other query', 'other queries')} and of other documents, "
         f"{found['gendered']:,} of them {marked}: {said}.",
         "",
     ]

@@ -95,6 +95,22 @@ class Examples:
         places = np.unique(self.pairs.query[np.fromiter(rows, np.int64)])
         return len({self.pairs.query_ids[each].removesuffix(MARK) for each in places})
 
+    def own_pairs(self) -> Flags:
+        """Whether query and document of each pair are as they were given, not mirrored."""
+        query, document = unmirrored(self.pairs.query_ids), unmirrored(self.pairs.doc_ids)
+        return query[self.pairs.query] & document[self.pairs.document]
+
+    def learned_texts(self, *, mirrored: bool) -> tuple[list[str], list[str]]:
+        """The documents and the training queries: those that were given, or the mirrored ones."""
+        pairs = self.pairs
+        documents = zip(pairs.documents, unmirrored(pairs.doc_ids), strict=True)
+        queries = zip(pairs.queries, unmirrored(pairs.query_ids) & ~self.dev, strict=True)
+        if mirrored:
+            queries = zip(pairs.queries, ~unmirrored(pairs.query_ids), strict=True)  # none is a dev query
+        return [text for text, own in documents if own != mirrored], [
+            text for text, is_it in queries if is_it
+        ]
+
     def told_left_out(self) -> list[str]:
         """Why queries or documents are not used, and how many: `1 query without negatives`."""
         return [
@@ -348,6 +364,11 @@ def _together(query_ids: list[str], good: pl.DataFrame) -> Ints:
 
 MARK = "~mirrored"
 """What the ids of mirrored queries and documents end in."""
+
+
+def unmirrored(ids: list[str]) -> Flags:
+    """Which ids are of texts as they were given."""
+    return np.array([not each.endswith(MARK) for each in ids], bool)
 
 
 def augmented(found: Examples, *, lexicon: Any = None) -> Examples:

@@ -129,18 +129,22 @@ def check_aims(recipe: Any, settings: Iterable[str], bias: Any, lexicon: Any, la
         measure = document_measure(bias)
         if labels is not None and kind in KINDS and kind != "label":
             raise InputError(f"labels is for bias=label; bias is {bias}")
-        check_read(measure, {"labels": labels})
-    if lexicon is not None and not _needs_words(recipe, labels):
+        check_read(measure, {"labels": labels, "lexicon": None if _reads_words(recipe) else lexicon})
+    if lexicon is not None and not (is_biased(recipe.loss) or _reads_words(recipe)):
         raise InputError(
             f"lexicon is for losses that look at bias ({aware}), an adversary and mirroring; this training "
             "has none of them"
         )
 
 
-def _needs_words(recipe: Any, labels: Any) -> bool:
-    """Whether a training looks at the words of groups; a loss does not where labels tell the groups."""
-    by_words = is_biased(recipe.loss) and labels is None
-    return by_words or recipe.adversary is not None or recipe.mirror != "none"
+def _reads_words(recipe: Any) -> bool:
+    """Whether a training looks at the words of groups, whatever its loss does."""
+    return recipe.adversary is not None or recipe.mirror != "none"
+
+
+def _loss_reads_words(recipe: Any, bias: Any, labels: Any) -> bool:
+    """Whether the loss does: not where labels or a dictionary tell the groups."""
+    return is_biased(recipe.loss) and labels is None and "lexicon" in document_measure(bias).VIEW.READS
 
 
 def aimed(
@@ -150,16 +154,17 @@ def aimed(
     from evenrank.text.lexicon import lexicon as as_lexicon
 
     facts = {}
-    if _needs_words(recipe, labels):
+    by_words = _loss_reads_words(recipe, bias, labels)
+    if by_words or _reads_words(recipe):
         facts["lexicon"] = as_lexicon("rekabsaz2020" if lexicon is None else lexicon).name
     if is_biased(recipe.loss):
         facts["bias"] = str(bias)
-        words = lexicon if labels is None else None
-        size = pair_bias(found, bias, lexicon=words, labels=labels)
+        size = pair_bias(found, bias, lexicon=lexicon if by_words else None, labels=labels)
         if not len(size) or size.min() == size.max():
+            look = "labels" if labels is not None else "lexicon and texts" if by_words else "texts"
             raise InputError(
                 f"all documents are equally one-sided by {bias}, so the loss {recipe.loss} would change "
-                f"nothing; check {'lexicon' if labels is None else 'labels'} and texts"
+                f"nothing; check {look}"
             )
         found = replace(found, bias=size)
     if recipe.mirror != "none":

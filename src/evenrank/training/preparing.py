@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from evenrank.data import tables
+from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Say
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """Training data, and where it comes from."""
+    """Training data, and where it comes from; of negatives that were named, which."""
 
     examples: Examples
     first_stage: dict[str, Any]
     collection: dict[str, Any]
+    negatives: dict[str, Any] | None = None
 
 
 def prepared(
@@ -45,6 +47,7 @@ def prepared(
     if index is not None and index.provenance["input"]["fingerprint"] != collection.fingerprint():
         say("the index is of another file or table than is given: it finds and scores by its own texts")
     deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
+    named = None if negatives is None else negative_pairs(negatives)
     first, scores, stage = _first_stage(collection, asked, judged, run, index, deep, say)
     found = examples(
         first,
@@ -56,12 +59,20 @@ def prepared(
         dev_most=dev_most,
         seed=seed,
         scores=scores,
-        negatives=None if negatives is None else negative_pairs(negatives),
+        negatives=named,
         negatives_path=tables.path_of(negatives),
     )
     for each in found.told_left_out():
         say(f"left out: {each}")
-    return Prepared(found, stage, collection.describe())
+    of_named = None if named is None else _named(named, tables.path_of(negatives))
+    return Prepared(found, stage, collection.describe(), of_named)
+
+
+def _named(pairs: pl.DataFrame, path: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """What to know of named negatives later: how many there are, from which file, and their fingerprint."""
+    found = {"queries": pairs["query_id"].n_unique(), "pairs": len(pairs)}
+    file = {} if path is None else {"file": Path(path).name}
+    return {**found, **file, "fingerprint": fingerprint([pairs.select("query_id", "doc_id")])}
 
 
 def _first_stage(

@@ -146,7 +146,7 @@ def train_ranker(
         "seed": seed,
         "facts": {"seed": seed, "first stage": ready.first_stage, "collection": ready.collection},
     }
-    config["facts"] |= of_gender
+    config["facts"] |= ({} if ready.negatives is None else {"negatives": ready.negatives}) | of_gender
     checkpoint = target.with_name(f".{target.name}.training")
     data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
     told: list[str] = []
@@ -230,7 +230,8 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
     from evenrank.training.fitting import fit
 
     found, settings, seed, facts = job.found, job.settings, job.seed, job.config["facts"]
-    scale = FirstStage.among(found.pairs.first)
+    # Mirrored texts decide neither scale nor first vectors: with a strength of 0, training is plain training.
+    scale = FirstStage.among(found.pairs.first[found.own_pairs()])
     job.checkpoint.mkdir(parents=True, exist_ok=True)
     made: Any
     with torch.random.fork_rng(devices=[]):
@@ -252,8 +253,8 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
                 random_vectors,
             )
 
-            asked = [text for text, dev in zip(found.pairs.queries, found.dev, strict=True) if not dev]
-            vocabulary = Vocabulary.of(found.pairs.documents, asked)
+            given, more = (found.learned_texts(mirrored=each) for each in (False, True))
+            vocabulary = Vocabulary.of(*given, more=more)
             if vectors is None:
                 matrix = random_vectors(len(vocabulary), settings.dimension, seed)
                 facts["word vectors"] = {"source": "random"}

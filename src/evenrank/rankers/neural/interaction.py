@@ -226,17 +226,26 @@ class Vocabulary:
         return len(self.words)
 
     @classmethod
-    def of(cls, documents: Iterable[str], queries: Iterable[str], *, least: int = 2) -> Vocabulary:
-        """The words that stand in at least this many of the documents, and all words of the queries."""
-        frequency: Counter[str] = Counter()
-        total = 0
-        for text in documents:
-            frequency.update(set(words(text)))
-            total += 1
+    def of(
+        cls,
+        documents: Iterable[str],
+        queries: Iterable[str],
+        *,
+        more: tuple[Iterable[str], Iterable[str]] = ((), ()),
+        least: int = 2,
+    ) -> Vocabulary:
+        """The words that stand in at least this many of the documents, and all words of the queries.
+
+        `more` are further documents and queries. Words that stand in them alone come last: how the other
+        texts are read, and with which first vectors and idf, does not depend on them.
+        """
+        frequency, total, kept = _counted(documents, queries, least)
         if not total:
             raise InputError("there is no document to learn words from")
-        asked = {word for text in queries for word in words(text)}
-        kept = sorted({word for word, count in frequency.items() if count >= least} | asked)
+        others, _, further = _counted(*more, least)
+        new = sorted({*further} - {*kept, *frequency})
+        frequency.update({word: others[word] for word in new})
+        kept += new
         counts = np.array([max(frequency[word], 1) for word in kept])
         idf = np.log1p(total / counts).astype(np.float32)
         return cls(tuple(kept), idf, float(np.log1p(total)))
@@ -255,6 +264,19 @@ class Vocabulary:
                 number = unknown.setdefault(word, len(self.words) + 1 + len(unknown))
             found.append(number)
         return found
+
+
+def _counted(
+    documents: Iterable[str], queries: Iterable[str], least: int
+) -> tuple[Counter[str], int, list[str]]:
+    """In how many documents words stand, how many there are, and the words to be known, in order."""
+    frequency: Counter[str] = Counter()
+    total = 0
+    for text in documents:
+        frequency.update(set(words(text)))
+        total += 1
+    asked = {word for text in queries for word in words(text)}
+    return frequency, total, sorted({word for word, count in frequency.items() if count >= least} | asked)
 
 
 def padded(sequences: Sequence[Sequence[int]], width: int) -> npt.NDArray[np.int64]:
