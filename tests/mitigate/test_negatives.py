@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from typer.testing import CliRunner
 
 import evenrank as er
 from evenrank import InputError, demo
+from evenrank.cli import main
 from evenrank.cli.app import app
 from evenrank.data import tables
 from evenrank.measures.document_bias import document_bias
-from evenrank.mitigate.negatives import negative_pairs, negatives
+from evenrank.mitigate.negatives import _most_first, negative_pairs, negatives
 
 DATA = demo.folder()
 DOCS = {"a": "he and his son", "b": "she said", "c": "rain", "d": "he said", "e": "her mother", "f": "sun"}
@@ -33,6 +35,34 @@ def chosen(**more: Any) -> list[str]:
 
 def test_lambda_1_takes_the_most_one_sided_ties_in_the_order_of_the_first_stage() -> None:
     assert chosen(bias_lambda=1, n=3) == ["a", "e", "b"], "b and d are alike; b stands higher"
+
+
+@pytest.mark.parametrize("bias", ["tf", "count", "FaiRR@5"])
+@pytest.mark.parametrize("order", list(permutations("ABC")))
+def test_sizes_that_differ_only_by_rounding_are_ties(order: tuple[str, ...], bias: str) -> None:
+    times = {"tf": ((2, 1), (8, 5), (5, 3)), "count": ((3, 2), (4, 3), (1, 0)), "FaiRR@5": ((2, 1),) * 3}[
+        bias
+    ]
+    docs = {doc: "he " * he + "she " * she for doc, (he, she) in zip("ABC", times, strict=True)}
+    run = {"q": {doc: 3.0 - rank for rank, doc in enumerate(order)} | {"f": 0.0}}
+    tally = er.tally({**docs, "f": "sun"})
+    sizes = document_bias(run, bias, tally=tally)[:3]
+    assert np.ptp(sizes) < 1e-15 and (bias != "tf" or len({*sizes.tolist()}) > 1)
+    found = negatives(run, {"q": {"f": 1}}, tally, bias_lambda=1, n=3, bias=bias)
+    assert found.frame["doc_id"].to_list() == list(order)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.integers(0, 4), max_size=30), st.floats(-30, 30), st.randoms())
+def test_rounding_of_any_scale_changes_no_order(steps: list[int], scale: float, chance: Any) -> None:
+    exact = np.array(steps, float) * 10**scale
+    noisy = exact * (1 + np.array([chance.uniform(-4e-16, 4e-16) for _ in steps]))
+    assert _most_first(noisy).tolist() == sorted(range(len(steps)), key=lambda place: -steps[place])
+
+
+def test_sizes_that_are_no_numbers_come_last_and_small_differences_count() -> None:
+    assert _most_first(np.array([np.nan, 1.0, 1 + 1e-9, np.nan, 0.0])).tolist() == [2, 1, 4, 0, 3]
+    assert _most_first(np.zeros(0)).tolist() == []
 
 
 def test_judged_documents_are_no_candidates_whatever_the_judgment() -> None:
@@ -114,7 +144,8 @@ def test_files_hold_what_the_trainers_of_sentence_transformers_read(tmp_path: Pa
     path = tmp_path / "n.jsonl"
 
     def written(form: Any) -> list[dict[str, Any]]:
-        found.write(path, form=form, docs=DOCS, queries={"q": "weather"})
+        texts: dict[str, Any] = {} if form == "ids" else {"docs": DOCS, "queries": {"q": "weather"}}
+        found.write(path, form=form, **texts)
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     query = {"query": "weather", "positive": "sun"}
@@ -128,6 +159,52 @@ def test_files_hold_what_the_trainers_of_sentence_transformers_read(tmp_path: Pa
     found.write(tmp_path / "n.parquet", form="ids")
     for each, line in ((path, 1), (tmp_path / "n.parquet", None)):
         assert negative_pairs(each).rows() == [("q", "a", line), ("q", "e", line)]
+
+
+def test_labelled_pairs_hold_each_document_of_a_query_once() -> None:
+    judged = {"q": {"f": 1, "c": 1}, "none": {"gone": 1}}
+    found = negatives({**RUN, "none": {"gone": 2.0, "a": 1.0}}, judged, TALLY, n=4, missing="zero")
+    texts = DOCS, {"q": "weather", "none": "nothing"}
+    rows = list(found.rows("labeled-pair", *texts))
+    assert [row["docs"] for row in rows if row["label"]] == [DOCS["f"], DOCS["c"]]
+    assert sorted(row["docs"] for row in rows if not row["label"]) == sorted(DOCS[each] for each in "abde")
+    assert {row["query"] for row in rows} == {"weather"}, "no relevant document of the other has a text"
+    assert len(list(found.rows("triplet", *texts))) == 8, "of each positive with each negative"
+
+
+def test_what_is_left_out_is_that_of_the_last_file(tmp_path: Path) -> None:
+    found = negatives(RUN, {"q": {"f": 1, "gone": 1}}, TALLY, n=9)
+    few = {"queries with fewer than 9 candidates (all are used)": 1}
+    lost = {"documents without a text (left out)": 1}
+    assert found.left_out == few
+    assert not list(found.rows("n-tuple", DOCS, {"q": "weather"}))
+    assert found.left_out == lost | {"queries with fewer than 9 negatives (not written as n-tuple)": 1}
+    found.write(tmp_path / "n.jsonl", form="triplet", docs=DOCS, queries={"q": "weather"})
+    assert found.left_out == few | lost
+    found.write(tmp_path / "n.jsonl", form="ids")
+    assert found.left_out == few
+
+
+@pytest.mark.parametrize("name", ["docs", "queries"])
+def test_texts_that_ids_do_not_hold_are_refused(name: str, tmp_path: Path) -> None:
+    found = negatives(RUN, QRELS, TALLY, n=2)
+    with pytest.raises(InputError, match="the form ids holds no texts; leave docs and queries out"):
+        found.write(tmp_path / "n.jsonl", form="ids", **{name: "nowhere"})
+    assert not (tmp_path / "n.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["docs", "opened", "queries"])
+def test_the_texts_are_not_written_over(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    ids = {"q": "weather"} if name == "queries" else DOCS
+    key = "query_id" if name == "queries" else "doc_id"
+    path.write_text("".join(json.dumps({key: each, "text": text}) + "\n" for each, text in ids.items()))
+    before = path.read_bytes()
+    given: dict[str, Any] = {"docs": DOCS, "queries": {"q": "weather"}}
+    given["docs" if name == "opened" else name] = tables.docs(path) if name == "opened" else path
+    with pytest.raises(InputError, match="this is the input itself; give the examples another name"):
+        negatives(RUN, QRELS, TALLY, n=2).write(path, **given)
+    assert path.read_bytes() == before
 
 
 def test_documents_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -202,12 +279,50 @@ def test_documents_that_are_not_one_sided_are_not_called_the_most_one_sided(tmp_
         (["--ids", "--bias", "liwc", "--lexicon", "x"], "--lexicon is for word counts, which bias liwc"),
         (["--ids", "--bias", "liwc", "--tally", "x"], "--tally is for word counts"),
         (["--ids", "--form", "triplet"], "--ids and --form are two forms"),
+        (["--ids", "--queries", "nowhere"], "--queries is for texts, and --ids writes none; leave one"),
+        (["--ids", "--tally", "x"], "--docs is read by nothing: --tally has the words"),
+        (["--ids", "--bias", "label", "--labels", "x"], "--docs is read by nothing: --labels has the groups"),
+        (
+            ["--queries", "x", "--bias", "LABEL", "--labels", "x", "--lexicon", "x"],
+            "--lexicon is for word counts, which bias LABEL with --labels does not look at",
+        ),
     ],
 )
 def test_what_is_not_looked_at_is_refused(more: list[str], said: str, tmp_path: Path) -> None:
     found = command(tmp_path, *more)
     assert found.exit_code != 0 and said in str(found.exception or found.output)
     assert not (tmp_path / "n.jsonl").exists()
+
+
+@pytest.mark.parametrize("bias", ["label", "Label", "LABEL"])
+def test_without_labels_words_tell_the_groups_however_label_is_written(bias: str, tmp_path: Path) -> None:
+    (tmp_path / "young.json").write_text('{"young": ["boy", "girl"], "old": ["man", "woman"]}')
+    made = command(tmp_path, "--ids", "--n", "5", "--bias", bias, "--lexicon", str(tmp_path / "young.json"))
+    assert made.exit_code == 0, made.output
+    tally = er.tally(DATA / "docs.tsv", tmp_path / "young.json")
+    drawn = negatives(DATA / "bm25.run", DATA / "qrels.txt", tally, n=5, bias="label")
+    assert (
+        negative_pairs(tmp_path / "n.jsonl")
+        .drop("line")
+        .sort("query_id", maintain_order=True)
+        .equals(drawn.pairs().sort("query_id", maintain_order=True))
+    )
+
+
+@pytest.mark.parametrize(
+    "option", ["--run", "--qrels", "--docs", "--queries", "--tally", "--lexicon", "--labels", "--dictionary"]
+)
+def test_no_input_is_written_over(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "input.jsonl"
+    path.write_text('{"doc_id": "d001", "text": "he"}\n')
+    (tmp_path / "same.jsonl").symlink_to(path)
+    given = {"--run": DATA / "bm25.run", "--qrels": DATA / "qrels.txt", "--docs": DATA / "docs.tsv"}
+    options = [str(part) for pair in (given | {option: path}).items() for part in pair]
+    for output in (path, tmp_path / "same.jsonl"):
+        assert main(["mitigate", "negatives", *options, "--ids", "-o", str(output)]) == 2
+        said = f"{output}: this is the input itself; give the examples another name"
+        assert said in capsys.readouterr().err
+    assert path.read_text() == '{"doc_id": "d001", "text": "he"}\n'
 
 
 @pytest.mark.parametrize(

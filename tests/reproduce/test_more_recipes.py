@@ -173,7 +173,8 @@ def test_negatives_are_compared_with_plain_training_and_an_adversary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Training, "ranked", fake)
-    page = run("negatives", tmp_path, "--set", "adversary=[1.0]", "--set", "strengths=[0.0,0.6]")
+    options = ("ranker=head", "adversary=[1.0]", "strengths=[0.0,0.6]")
+    page = run("negatives", tmp_path, *(part for option in options for part in ("--set", option)))
     assert list(page["facts"]["rows"]) == ["λ = 0", "λ = 0.6", "adversary, μ = 1"]
     beside = page["facts"]["beside"]["adversary, μ = 1"]
     assert beside["fairer"] + beside["less fair"] <= beside["queries"] == 30

@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import xxhash
 
+from evenrank.arithmetic import DIGITS
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID
-from evenrank.data.files import raw_blocks, writing
+from evenrank.data.docs import Docs
+from evenrank.data.files import raw_blocks, refuse_input, writing
 from evenrank.errors import InputError, check_choice, check_whole, is_whole
 from evenrank.measures.document_bias import document_bias
+from evenrank.measures.lists import Floats
 
 Form = Literal["ids", "triplet", "n-tuple", "labeled-pair", "labeled-list"]
 """Forms of a file: document ids, or texts as sentence-transformers calls its forms."""
@@ -44,13 +48,17 @@ class Negatives:
         How many were asked for.
     left_out
         Why queries have none, or fewer, and how many; and, once texts are written, how many documents
-        have none.
+        have none, the last time.
     """
 
     frame: pl.DataFrame
     positives: pl.DataFrame
     wanted: int
     left_out: dict[str, int]
+    _of_draw: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_of_draw", dict(self.left_out))
 
     def pairs(self) -> pl.DataFrame:
         """Query and document ids, as `train_ranker` takes them."""
@@ -67,14 +75,18 @@ class Negatives:
     def rows(self, form: Form, docs: Any = None, queries: Any = None) -> Iterator[dict[str, Any]]:
         """The examples as objects of one of the forms.
 
-        ``ids`` has one object for each query; ``triplet``, ``n-tuple`` and ``labeled-list`` have one for each
-        relevant document (n-tuple: only of queries with as many negatives as were asked for),
-        ``labeled-pair`` one for each document. Documents without a text are left out, and counted in
-        `left_out`.
+        ``ids`` has one object for each query; ``n-tuple`` and ``labeled-list`` have one for each relevant
+        document (n-tuple: only of queries with as many negatives as were asked for), ``triplet`` one for
+        each relevant document and negative, ``labeled-pair`` one for each document of a query, relevant or
+        not. Documents without a text are left out, and counted in `left_out`.
         """
         check_choice("form", form, get_args(Form))
+        self.left_out.clear()
+        self.left_out.update(self._of_draw)
         table = self.by_query()
         if form == "ids":
+            if docs is not None or queries is not None:
+                raise InputError("the form ids holds no texts; leave docs and queries out")
             yield from table.iter_rows(named=True)
             return
         if docs is None or queries is None:
@@ -91,10 +103,9 @@ class Negatives:
             self.left_out["documents without a text (left out)"] = lost
         short = 0
         for query_id, positives, negatives in table.iter_rows():
-            query, against = asked[query_id], [texts[each] for each in negatives if each in texts]
+            good, against = ([texts[each] for each in ids if each in texts] for ids in (positives, negatives))
             short += len(against) < self.wanted
-            for doc_id in filter(texts.__contains__, positives):
-                yield from _shaped(form, query, texts[doc_id], against, self.wanted)
+            yield from _shaped(form, asked[query_id], good, against, self.wanted)
         if short and form == "n-tuple":
             self.left_out.pop(_few(self.wanted), None)
             self.left_out[f"queries with fewer than {self.wanted} negatives (not written as n-tuple)"] = short
@@ -104,6 +115,8 @@ class Negatives:
     ) -> int:
         """Write the examples as JSONL or, by the name's ending, Parquet; returns how many there are."""
         target = Path(path)
+        sources = (each.path if isinstance(each, Docs) else tables.path_of(each) for each in (docs, queries))
+        refuse_input(target, *sources, what="the examples")
         rows = list(self.rows(form, docs, queries))
         if not rows:
             lacking = f"{self.wanted} negatives with a text" if form == "n-tuple" else "texts of both kinds"
@@ -206,7 +219,7 @@ def _chosen(open_: pl.DataFrame, most: int, n: int, seed: int) -> pl.DataFrame:
     rows, biased = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
     start = 0
     for length, query_id in ids.iter_rows():
-        first = np.argsort(-bias[start : start + length], kind="stable")[: min(most, n)]
+        first = _most_first(bias[start : start + length])[: min(most, n)]
         left = np.ones(length, bool)
         left[first] = False
         rest = np.flatnonzero(left)
@@ -219,19 +232,37 @@ def _chosen(open_: pl.DataFrame, most: int, n: int, seed: int) -> pl.DataFrame:
     return open_[np.concatenate(rows)].select("query_id", "doc_id", flags, "bias")
 
 
+def _most_first(bias: Floats) -> npt.NDArray[np.int64]:
+    """The places of candidates, the most one-sided first, ties in the order that they have.
+
+    Equal sizes may differ in their last bits, as ln 3 − ln 2, ln 9 − ln 6 and ln 6 − ln 4 do. So two tie if
+    they are no farther apart than 10⁻¹² of the largest. They are not rounded: equal ones could then lie on
+    either side of a step.
+    """
+    falling = np.argsort(-bias, kind="stable")
+    sizes = bias[falling]
+    same = 10.0**-DIGITS * bias.max(initial=0.0, where=np.isfinite(bias))
+    level = np.zeros(len(bias), np.int64)
+    level[falling[1:]] = np.cumsum(~(sizes[:-1] - sizes[1:] <= same))  # what is not a number stays behind
+    return np.argsort(level, kind="stable")
+
+
 def _shaped(
-    form: str, query: str, positive: str, against: list[str], wanted: int
+    form: str, query: str, positives: list[str], against: list[str], wanted: int
 ) -> Iterator[dict[str, Any]]:
-    if form == "triplet":
-        yield from ({"query": query, "positive": positive, "negative": each} for each in against)
-    elif form == "labeled-pair":
-        texts, labels = [positive, *against], [1] + [0] * len(against)
-        yield from ({"query": query, "docs": t, "label": x} for t, x in zip(texts, labels, strict=True))
-    elif form == "labeled-list":
-        yield {"query": query, "docs": [positive, *against], "labels": [1] + [0] * len(against)}
-    elif len(against) == wanted:
-        named = {f"negative_{place}": each for place, each in enumerate(against, 1)}
-        yield {"query": query, "positive": positive, **named}
+    """The examples of one query; none where no relevant document has a text."""
+    if form == "labeled-pair":  # not by positive: each pair of query and document is there once
+        labelled = [(text, 1) for text in positives] + [(text, 0) for text in against if positives]
+        yield from ({"query": query, "docs": text, "label": label} for text, label in labelled)
+        return
+    for positive in positives:
+        if form == "triplet":
+            yield from ({"query": query, "positive": positive, "negative": each} for each in against)
+        elif form == "labeled-list":
+            yield {"query": query, "docs": [positive, *against], "labels": [1] + [0] * len(against)}
+        elif len(against) == wanted:
+            named = {f"negative_{place}": each for place, each in enumerate(against, 1)}
+            yield {"query": query, "positive": positive, **named}
 
 
 def _is_id(value: Any) -> bool:

@@ -11,6 +11,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.mitigate.trained import Training
+from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.reproduce.page import (
     LEVEL,
     Chart,
@@ -72,6 +73,7 @@ def negatives_recipe(settings: Settings, steps: Steps) -> Page:
     strengths = settings.some("strengths")
     if 0.0 not in strengths or max(strengths) > 1:
         raise InputError(f"strengths is {strengths}; it must hold 0, plain training, and nothing above 1")
+    _check_adversary(settings)
     ways = [f"{strength:g}" for strength in strengths]
     ways += [f"adversary {strength:g}" for strength in settings.option("adversary")]
     work = Retraining(settings, steps, ways)
@@ -93,6 +95,17 @@ def negatives_recipe(settings: Settings, steps: Steps) -> Page:
         }
 
     return _page(settings, steps("negatives", work.facts | {"form": 2}, step))
+
+
+def _check_adversary(settings: Settings) -> None:
+    """Refuse an adversary that could not read the ranker, before anything is trained."""
+    ranker = settings.option("ranker")
+    if settings.option("adversary") and not settings.runs and ranker in INTERACTION:
+        able = ", ".join(kind for kind in KINDS if kind not in INTERACTION)
+        raise InputError(
+            f"ranker {ranker} has no vector for an adversary to read; choose one of {able}, or train without "
+            "one: --set 'adversary=[]'"
+        )
 
 
 def _way(work: Retraining, method: str, strength: float) -> Any:
@@ -223,8 +236,8 @@ def _page(settings: Settings, found: Mapping[str, Any]) -> Page:
             "All test queries, not only neutral or fairness-sensitive ones.",
             f"Words of {settings.option('lexicon')}; the released script of this section has a list of 326 "
             "words.",
-            "Where most gendered documents are about men, what is pushed down is about men: signed means may "
-            "fall below 0.",
+            "Where one group has most of the one-sided documents, what is pushed down is about that group: "
+            "signed means may cross 0.",
         ],
         dict(found),
     )

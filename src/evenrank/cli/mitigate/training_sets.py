@@ -71,22 +71,33 @@ def negatives_command(
 
         evenrank mitigate negatives --run bm25.run --qrels qrels.txt --docs docs.tsv --ids -o negatives.jsonl
     """
+    from evenrank.data.files import refuse_input
     from evenrank.data.tables import docs as open_docs
     from evenrank.measures.document_bias import document_measure
+    from evenrank.measures.groups import Groups
     from evenrank.mitigate.negatives import negatives
     from evenrank.show.numbers import counted as how_many
 
     if output.suffix not in (".jsonl", ".parquet"):
         raise InputError("the file is called .jsonl or .parquet", path=output)
+    inputs = (run, qrels, docs, queries, tally, lexicon, labels, dictionary)
+    refuse_input(output, *inputs, what="the examples")
     if not ids and (docs is None or queries is None):
         raise InputError("texts are written: give --docs and --queries, or --ids")
     if ids and form is not None:
         raise InputError("--ids and --form are two forms of the file; choose one")
-    opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
+    if ids and queries is not None:
+        raise InputError("--queries is for texts, and --ids writes none; leave one of them out")
     measure = document_measure(bias)
+    by_labels = measure.VIEW is Groups and labels is not None
+    by_words = "tally" in measure.NEEDS or (measure.VIEW is Groups and not by_labels)
+    if ids and docs is not None and (tally is not None if by_words else by_labels):
+        told = "--tally has the words" if by_words else "--labels has the groups"
+        raise InputError(f"--docs is read by nothing: {told}, and --ids writes no texts; leave it out")
+    opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     given: dict[str, Any] = {"labels": labels, "dictionary": dictionary, "missing": missing.value}
     counted = None
-    if "tally" in measure.NEEDS or (bias == "label" and labels is None):
+    if by_words:
         if tally is None and docs is None:
             raise InputError("give --docs, or --tally")
         source = docs if tally is None else None
@@ -94,16 +105,16 @@ def negatives_command(
     else:
         for name, value in (("--tally", tally), ("--lexicon", lexicon), ("--tokenizer", tokenizer)):
             if value is not None:
-                raise InputError(
-                    f"{name} is for word counts, which bias {bias} does not look at; leave it out"
-                )
+                seen = f"bias {bias}{' with --labels' if by_labels else ''}"
+                raise InputError(f"{name} is for word counts, which {seen} does not look at; leave it out")
         given["docs"] = opened
     found = negatives(
         run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given
     )
-    written = found.write(
-        output, form="ids" if ids else (form or Form.n_tuple).value, docs=opened, queries=queries
-    )
+    if ids:
+        written = found.write(output, form="ids")
+    else:
+        written = found.write(output, form=(form or Form.n_tuple).value, docs=opened, queries=queries)
     for why, count in found.left_out.items():
         note(f"{why}: {count:,}")
     first = found.frame.filter("biased")["bias"]
