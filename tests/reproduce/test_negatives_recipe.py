@@ -19,16 +19,17 @@ def settings(*given: str) -> list[str]:
 
 
 @pytest.mark.parametrize("ranker", INTERACTION)
-@pytest.mark.parametrize("quick", [[], ["--quick", "--set", "adversary=1"]])
+@pytest.mark.parametrize("recipe", ["negatives", "debiased-judgments"])
+@pytest.mark.parametrize("quick", [[], ["--quick"]])
 def test_an_adversary_that_cannot_read_the_ranker_is_refused_before_any_work(
-    ranker: str, quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ranker: str, recipe: str, quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["reproduce", "negatives", *settings(f"ranker={ranker}"), *quick]
+    asked = ["reproduce", recipe, *settings(f"ranker={ranker}", "adversary=1"), *quick]
     assert main([*asked, "-o", str(tmp_path / "pages")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         f"evenrank: ranker {ranker} has no vector for an adversary to read; choose one of cross-encoder, "
-        "bi-encoder, head, or train without one: --set 'adversary=[]'"
+        "bi-encoder, head, or train without one: --set adversary="
     )
     assert not (tmp_path / "pages").exists()
 
@@ -44,7 +45,7 @@ def test_the_page_speaks_of_no_men_where_the_groups_are_others(tmp_path: Path) -
     words = tmp_path / "young.json"
     words.write_text('{"young": ["boy", "girl", "child"], "old": ["man", "woman", "he", "she"]}')
     given = ["--run", f"0={DATA / 'bm25.run'}", "--run", f"0.6={DATA / 'dense.run'}"]
-    options = settings("strengths=0,0.6", "adversary=[]", f"lexicon={words}")
+    options = settings("strengths=0,0.6", "adversary=", f"lexicon={words}")
     assert main(["reproduce", "negatives", "--quick", *given, *options, "-o", str(tmp_path)]) == 0
     page = json.loads((tmp_path / "negatives.json").read_text())
     said = " ".join([page["here"], *page["differs"], *(claim["says"] for claim in page["claims"])]).lower()

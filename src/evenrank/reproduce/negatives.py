@@ -11,7 +11,6 @@ import polars as pl
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.mitigate.trained import Training
-from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.reproduce.page import (
     LEVEL,
     Chart,
@@ -73,7 +72,6 @@ def negatives_recipe(settings: Settings, steps: Steps) -> Page:
     strengths = settings.some("strengths")
     if 0.0 not in strengths or max(strengths) > 1:
         raise InputError(f"strengths is {strengths}; it must hold 0, plain training, and nothing above 1")
-    _check_adversary(settings)
     ways = [f"{strength:g}" for strength in strengths]
     ways += [f"adversary {strength:g}" for strength in settings.option("adversary")]
     work = Retraining(settings, steps, ways)
@@ -95,17 +93,6 @@ def negatives_recipe(settings: Settings, steps: Steps) -> Page:
         }
 
     return _page(settings, steps("negatives", work.facts | {"form": 2}, step))
-
-
-def _check_adversary(settings: Settings) -> None:
-    """Refuse an adversary that could not read the ranker, before anything is trained."""
-    ranker = settings.option("ranker")
-    if settings.option("adversary") and not settings.runs and ranker in INTERACTION:
-        able = ", ".join(kind for kind in KINDS if kind not in INTERACTION)
-        raise InputError(
-            f"ranker {ranker} has no vector for an adversary to read; choose one of {able}, or train without "
-            "one: --set 'adversary=[]'"
-        )
 
 
 def _way(work: Retraining, method: str, strength: float) -> Any:

@@ -19,6 +19,7 @@ from evenrank.data import files, tables
 from evenrank.data.tables import Dataset
 from evenrank.errors import InputError, choices
 from evenrank.measures.evaluate import measure
+from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.reproduce.settings import Settings, parse_values
 from evenrank.reproduce.steps import Steps
 from evenrank.show.numbers import DASH, counted, number
@@ -26,6 +27,17 @@ from evenrank.text.tally import tally
 
 USEFUL, FAIR, LEAN, BOOLEAN, LIWC = "RR@10", "NFaiRR@10", "ARaB@10", "ARaB(magnitude='boolean')@10", "LIWC@10"
 MEASURES = (USEFUL, FAIR, LEAN, BOOLEAN, LIWC)
+
+
+def _check_adversary(settings: Settings) -> None:
+    """Refuse an adversary that could not read the ranker, before anything is trained."""
+    ranker = settings.option("ranker")
+    if settings.option("adversary") and not settings.runs and ranker in INTERACTION:
+        able = ", ".join(kind for kind in KINDS if kind not in INTERACTION)
+        raise InputError(
+            f"ranker {ranker} has no vector for an adversary to read; choose one of {able}, or train without "
+            "one: --set adversary="
+        )
 
 
 class Retraining:
@@ -37,6 +49,7 @@ class Retraining:
         for name in settings.runs or {}:
             if _way(name) not in ways:
                 raise InputError(f"--run {name}: there is no such way here; one of {', '.join(ways)}")
+        _check_adversary(settings)
         split = settings.option("train_split")
         if settings.data is not None and not split and not settings.runs:
             raise InputError("name the training queries, as in --set train_split=train")
@@ -152,7 +165,6 @@ class Retraining:
 
 def training_values(settings: Settings, rankers: Sequence[str]) -> dict[str, Any]:
     """Settings of the training, out of texts NAME=VALUE; refused unless each of the rankers has them."""
-    from evenrank.rankers.neural.rerankers import KINDS
     from evenrank.training.trainer import read_settings
 
     given = parse_values(settings.option("training"))

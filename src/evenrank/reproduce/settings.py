@@ -250,14 +250,14 @@ def _like(name: str, value: Any, default: Any) -> Any:
 
 
 def _read(text: str, default: Any) -> Any:
-    """What a text says, as JSON; lists also without brackets and quotes, with commas."""
+    """What a text says, as JSON; lists also without brackets and quotes, with commas, empty for none."""
     with suppress(ValueError):
         made = json.loads(text)
         if isinstance(made, list) or not isinstance(default, list):
             return made
     if not isinstance(default, list) or text.lstrip().startswith("["):
         return text
-    texts = [each.strip() for each in text.split(",")]
+    texts = [each.strip() for each in text.split(",")] if text.strip() else []
     kind = default[0] if default else ""
     return texts if isinstance(kind, str) else [_read(each, kind) for each in texts]
 
