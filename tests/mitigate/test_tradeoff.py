@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank import demo
+from evenrank import demo, stats
 from evenrank.data import tables
 from evenrank.mitigate.mitigations import Mitigation
 from evenrank.mitigate.tradeoff import TradeOff, one_front, sweeps
@@ -146,6 +146,46 @@ def test_nothing_is_chosen_that_cannot_be_tested(data) -> None:
     assert all(point.p_holm is None for point in curve)
     assert curve.chosen is curve.points[0]
     assert str(curve).splitlines()[0].endswith(", 1 query")
+
+
+def test_a_choice_says_where_its_bias_fell_by_no_more_than_chance(data) -> None:
+    little = swept(data, method="penalty", strengths=[0.01])
+    assert little.chosen is little.points[1] and little.less_bias_significant is False
+    p = stats.paired(little.points[1].biases, little.points[0].biases).p
+    assert little.points[1].bias_change.p == little.chosen.bias_p_holm == p and p > 0.05
+    said = f"chosen: its abs(ARaB@10) is not significantly lower than at none (p = {p:.3f}, Holm)"
+    assert little.remarks() == [said] and str(little).endswith(f"\n{said}")
+    much = swept(data, strengths=[0.4])
+    assert much.chosen is much.points[1] and much.less_bias_significant is True and not much.remarks()
+    nothing = swept(data, strengths=[0.2])
+    assert nothing.chosen is nothing.points[0] and nothing.less_bias_significant is None
+    assert not nothing.remarks()
+
+
+def test_the_change_of_bias_is_that_of_the_sizes_shown_and_is_corrected(data) -> None:
+    curve = swept(data, method="interpolate", strengths=[0.02, 0.2])
+    frame = curve.frame()
+    for point, row in zip(curve, frame.iter_rows(named=True), strict=True):
+        if point is curve.points[0]:
+            assert row["bias_difference"] is None and row["bias_p"] is None and row["bias_p_holm"] is None
+            continue
+        assert row["bias_difference"] == pytest.approx(point.bias.value - curve.points[0].bias.value)
+        assert row["bias_difference_low"] < row["bias_difference"] < row["bias_difference_high"]
+    assert frame["bias_p_holm"].to_list()[1:] == stats.holm(frame["bias_p"].to_list()[1:])
+    assert curve.to_dict()["points"][1]["bias_p"] == frame["bias_p"][1]
+
+
+def test_a_choice_that_one_query_made_says_that_its_bias_cannot_be_tested() -> None:
+    given = {"qrels": {"q": {"b": 1}}, "bias": "abs(ARaB@1)", "resamples": 10, "tolerance": 1.0}
+    found = er.sweep(tally=er.tally(WORDS), method=Fixed("acb", "cb"), **given)
+    assert found.chosen is found.points[1] and found.to_dict()["less_bias_significant"] is False
+    assert found.remarks() == [
+        "chosen: whether its abs(ARaB@1) is lower by chance cannot be tested on 1 query"
+    ]
+    fairer = er.sweep(
+        tally=er.tally(WORDS), method=Fixed("acb", "cb"), **{**given, "bias": "NFaiRR(threshold=0)@1"}
+    )
+    assert "whether its NFaiRR(threshold=0)@1 is higher by chance" in str(fairer)
 
 
 def test_methods_with_other_queries_are_compared_on_those_they_share(data, tmp_path) -> None:
@@ -319,11 +359,82 @@ def test_the_frame_has_a_row_for_each_setting(data):
         ({"strengths": []}, "at least one strength"),
         ({"bias": "FaiRR@10"}, "name the strengths"),
         ({"bias": "abs(Skew@10)"}, "cannot be bounded here"),
+        ({"utility": "ARaB@10"}, "ARaB@10 is not a measure of effectiveness; write for example nDCG@10"),
+        ({"utility": "abs(ARaB@10)"}, "not a measure of effectiveness"),
+        ({"utility": er.NFaiRR @ 10}, "NFaiRR@10 is not a measure of effectiveness"),
+        ({"tolerance": "x"}, "tolerance is 'x'; it must be a number from 0 to 1"),
+        ({"tolerance": 5}, "tolerance is 5; it must be a number from 0 to 1"),
+        ({"tolerance": -1}, "tolerance is -1; it must be a number from 0 to 1"),
+        ({"alpha": 7}, "alpha is 7; it must be a number from 0 to 1"),
+        ({"alpha": -1}, "alpha is -1; it must be a number from 0 to 1"),
+        ({"confidence": "x"}, "confidence is 'x'; it must be a number"),
+        ({"resamples": 0}, "resamples is 0; it must be a whole number from 1 on"),
+        ({"seed": -1}, "seed is -1; it must be a whole number from 0 on"),
+        ({"strengths": 0.5}, "strengths is 0.5; it must be a list of numbers, from weak to strong"),
     ],
 )
 def test_what_cannot_be_swept_is_refused(data, given, problem):
     with pytest.raises(er.InputError, match=problem):
         swept(data, **given)
+
+
+def test_a_sweep_needs_a_method(data) -> None:
+    with pytest.raises(er.InputError, match="name at least one method"):
+        sweeps([], demo.folder() / "bm25.run", data[0], qrels=data[1].qrels)
+
+
+INPUTS = ("run", "docs", "qrels", "queries", "background", "labels", "targets", "lexicon")
+OF_TRAINING = ("train-queries", "train-qrels", "train-run")
+
+
+@pytest.mark.parametrize("name", [*INPUTS, *OF_TRAINING, "tally", "vectors"])
+@pytest.mark.parametrize("option", ["-o", "--chart"])
+def test_the_command_overwrites_none_of_its_inputs(tmp_path, monkeypatch, capsys, name, option) -> None:
+    from evenrank.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    given = {"run": "bm25.run", "docs": "docs.tsv", "qrels": "qrels.txt", name: "mine.svg"}
+    (tmp_path / "mine.svg").write_text("mine")
+    left = {"vectors", "docs" if name == "tally" else "tally"}
+    options = [f"--{each}={file}" for each, file in given.items() if each not in left]
+    options += ["--set", "vectors = mine.svg"] if name == "vectors" else []
+    (tmp_path / "same.svg").symlink_to("mine.svg")
+    assert main(["mitigate", "sweep", *options, option, "same.svg"]) == 2
+    said = capsys.readouterr().err
+    assert said == "evenrank: same.svg: this is the input itself; give the output another name\n"
+    assert (tmp_path / "mine.svg").read_text() == "mine"
+
+
+def test_the_command_refuses_a_chart_where_the_table_goes(tmp_path, monkeypatch, capsys) -> None:
+    from evenrank.cli import main
+
+    demo.copy_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
+    assert main([*given, "--chart", "a.svg", "-o", "./a.svg"]) == 2
+    assert "a.svg: --chart and -o are the same file; give one of them another" in capsys.readouterr().err
+    assert not (tmp_path / "a.svg").exists()
+
+
+def test_the_command_says_below_the_table_what_is_not_significant(tmp_path, monkeypatch, capsys) -> None:
+    from evenrank.cli import main
+
+    demo.copy_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
+    one = [*given, "--resamples", "20", "--method", "penalty", "--strengths", "0.01"]
+    assert main(one) == 0
+    said = "chosen: its abs(ARaB@10) is not significantly lower than at none (p = 0.504, Holm)"
+    assert said in capsys.readouterr().out.splitlines()
+    assert main([*one, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["less_bias_significant"] is False and told["trained"] is None
+    assert told["points"][1]["bias_p"] == pytest.approx(0.504, abs=0.001)
+    assert main([*one, "--format", "csv"]) == 0
+    assert (
+        ",bias_difference,bias_difference_low,bias_difference_high,bias_p,bias_p_holm,"
+        in (capsys.readouterr().out.splitlines()[0])
+    )
 
 
 def test_the_command_prints_the_curve(tmp_path):

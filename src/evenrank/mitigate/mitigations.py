@@ -86,8 +86,6 @@ def mitigation(
 
     `plain` is the run of plain training, where there is one: what is re-ranked in the place of `run`.
     """
-    if strengths is not None:
-        check_finite(strengths)
     if method not in METHODS:
         from evenrank.mitigate.trained import Retrained, methods
 
@@ -127,18 +125,41 @@ def refuse_bias(method: str, measure: Any) -> NoReturn:
     raise InputError(f"{method} needs the bias of single documents, and {measure} says none")
 
 
-def refuse_unread(methods: Sequence[str], **is_given: bool) -> None:
-    """Refuse what is given though none of the methods reads it."""
+def name_of(method: str | Mitigation) -> str:
+    """What a method is called: by its name, or as a mitigation of your own calls itself."""
+    return method if isinstance(method, str) else method.name
+
+
+def refuse_unread(methods: Sequence[str | Mitigation], *, training: bool = False, **is_given: bool) -> None:
+    """Refuse what is given though none of the methods reads it; a mitigation of your own reads nothing.
+
+    What is trained is read by methods that re-rank it and by those that train; it reads run and queries.
+    """
+    known = {method for method in methods if isinstance(method, str)}
+    reading = {method if method in METHODS else "training" for method in known}
+    others = ", ".join(map(name_of, methods))
+    if training:
+        if not reading & {*_RERANKERS, "training"}:
+            raise InputError(
+                f"training is for methods that re-rank a run or train a ranker, not for {others}; leave the "
+                "training out"
+            )
+        reading.add("training")
     for name, there in is_given.items():
         readers = _READERS[name]
-        if there and not {*methods} & {*readers}:
-            others = ", ".join(method for method in methods if method != "training")
+        if there and not reading & {*readers}:
             raise InputError(f"{name} is for {', '.join(readers)}, not for {others}; leave it out")
 
 
 def check_finite(strengths: Sequence[float]) -> None:
-    """Refuse no strength at all, and one that is not a finite number."""
-    if len(strengths) == 0:
+    """Refuse what is no list of strengths, none at all, and one that is not a finite number."""
+    try:
+        count = len(strengths)
+    except TypeError:
+        raise InputError(
+            f"strengths is {strengths!r}; it must be a list of numbers, from weak to strong"
+        ) from None
+    if count == 0:
         raise InputError("name at least one strength")
     if not all(map(is_number, strengths)):
         raise InputError("a strength is not a finite number")

@@ -13,18 +13,18 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.data import tables
-from evenrank.errors import InputError, check_choice, check_whole
+from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.measures.base import amount, amount_name, good, is_bias
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Beside, Inputs
 from evenrank.measures.lists import ranked_queries
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.measures.results import Bootstrap, Options
-from evenrank.mitigate.mitigations import Mitigation, mitigation, refuse_unread
+from evenrank.mitigate.mitigations import Mitigation, check_finite, mitigation, name_of, refuse_unread
 from evenrank.mitigate.trained import Retrained, Training
 from evenrank.process import refuse_after_fork
 from evenrank.show.grid import Drawn
-from evenrank.show.numbers import counted
+from evenrank.show.numbers import counted, p_said
 
 Progress = Callable[[int, int | None], None]
 
@@ -34,8 +34,8 @@ class Point:
     """One setting: bias (of sizes, for measures with a sign) and utility with intervals, query by query.
 
     `change` compares utility with the unmitigated run on the same queries, this minus that; `p_holm` is its
-    p, corrected for the number of settings. `front`: no other setting has less bias and as much utility, or
-    more utility and as little bias.
+    p, corrected for the number of settings. `bias_change` and `bias_p_holm` are the same for bias. `front`:
+    no other setting has less bias and as much utility, or more utility and as little bias.
     """
 
     strength: float
@@ -46,6 +46,8 @@ class Point:
     run: pl.DataFrame
     change: stats.Comparison | None = None
     p_holm: float | None = None
+    bias_change: stats.Comparison | None = None
+    bias_p_holm: float | None = None
     front: bool = False
 
 
@@ -65,6 +67,11 @@ class TradeOff(Drawn):
         on `queries`: what it is worth has to be seen on others.
     queries
         The queries that have both a bias and a utility, over which everything is computed.
+    less_bias_significant
+        Whether the chosen setting has significantly less bias than the unmitigated run (paired t-test, Holm's
+        correction over the settings); False where that cannot be tested, None where that run is chosen.
+    trained
+        The ranker whose plain training made the first point; None where that is no trained ranker's.
     """
 
     method: str
@@ -74,6 +81,8 @@ class TradeOff(Drawn):
     chosen: Point
     queries: tuple[str, ...]
     lower_is_fairer: bool = True
+    less_bias_significant: bool | None = None
+    trained: str | None = None
 
     def __iter__(self) -> Iterator[Point]:
         return iter(self.points)
@@ -91,11 +100,8 @@ class TradeOff(Drawn):
                     "utility": point.utility.value,
                     "utility_low": point.utility.low,
                     "utility_high": point.utility.high,
-                    "difference": None if point.change is None else point.change.difference,
-                    "difference_low": None if point.change is None else point.change.low,
-                    "difference_high": None if point.change is None else point.change.high,
-                    "p": None if point.change is None else point.change.p,
-                    "p_holm": point.p_holm,
+                    **_columns("", point.change, point.p_holm),
+                    **_columns("bias_", point.bias_change, point.bias_p_holm),
                     "front": point.front,
                     "chosen": point is self.chosen,
                 }
@@ -113,8 +119,28 @@ class TradeOff(Drawn):
             "bias": self.bias,
             "utility": self.utility,
             "queries": len(self.queries),
+            "trained": self.trained,
+            "less_bias_significant": self.less_bias_significant,
             "points": points,
         }
+
+    def remarks(self) -> list[str]:
+        """What has to be known of the points marked none and chosen, in a line each."""
+        lines = []
+        if self.trained is not None:
+            lines.append(
+                f"none: the run as {self.trained} re-ranks it after plain training, not as it was given"
+            )
+        if self.less_bias_significant is False:
+            p, way = self.chosen.bias_p_holm, "lower" if self.lower_is_fairer else "higher"
+            if p is None:
+                over = counted(len(self.queries), "query", "queries")
+                lines.append(f"chosen: whether its {self.bias} is {way} by chance cannot be tested on {over}")
+            else:
+                lines.append(
+                    f"chosen: its {self.bias} is not significantly {way} than at none ({p_said(p)}, Holm)"
+                )
+        return lines
 
     def __str__(self) -> str:
         over = counted(len(self.queries), "query", "queries")
@@ -123,7 +149,14 @@ class TradeOff(Drawn):
             marks = ("front " if p.front else "") + ("chosen" if p is self.chosen else "")
             strength = "none" if p is self.points[0] else f"{p.strength:.4g}"
             lines.append(f"{strength:<8} {p.bias.value:.4f}  {p.utility.value:.4f}  {marks}".rstrip())
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.remarks()])
+
+
+def _columns(prefix: str, change: stats.Comparison | None, p_holm: float | None) -> dict[str, float | None]:
+    """A change as columns of a frame; empty for the first point, which has changed from nothing."""
+    names = {"difference": "difference", "difference_low": "low", "difference_high": "high", "p": "p"}
+    found = {prefix + name: getattr(change, part, None) for name, part in names.items()}
+    return {**found, f"{prefix}p_holm": p_holm}
 
 
 @dataclass(frozen=True)
@@ -147,6 +180,14 @@ class _Settings:
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, ("each", "mean"))
         check_whole("candidates", self.candidates)
+        if self.strengths is not None:
+            check_finite(self.strengths)
+        if self.tolerance is not None:
+            check_number("tolerance", self.tolerance, most=1)
+        check_number("alpha", self.alpha, most=1)
+        check_number("confidence", self.confidence, most=1)
+        check_whole("resamples", self.resamples)
+        check_whole("seed", self.seed, least=0)
 
 
 def sweep(
@@ -200,11 +241,14 @@ def sweep(
         How many documents from the top may move, where a run is re-ranked.
     training
         What is trained on what: :class:`evenrank.mitigate.trained.Training`. Other queries than those ranked.
+        Rankers are trained by the bias that is measured; the first point is that of plain training, not the
+        run as it is given.
     tolerance, alpha
         With a tolerance (0.02) the strongest setting is chosen up to which no more than that share of
         utility is lost in the mean; without, up to which no loss is significant at `alpha` (paired t-tests,
         Holm's correction over the settings). No setting is chosen that has as much bias as before, or whose
-        loss cannot be tested. Few queries make few losses significant: look at the interval. The choice fits
+        loss cannot be tested. Whether bias fell by more than chance is tested too, in the same way, and said
+        where it did not. Few queries make few losses significant: look at the interval. The choice fits
         the queries that it is made on: choose on dev queries, and measure on others.
 
     Examples
@@ -214,7 +258,7 @@ def sweep(
     >>> run = {"q1": {"a": 3.0, "c": 2.0, "b": 1.0}, "q2": {"b": 3.0, "a": 2.5, "c": 1.0}}
     >>> found = sweep(run, er.tally(docs), qrels={"q1": {"a": 1}, "q2": {"b": 1}}, strengths=[0.2])
     >>> [round(point.bias.value, 2) for point in found]
-    [0.33, 0.19]
+    [0.29, 0.17]
     """
     how = _Settings(
         mode=mode,
@@ -266,12 +310,18 @@ def _curves(
 ) -> list[TradeOff]:
     """A curve for each method, all over the same queries."""
     refuse_after_fork()
-    if len({*map(_name, methods)}) < len(methods):
+    if not methods:
+        raise InputError("name at least one method")
+    if len({*map(name_of, methods)}) < len(methods):
         raise InputError("a method is given twice")
     progress = given.pop("progress", None)
     inputs = _opened(run, tally, given)
     measure, size, name = bias_measure(how.bias)
     useful = parse(how.utility)
+    if is_bias(useful):
+        raise InputError(
+            f"{useful} is not a measure of effectiveness; write for example nDCG@10, RR@10 or AP as utility"
+        )
     inputs.check([measure, useful])
     ready, start = _ready(methods, inputs, measure, how)
     wished = [list(method.strengths()) for method in ready]
@@ -295,13 +345,21 @@ def _curves(
         points = _compared(points, how.confidence)
         points = [replace(p, front=_undominated(p, points, fairer)) for p in points]
         chosen = _chosen(points, how.alpha, how.tolerance, fairer)
-        told = method.name, name, str(useful), tuple(points), chosen, tuple(common), fairer < 0
-        curves.append(TradeOff(*told))
+        trained = None if how.training is None else how.training.kind
+        curves.append(
+            TradeOff(
+                method.name,
+                name,
+                str(useful),
+                tuple(points),
+                chosen,
+                tuple(common),
+                lower_is_fairer=fairer < 0,
+                less_bias_significant=_significant(chosen, how.alpha),
+                trained=trained if start is not None and runs[0][1].equals(start) else None,
+            )
+        )
     return curves
-
-
-def _name(method: str | Mitigation) -> str:
-    return method if isinstance(method, str) else method.name
 
 
 def _opened(run: Any, tally: Any, given: dict[str, Any]) -> Inputs:
@@ -321,7 +379,7 @@ def _ready(
     """The mitigations, and the run that they re-rank; what cannot be swept is refused before training."""
     run, training = inputs.runs.get("the run"), how.training
 
-    def built(method: str | Mitigation, plain: pl.DataFrame | None) -> Mitigation:
+    def built(method: str | Mitigation, plain: pl.DataFrame | None = None) -> Mitigation:
         if not isinstance(method, str):
             if how.strengths is not None:
                 raise InputError("a mitigation of your own has its own strengths; leave them out")
@@ -340,9 +398,10 @@ def _ready(
             plain=plain,
         )
 
-    ready = [built(method, None) for method in methods]
+    ready = [built(method) for method in methods]
     refuse_unread(
-        [*map(_name, methods), *(["training"] if training is not None else [])],
+        methods,
+        training=training is not None,
         run=run is not None,
         mode=how.mode != _Settings.mode,
         candidates=how.candidates != _Settings.candidates,
@@ -354,20 +413,11 @@ def _ready(
         return ready, run
     if run is None or inputs.queries is None:
         raise InputError("give the run and the queries that the trained ranker re-ranks")
-    _refuse_tokenizer(inputs)
-    training.check([each.name for each in ready if isinstance(each, Retrained)], run, inputs.queries)
+    wanted = [each.name for each in ready if isinstance(each, Retrained)]
+    training = training.aligned(measure, inputs, wanted)
+    training.check(wanted, run, inputs.queries)
     plain = tables.run(training.ranked(run, inputs.queries))
     return [built(method, plain) for method in methods], plain
-
-
-def _refuse_tokenizer(inputs: Inputs) -> None:
-    """Refuse words that training does not count: it knows one tokenizer."""
-    told = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
-    if told and inputs.tokenizer != "words":
-        raise InputError(
-            f"training counts the words of the tokenizer words, and bias is counted with {inputs.tokenizer}; "
-            "leave the tokenizer out, or tally with words"
-        )
 
 
 def _measured(
@@ -450,15 +500,18 @@ def _point(
 
 
 def _compared(points: list[Point], confidence: float) -> list[Point]:
-    """Each point's utility beside that of the first, with Holm's correction."""
-    first = points[0]
-    changes = [stats.paired(p.utilities, first.utilities, confidence=confidence) for p in points[1:]]
-    adjusted = stats.holm([change.p for change in changes])
+    """Each point's utility and bias beside those of the first, each with Holm's correction."""
+    first, others = points[0], points[1:]
+    useful = [stats.paired(p.utilities, first.utilities, confidence=confidence) for p in others]
+    biased = [stats.paired(p.biases, first.biases, confidence=confidence) for p in others]
+    adjusted = (stats.holm([change.p for change in changes]) for changes in (useful, biased))
     return [
         first,
         *(
-            replace(p, change=change, p_holm=p_holm)
-            for p, change, p_holm in zip(points[1:], changes, adjusted, strict=True)
+            replace(p, change=change, p_holm=p_holm, bias_change=bias_change, bias_p_holm=bias_p_holm)
+            for p, change, bias_change, p_holm, bias_p_holm in zip(
+                others, useful, biased, *adjusted, strict=True
+            )
         ),
     ]
 
@@ -491,3 +544,10 @@ def _chosen(points: Sequence[Point], alpha: float, tolerance: float | None, fair
         if point.front and fairer * ((point.bias.value or 0.0) - (first.bias.value or 0.0)) > 0:
             reached = point
     return reached
+
+
+def _significant(chosen: Point, alpha: float) -> bool | None:
+    """Whether the bias of the chosen point, which is less, is so by more than chance; None for the first."""
+    if chosen.bias_change is None:
+        return None
+    return chosen.bias_p_holm is not None and chosen.bias_p_holm < alpha

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.document_bias import bias_by
+from evenrank.measures.document_bias import bias_by, document_measure
+from evenrank.measures.document_groups import given_groups
+from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.mitigations import check_strengths, refuse_bias
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
@@ -73,7 +75,8 @@ class Training:
     n, pool
         Negatives of each query, and how many documents of the first stage they are taken from.
     bias, lexicon, labels
-        What makes a document one-sided, as for :func:`evenrank.negatives`.
+        What makes a document one-sided, as for :func:`evenrank.negatives`. In a sweep: what the sweep
+        measures, and nothing else; see :meth:`aligned`.
     seed
         Of all that is drawn.
     settings
@@ -88,7 +91,7 @@ class Training:
     index: Any = None
     n: int = 20
     pool: int = 1000
-    bias: Any = "tf"
+    bias: Any = None
     lexicon: Any = None
     labels: Any = None
     seed: int = 0
@@ -98,13 +101,86 @@ class Training:
     def __post_init__(self) -> None:
         check_choice("ranker", self.kind, KINDS)
 
+    def aligned(self, measure: Any, inputs: Inputs, wanted: Sequence[str]) -> Training:
+        """The same training by the bias, the words and the labels that a sweep measures.
+
+        What was not given is taken from there. What was given and differs is refused: a ranker that is
+        trained to be fair in one way says little when it is judged in another.
+
+        Parameters
+        ----------
+        measure, inputs
+            What a sweep measures, and all that it looks at.
+        wanted
+            The methods that train.
+        """
+        told = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
+        if told and inputs.tokenizer != "words":
+            raise InputError(
+                "training counts the words of the tokenizer words, and bias is counted with "
+                f"{inputs.tokenizer}; leave the tokenizer out, or tally with words"
+            )
+        bias = self._bias_as(measure, inputs, wanted)
+        read = document_measure(bias).VIEW.READS
+        if "dictionary" in read and inputs.given.get("dictionary") is not None:
+            raise InputError("training reads the dictionary open and no other; leave the dictionary out")
+        labels = self._labels_as(inputs) if "labels" in read else self.labels
+        lexicon = self._lexicon_as(inputs) if inputs.counting([measure]) else self.lexicon
+        return replace(self, bias=bias, lexicon=lexicon, labels=labels)
+
+    def _bias_as(self, measure: Any, inputs: Inputs, wanted: Sequence[str]) -> Any:
+        """What makes a document one-sided: as the measure has it, where it says so."""
+        if self.bias is None:
+            return training_bias(measure, wanted)
+        swept = bias_by(measure)
+        if swept is not None and not _alike(document_measure(self.bias), document_measure(swept), inputs):
+            raise InputError(
+                f"training calls documents one-sided by {self.bias}, and {measure} is measured; leave bias "
+                "out of the training"
+            )
+        return self.bias
+
+    def _lexicon_as(self, inputs: Inputs) -> Any:
+        """The words of groups: those of the tally, where it is known which they are."""
+        from evenrank.text.lexicon import lexicon
+
+        if inputs.lexicon is None:
+            return self.lexicon
+        counted, own = lexicon(inputs.lexicon), lexicon(self.lexicon or "rekabsaz2020")
+        if own.hash == counted.hash:
+            return self.lexicon
+        if self.lexicon is not None:
+            raise InputError(
+                f"training counts the words of the lexicon {own.name}, and bias is counted with "
+                f"{counted.name}; leave lexicon out of the training"
+            )
+        return counted
+
+    def _labels_as(self, inputs: Inputs) -> Any:
+        """The groups of documents: as they are measured."""
+        if self.labels is None:
+            return inputs.given.get("labels")
+        own, measured = (
+            each.provenance["fingerprint"] for each in (given_groups(self.labels), inputs.groups)
+        )
+        if own != measured:
+            raise InputError(
+                "training has other groups of documents than bias is measured with; leave labels out of the "
+                "training, and give them to the sweep"
+            )
+        return self.labels
+
     def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
         """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
+        from evenrank.training.losses import check_aims
         from evenrank.training.trainer import read_settings
 
         own = {key: value for key, value in self.settings.items() if key != "vectors"}
-        for changed in ({}, *(setting(method, 1.0) for method in methods)):
-            read_settings(self.kind, {**own, **changed})
+        changes: list[dict[str, Any]] = [{}, *(setting(method, 1.0) for method in methods)]
+        recipes = [read_settings(self.kind, {**own, **changed})[1] for changed in changes]
+        # One training that reads a setting is enough. Bias, words and labels are those of the sweep, for all.
+        reading = next((recipe for recipe in recipes if recipe.adversary is not None), recipes[0])
+        check_aims(reading, own, "tf", None, None)
         self._refuse_seen(run, queries)
 
     def _refuse_seen(self, run: pl.DataFrame, queries: Any) -> None:
@@ -149,7 +225,7 @@ class Training:
             bias_lambda=bias_lambda,
             n=self.n,
             seed=self.seed,
-            bias=self.bias,
+            bias=self._one_sided_by,
             depth=self.pool,
             docs=self.docs,
             lexicon=self.lexicon,
@@ -167,6 +243,10 @@ class Training:
             seed=self.seed,
         )
 
+    @property
+    def _one_sided_by(self) -> Any:
+        return "tf" if self.bias is None else self.bias
+
     @cached_property
     def _plain(self) -> Any:
         return self.prepared(0.0)
@@ -179,7 +259,7 @@ class Training:
         from evenrank.training.trainer import train_prepared
 
         ready = self.prepared(strength) if method == "negatives" and strength else self._plain
-        more = {"bias": self.bias, "lexicon": self.lexicon, "labels": self.labels}
+        more = {"bias": self._one_sided_by, "lexicon": self.lexicon, "labels": self.labels}
         given = {**self.settings, **(setting(method, strength) if strength else {})}
         deepest = int(run["rank"].max() or 1)  # type: ignore[arg-type]
         with tempfile.TemporaryDirectory() as folder:
@@ -195,6 +275,18 @@ class Training:
                 **given,
             )
             return rerank(target, run, self.docs, queries, depth=deepest)
+
+
+def _alike(one: Any, other: Any, inputs: Inputs) -> bool:
+    """Whether two measures tell documents apart alike: by the same words, or one measure at any cut-off."""
+    if one.VIEW is not other.VIEW:
+        return False
+    groups = inputs.tally.groups if inputs.countable else ()
+    if (counted := one.words(groups)) is not None:
+        magnitude, weights = counted
+        turned = {group: -weight for group, weight in weights.items()}
+        return other.words(groups) in [(magnitude, weights), (magnitude, turned)]
+    return bool(one @ 1 == other @ 1)
 
 
 def setting(method: str, strength: float) -> dict[str, Any]:

@@ -59,7 +59,9 @@ def sweep_command(
     train: Annotated[
         str | None,
         typer.Option(
-            metavar="RANKER", help="A ranker to train on other queries, which then re-ranks the run."
+            metavar="RANKER",
+            help="A ranker to train on other queries, which then re-ranks the run; `none` is its plain "
+            "training.",
         ),
     ] = None,
     train_queries: Annotated[
@@ -98,7 +100,8 @@ def sweep_command(
 
     The suggestion is the strongest setting with less bias before any loss of utility is significant (paired
     t-tests, Holm's correction) or, with --tolerance, before more than that share is lost. It is made on the
-    queries whose values are shown: choose on dev queries, and measure the chosen setting on others.
+    queries whose values are shown: choose on dev queries, and measure the chosen setting on others. A line
+    below the table says so where its bias is not significantly lower.
 
         evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
     """
@@ -109,20 +112,21 @@ def sweep_command(
     methods = method or ["constrain"]
     if strengths is not None and len(methods) > 1:
         raise InputError("--strengths are those of one --method; several have their usual ones")
-    for place in (chart, output):
-        if place is not None:
-            refuse_place(place)
+    read = (run, given.docs, given.tally, given.lexicon, qrels, queries, index, background, labels, targets)
+    assigned = (each.partition("=") for each in settings or ())
+    vectors = (value.strip() for key, _, value in assigned if key.strip() == "vectors")
+    _refuse_places(chart, output, *read, train_queries, train_qrels, train_run, *vectors)
     if chart is not None:
         from evenrank.show.report import sheet_form
 
         sheet_form(chart)
-    counted, docs = given.counted(), given.documents()
-    training = None
+    docs, training = given.documents(), None
     if train is not None:
         from evenrank.cli.neural import parsed_settings
-        from evenrank.mitigate.tradeoff import bias_measure
-        from evenrank.mitigate.trained import Training, training_bias
+        from evenrank.mitigate.mitigations import refuse_unread
+        from evenrank.mitigate.trained import Training
 
+        refuse_unread(methods, training=True)
         if docs is None or train_queries is None or queries is None or run is None:
             raise InputError("--train needs --docs, --train-queries, and --run and --queries to re-rank")
         training = Training(
@@ -131,14 +135,13 @@ def sweep_command(
             train_queries,
             train_qrels or qrels,
             run=train_run,
-            bias=training_bias(bias_measure(bias)[0], methods),
             lexicon=given.lexicon,
-            labels=labels,
             seed=seed,
             settings=parsed_settings(train, settings or []),
         )
     elif train_queries or train_qrels or train_run or settings:
         raise InputError("--train-queries, --train-qrels, --train-run and --set belong to --train")
+    counted = given.counted()
     with progress_bar("sweeping", unit="settings") as progress:
         found = sweeps(
             methods,
@@ -172,6 +175,18 @@ def sweep_command(
         write_sheet(tradeoff_figures(found), chart)
     deliver(_rendered(found, form, confidence, output), output)
     return 0
+
+
+def _refuse_places(chart: Path | None, output: Path | None, *inputs: str | None) -> None:
+    """Refuse places that cannot be written to, where something is read, or that are one and the same."""
+    from evenrank.data.files import refuse_input
+
+    for place in (chart, output):
+        if place is not None:
+            refuse_place(place)
+            refuse_input(place, *inputs)
+    if chart is not None and output is not None and chart.resolve() == output.resolve():
+        raise InputError("--chart and -o are the same file; give one of them another name", path=chart)
 
 
 def _numbers(text: str) -> list[float]:
@@ -214,5 +229,19 @@ def _rendered(curves: list[TradeOff], form: Format, confidence: float, output: P
     found = curves[0]
     headings = ["strength", found.bias, between, found.utility, between, "change", "p (Holm)", ""]
     remarks = [f"{curve.method}, {counted(len(curve.queries), 'query', 'queries')}" for curve in curves]
+    remarks = [*_remarks(curves), *remarks]
     headings = [*(["method"] if several else []), *headings]
     return render_grid(form, headings, rows, remarks=remarks, output=output)
+
+
+def _remarks(curves: list[TradeOff]) -> list[str]:
+    """What is said of all curves once, and what is said of some with the method's name before it."""
+    told = [curve.remarks() for curve in curves]
+    shared = [line for line in told[0] if all(line in lines for lines in told)]
+    own = [
+        f"{curve.method}, {line}"
+        for curve, lines in zip(curves, told, strict=True)
+        for line in lines
+        if line not in shared
+    ]
+    return [*shared, *own]

@@ -1,0 +1,217 @@
+"""Sweeps that train: by the bias that is measured, for methods that use what is trained, and said so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+import evenrank as er
+from evenrank import demo
+from evenrank.data import tables
+from evenrank.measures.inputs import Inputs
+from evenrank.measures.parse import parse
+from evenrank.mitigate.tradeoff import sweeps
+from evenrank.mitigate.trained import Training
+
+HERE = demo.folder()
+YOUNG = {"young": ["young", "child", "children", "boy", "girl"], "old": ["old", "aged", "grandmother"]}
+GROUPS = {"north": "a", "south": "b"}
+
+
+@pytest.fixture(scope="module")
+def loaded() -> tables.Dataset:
+    return er.load(HERE)
+
+
+def training(**more: Any) -> Training:
+    """A training whose files are not there: it fails if it is begun."""
+    return Training("knrm", "no-docs.tsv", "no-queries.tsv", "no-qrels.txt", run="no.run", **more)
+
+
+def aligned(given: Training, bias: str, method: str = "negatives", **inputs: Any) -> Training:
+    return given.aligned(parse(bias), Inputs.open(**inputs), [method])
+
+
+def test_rankers_are_trained_by_the_words_and_the_bias_that_are_measured(loaded) -> None:
+    young = er.tally(loaded.docs, YOUNG)
+    made = aligned(training(), "ARaB(magnitude='boolean')@10", tally=young)
+    assert str(made.bias) == "ARaB(magnitude='boolean')@10"
+    assert made.lexicon.hash == young.lexicon.hash
+    usual = aligned(training(), "NFaiRR@10", tally=er.tally(loaded.docs))
+    assert (str(usual.bias), usual.lexicon, usual.labels) == ("NFaiRR@10", None, None)
+    grouped = aligned(training(), "AWRF(target='equal')@10", tally=young, labels=GROUPS)
+    assert (grouped.bias, grouped.lexicon, grouped.labels) == ("label", None, GROUPS)
+    inferred = aligned(training(), "AWRF(target='equal')@10", tally=young)
+    assert (inferred.bias, inferred.lexicon.hash, inferred.labels) == ("label", young.lexicon.hash, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "bias", "more"),
+    [
+        ({"bias": "tf"}, "ARaB@10", {}),
+        ({"bias": "boolean"}, "RaB(magnitude='boolean')@20", {}),
+        ({"bias": "tf"}, "ARaB(of='female', against='male')@10", {}),
+        ({"bias": "FaiRR@5"}, "FaiRR@10", {}),
+        ({"bias": "label", "labels": dict(GROUPS)}, "AWRF(target='equal')@10", {"labels": GROUPS}),
+        ({"bias": "liwc"}, "LIWC@10", {"docs": {"a": "he"}}),
+        ({"lexicon": "rekabsaz2020"}, "ARaB@10", {}),
+    ],
+)
+def test_what_is_given_as_it_is_measured_is_kept(given, bias: str, more) -> None:
+    made = aligned(training(**given), bias, tally=er.tally({"a": "he"}), **more)
+    assert {name: getattr(made, name) for name in given} == given
+
+
+@pytest.mark.parametrize(
+    ("given", "bias", "more", "said"),
+    [
+        (
+            {"bias": "tf"},
+            "ARaB(magnitude='boolean')@10",
+            {},
+            r"training calls documents one-sided by tf, and ARaB\(magnitude='boolean'\)@10 is measured; "
+            "leave bias out of the training",
+        ),
+        ({"bias": "tf"}, "NFaiRR@10", {}, "one-sided by tf, and NFaiRR@10 is measured"),
+        ({"bias": "FaiRR(threshold=2)@10"}, "FaiRR@10", {}, "and FaiRR@10 is measured"),
+        ({"bias": "label"}, "ARaB@10", {}, "one-sided by label, and ARaB@10 is measured"),
+        ({"bias": "tf"}, "AWRF(target='equal')@10", {"labels": GROUPS}, "by tf, and AWRF"),
+        (
+            {"lexicon": YOUNG},
+            "ARaB@10",
+            {},
+            "and bias is counted with rekabsaz2020; leave lexicon out of the training",
+        ),
+        (
+            {"labels": {"north": "a", "south": "a"}},
+            "AWRF(target='equal')@10",
+            {"labels": GROUPS},
+            "training has other groups of documents than bias is measured with; leave labels out",
+        ),
+        (
+            {},
+            "LIWC@10",
+            {"docs": {"a": "he"}, "dictionary": {"female": ["she"], "male": ["he"]}},
+            "training reads the dictionary open and no other; leave the dictionary out",
+        ),
+    ],
+)
+def test_a_training_by_another_bias_than_is_measured_is_refused(given, bias: str, more, said: str) -> None:
+    with pytest.raises(er.InputError, match=said):
+        aligned(training(**given), bias, tally=er.tally({"a": "he"}), **more)
+
+
+def test_a_sweep_trains_by_the_words_of_its_tally(loaded, monkeypatch) -> None:
+    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+    seen = []
+
+    def ranked(self: Training, run: pl.DataFrame, *_: Any) -> pl.DataFrame:
+        seen.append((self.lexicon.hash, str(self.bias)))
+        return run
+
+    monkeypatch.setattr(Training, "ranked", ranked)
+    monkeypatch.setattr(Training, "_refuse_seen", lambda *_: None)
+    young = er.tally(loaded.docs, YOUNG)
+    given = {"qrels": loaded.qrels, "queries": loaded.queries, "strengths": [1.0], "resamples": 10}
+    sweeps(["negatives"], HERE / "bm25.run", young, training=training(), **given)
+    assert seen == [(young.lexicon.hash, "ARaB@10")] * 2
+
+
+def test_a_sweep_refuses_it_before_training(loaded) -> None:
+    given = {"qrels": loaded.qrels, "queries": loaded.queries}
+    bias = "abs(ARaB(magnitude='boolean')@10)"
+    with pytest.raises(er.InputError, match="one-sided by tf, and ARaB"):
+        sweeps(
+            ["negatives"],
+            HERE / "bm25.run",
+            er.tally(loaded.docs),
+            bias=bias,
+            training=training(bias="tf"),
+            **given,
+        )
+
+
+class Own:
+    """A mitigation of a user's own, called like one of ours that re-ranks."""
+
+    name = "penalty"
+
+    def strengths(self) -> list[float]:
+        return [0.0]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        return tables.run(HERE / "bm25.run")
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_training_that_no_method_uses_is_refused(loaded, tmp_path, own: bool) -> None:
+    method, index = (Own(), None) if own else ("feedback", er.index(loaded.docs, tmp_path / "index"))
+    given = {"qrels": loaded.qrels, "queries": loaded.queries, "index": index, "training": training()}
+    name = "penalty" if own else "feedback"
+    said = f"training is for methods that re-rank a run or train a ranker, not for {name}; leave the training"
+    with pytest.raises(er.InputError, match=said):
+        sweeps([method], HERE / "bm25.run", er.tally(loaded.docs), **given)
+
+
+def test_the_command_refuses_to_train_for_feedback(tmp_path, monkeypatch, capsys) -> None:
+    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+    from evenrank.cli import main
+
+    demo.copy_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = ["--docs", "docs.tsv", "--qrels", "qrels.txt", "--queries", "queries.tsv", "--index", "idx"]
+    given += ["--method", "feedback", "--train", "knrm", "--train-queries", "queries.tsv"]
+    for more in ([], ["--run", "bm25.run"]):
+        assert main(["mitigate", "sweep", *given, *more]) == 2
+        assert "not for feedback; leave the training out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("methods", "more", "refused"),
+    [
+        (["negatives"], {}, True),
+        (["penalty"], {}, True),
+        (["negatives", "adversary"], {}, False),
+        (["negatives"], {"adversary": 1.0}, False),
+    ],
+)
+def test_labels_for_an_adversary_need_one(loaded, monkeypatch, methods, more, refused: bool) -> None:
+    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+    monkeypatch.setattr(Training, "_refuse_seen", lambda *_: None)
+    made = Training("head", HERE / "docs.tsv", {}, {}, settings={"adversary_labels": "group", **more})
+    trains = [method for method in methods if method != "penalty"]
+    if not refused:
+        made.check(trains, tables.run(HERE / "bm25.run"), loaded.queries)
+        return
+    with pytest.raises(er.InputError, match="adversary_labels is what an adversary reads; there is none"):
+        made.check(trains, tables.run(HERE / "bm25.run"), loaded.queries)
+
+
+def test_a_sweep_that_trains_says_what_it_begins_with(tmp_path, monkeypatch, capsys) -> None:
+    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
+    from evenrank.cli import main
+
+    demo.copy_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    queries = (tmp_path / "queries.tsv").read_text().splitlines()
+    (tmp_path / "train.tsv").write_text("\n".join(queries[:40]) + "\n")
+    (tmp_path / "test.tsv").write_text("\n".join(queries[40:]) + "\n")
+    test = tables.queries("test.tsv")["query_id"].implode()
+    tables.write_run(tables.run("bm25.run").filter(pl.col("query_id").is_in(test)), "test.run", name="x")
+    er.index("docs.tsv", "idx")
+    given = ["mitigate", "sweep", "--run", "test.run", "--queries", "test.tsv", "--docs", "docs.tsv"]
+    given += ["--qrels", "qrels.txt", "--train", "knrm", "--train-queries", "train.tsv"]
+    given += ["--train-run", "bm25.run", "--resamples", "20", "--method", "penalty"]
+    for each in ("epochs=1", "dimension=8", "depth=10", "batch=32"):
+        given += ["--set", each]
+    said = "none: the run as knrm re-ranks it after plain training, not as it was given"
+    assert main(given) == 0
+    assert said in capsys.readouterr().out.splitlines()
+    both = [*given, "--method", "feedback", "--index", "idx"]
+    assert main(both) == 0
+    assert f"penalty, {said}" in capsys.readouterr().out.splitlines(), "feedback begins with its own run"
+    assert main([*both, "--format", "json"]) == 0
+    assert [curve["trained"] for curve in json.loads(capsys.readouterr().out)] == ["knrm", None]
