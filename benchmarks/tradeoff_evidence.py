@@ -13,7 +13,7 @@ import evenrank as er
 from evenrank import stats
 from evenrank.data import tables
 from evenrank.data.tables import Dataset
-from evenrank.mitigate.tradeoff import Point, TradeOff
+from evenrank.mitigate.curve import Point, TradeOff
 from evenrank.rankers.index.building import index as build
 
 _COLLECTIONS = {"time": None, "squad": "test"}

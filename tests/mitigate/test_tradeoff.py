@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank import demo, stats
 from evenrank.data import tables
+from evenrank.mitigate.curve import TradeOff, one_front
 from evenrank.mitigate.mitigations import Mitigation
-from evenrank.mitigate.tradeoff import TradeOff, one_front, sweeps
+from evenrank.mitigate.tradeoff import sweeps
 
 PATIENT = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9)

@@ -25,7 +25,7 @@ from evenrank.cli.streams import screen_width, visible
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.tradeoff import TradeOff
+    from evenrank.mitigate.curve import TradeOff
 
 
 @options.takes_inputs

@@ -18,7 +18,7 @@ from evenrank import demo
 from evenrank.auditing.result import Audit
 from evenrank.data import tables
 from evenrank.mitigate.counterfactuals import Counterfactual
-from evenrank.mitigate.tradeoff import TradeOff
+from evenrank.mitigate.curve import TradeOff
 
 RANKERS = ("bm25", "bm25+rm3")
 LIMIT = 0.1

@@ -15,8 +15,9 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.evaluate import measure
 from evenrank.measures.parse import parse
 from evenrank.mitigate.constrain import constrain
+from evenrank.mitigate.curve import TradeOff
 from evenrank.mitigate.mitigations import METHODS
-from evenrank.mitigate.tradeoff import TradeOff, sweep
+from evenrank.mitigate.tradeoff import sweep
 from evenrank.reproduce.page import Chart, Claim, Page, Table, changed, kept
 from evenrank.reproduce.settings import Settings
 from evenrank.reproduce.steps import Steps

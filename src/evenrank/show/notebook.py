@@ -25,9 +25,9 @@ from evenrank.measures.representation import Representation
 from evenrank.measures.results import Measurements
 from evenrank.mitigate.constrain.reranking import Constrained
 from evenrank.mitigate.counterfactuals import Counterfactual
+from evenrank.mitigate.curve import TradeOff
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.mitigate.preferences import MirrorTest
-from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.psychology import JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.change import rankshift_figures
 from evenrank.show.charts.query_gender import association_figures, psychology_figures, variant_figures
@@ -174,7 +174,8 @@ def _(found: TradeOff) -> Told:
     chosen = f"{found.bias} {bias}, {found.utility} {useful} as chosen"
     said = f"{found.method}: {'no setting chosen' if last is first else chosen}"
     headings = ["strength", found.bias, "", found.utility, "", ""]
-    return Told(said, Grid(headings, rows), (), [counted(len(found.queries), "query", "queries")])
+    remarks = [*found.remarks(), counted(len(found.queries), "query", "queries")]
+    return Told(said, Grid(headings, rows), (), remarks)
 
 
 @figures.register

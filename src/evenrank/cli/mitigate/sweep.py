@@ -14,7 +14,7 @@ from evenrank.cli.mitigate.reranking import Mode
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.tradeoff import TradeOff
+    from evenrank.mitigate.curve import TradeOff
 
 
 @options.takes_inputs

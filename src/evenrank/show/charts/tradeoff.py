@@ -11,8 +11,8 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.errors import InputError
+from evenrank.mitigate.curve import TradeOff
 from evenrank.mitigate.feedback_effects import TIED
-from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.show.charts.theme import RUNS, configuration, finished, named, told_apart
 from evenrank.show.figure import Figure, Section, as_frame
 
