@@ -21,7 +21,7 @@ def short(rankers: Rankers) -> list[str]:
     """All of it; `rankers` are those that have rows, each with what it is called in a sentence."""
     parts = [_NEGATIVES, "", _negatives(rankers)]
     if any(ranker.get("equal bias") for _, ranker in rankers):
-        parts += [_EQUAL, "", _equal(rankers)]
+        parts += [_EQUAL, "", _equal(rankers), _in_all(rankers), ""]
     lines = [
         line
         for said, ranker in rankers
@@ -146,11 +146,30 @@ def _equal(rankers: Rankers) -> str:
     return table(["ranker", "settings", *headings], lines)
 
 
+def _in_all(rankers: Rankers) -> str:
+    """Where training beats re-ranking, and where it does not, over all rankers."""
+    said = []
+    for how, name in _AGAINST.items():
+        counts = [counts for _, ranker in rankers if (counts := _counts(ranker.get("equal bias") or [], how))]
+        if counts:
+            more, less, neither = (sum(each) for each in zip(*counts, strict=True))
+            said.append(
+                f"against *{name}*, {more} of {more + less + neither} settings keep more and {less} less"
+            )
+    return f"In all, {'; '.join(said)}."
+
+
 def _counted(rows: list[Row], how: str) -> str:
+    found = _counts(rows, how)
+    return DASH if found is None else ", ".join(map(str, found))
+
+
+def _counts(rows: list[Row], how: str) -> tuple[int, int, int] | None:
+    """How many settings keep more, less, and neither for sure; None where it was not compared."""
     found = [row[how] for row in rows if how in row]
     sure = [each["difference"] for each in found if each["p_holm"] is not None and each["p_holm"] < _SURE]
     more = sum(difference > 0 for difference in sure)
-    return f"{more}, {len(sure) - more}, {len(found) - len(sure)}" if found else DASH
+    return (more, len(sure) - more, len(found) - len(sure)) if found else None
 
 
 def probes(said: str, rows: list[Row]) -> list[str]:
