@@ -185,12 +185,14 @@ def test_what_is_left_out_is_that_of_the_last_file(tmp_path: Path) -> None:
     assert found.left_out == few
 
 
-@pytest.mark.parametrize("name", ["docs", "queries"])
-def test_texts_that_ids_do_not_hold_are_refused(name: str, tmp_path: Path) -> None:
+def test_ids_hold_no_texts_but_their_queries_are_looked_for(tmp_path: Path) -> None:
     found = negatives(RUN, QRELS, TALLY, n=2)
-    with pytest.raises(InputError, match="the form ids holds no texts; leave docs and queries out"):
-        found.write(tmp_path / "n.jsonl", form="ids", **{name: "nowhere"})
+    with pytest.raises(InputError, match="the form ids holds no texts; leave docs out"):
+        found.write(tmp_path / "n.jsonl", form="ids", docs="nowhere")
+    with pytest.raises(InputError, match="1 query has no text, such as 'q'"):
+        found.write(tmp_path / "n.jsonl", form="ids", queries={"other": "text"})
     assert not (tmp_path / "n.jsonl").exists()
+    assert found.write(tmp_path / "n.jsonl", form="ids", queries={"q": "text"}) == 1
 
 
 @pytest.mark.parametrize("name", ["docs", "opened", "queries"])
@@ -217,7 +219,7 @@ def test_documents_without_a_text_are_left_out_and_counted(tmp_path: Path) -> No
     with pytest.raises(InputError, match="there is nothing to write"):
         found.write(tmp_path / "n.jsonl", docs=docs, queries={"q": "weather"})
     assert found.left_out["queries with fewer than 3 negatives (not written as n-tuple)"] == 1
-    with pytest.raises(InputError, match="1 queries have no text, such as 'q'"):
+    with pytest.raises(InputError, match="1 query has no text, such as 'q'"):
         list(found.rows("triplet", docs, {"other": "weather"}))
     with pytest.raises(InputError, match="the collection has none of the documents"):
         list(found.rows("triplet", {"other": "text"}, {"q": "weather"}))
@@ -279,9 +281,7 @@ def test_documents_that_are_not_one_sided_are_not_called_the_most_one_sided(tmp_
         (["--ids", "--bias", "liwc", "--lexicon", "x"], "--lexicon is for word counts, which bias liwc"),
         (["--ids", "--bias", "liwc", "--tally", "x"], "--tally is for word counts"),
         (["--ids", "--form", "triplet"], "--ids and --form are two forms"),
-        (["--ids", "--queries", "nowhere"], "--queries is for texts, and --ids writes none; leave one"),
-        (["--ids", "--tally", "x"], "--docs is read by nothing: --tally has the words"),
-        (["--ids", "--bias", "label", "--labels", "x"], "--docs is read by nothing: --labels has the groups"),
+        (["--ids", "--queries", "nowhere"], "nowhere"),
         (
             ["--queries", "x", "--bias", "LABEL", "--labels", "x", "--lexicon", "x"],
             "--lexicon is for word counts, which bias LABEL with --labels does not look at",
@@ -292,6 +292,12 @@ def test_what_is_not_looked_at_is_refused(more: list[str], said: str, tmp_path: 
     found = command(tmp_path, *more)
     assert found.exit_code != 0 and said in str(found.exception or found.output)
     assert not (tmp_path / "n.jsonl").exists()
+
+
+def test_documents_that_nothing_reads_are_told(tmp_path: Path) -> None:
+    er.tally(DATA / "docs.tsv").write(tmp_path / "t.parquet")
+    found = command(tmp_path, "--ids", "--n", "5", "--tally", str(tmp_path / "t.parquet"))
+    assert found.exit_code == 0 and "--docs is not read: --tally has the words" in found.output
 
 
 @pytest.mark.parametrize("bias", ["label", "Label", "LABEL"])

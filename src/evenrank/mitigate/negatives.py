@@ -28,6 +28,7 @@ from evenrank.data.files import raw_blocks, refuse_input, writing
 from evenrank.errors import InputError, check_choice, check_whole, is_whole
 from evenrank.measures.document_bias import document_bias
 from evenrank.measures.lists import Floats
+from evenrank.show.numbers import counted
 
 Form = Literal["ids", "triplet", "n-tuple", "labeled-pair", "labeled-list"]
 """Forms of a file: document ids, or texts as sentence-transformers calls its forms."""
@@ -78,25 +79,26 @@ class Negatives:
         ``ids`` has one object for each query; ``n-tuple`` and ``labeled-list`` have one for each relevant
         document (n-tuple: only of queries with as many negatives as were asked for), ``triplet`` one for
         each relevant document and negative, ``labeled-pair`` one for each document of a query, relevant or
-        not. Documents without a text are left out, and counted in `left_out`.
+        not. Documents without a text are left out, and counted in `left_out`. All queries have to be among
+        `queries`; with ``ids`` these may be left out.
         """
         check_choice("form", form, get_args(Form))
         self.left_out.clear()
         self.left_out.update(self._of_draw)
         table = self.by_query()
+        if form == "ids" and docs is not None:
+            raise InputError("the form ids holds no texts; leave docs out")
+        if form != "ids" and (docs is None or queries is None):
+            raise InputError("texts are written: give docs and queries, or the form ids")
+        asked = {} if queries is None else dict(tables.queries(queries).iter_rows())
+        if queries is not None and (lacking := [each for each in table["query_id"] if each not in asked]):
+            some = f"{counted(len(lacking), 'query has', 'queries have')} no text, such as {lacking[0]!r}"
+            raise InputError(f"{some}; add what is lacking to the queries", path=tables.path_of(queries))
         if form == "ids":
-            if docs is not None or queries is not None:
-                raise InputError("the form ids holds no texts; leave docs and queries out")
             yield from table.iter_rows(named=True)
             return
-        if docs is None or queries is None:
-            raise InputError("texts are written: give docs and queries, or the form ids")
-        asked = dict(tables.queries(queries).iter_rows())
         wanted = pl.concat([self.frame["doc_id"], self.positives["doc_id"]]).unique().to_list()
         texts = tables.docs(docs).texts(wanted)
-        if lacking := [each for each in table["query_id"] if each not in asked]:
-            some = f"{len(lacking):,} queries have no text, such as {lacking[0]!r}"
-            raise InputError(f"{some}; add them to the file of queries")
         if not texts:
             raise InputError("the collection has none of the documents; check that it belongs to the run")
         if lost := len(wanted) - len(texts):

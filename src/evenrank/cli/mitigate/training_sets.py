@@ -86,14 +86,12 @@ def negatives_command(
         raise InputError("texts are written: give --docs and --queries, or --ids")
     if ids and form is not None:
         raise InputError("--ids and --form are two forms of the file; choose one")
-    if ids and queries is not None:
-        raise InputError("--queries is for texts, and --ids writes none; leave one of them out")
     measure = document_measure(bias)
     by_labels = measure.VIEW is Groups and labels is not None
     by_words = "tally" in measure.NEEDS or (measure.VIEW is Groups and not by_labels)
     if ids and docs is not None and (tally is not None if by_words else by_labels):
         told = "--tally has the words" if by_words else "--labels has the groups"
-        raise InputError(f"--docs is read by nothing: {told}, and --ids writes no texts; leave it out")
+        note(f"--docs is not read: {told}, and --ids writes no texts")
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     given: dict[str, Any] = {"labels": labels, "dictionary": dictionary, "missing": missing.value}
     counted = None
@@ -111,10 +109,8 @@ def negatives_command(
     found = negatives(
         run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given
     )
-    if ids:
-        written = found.write(output, form="ids")
-    else:
-        written = found.write(output, form=(form or Form.n_tuple).value, docs=opened, queries=queries)
+    shape: dict[str, Any] = {"form": "ids"} if ids else {"form": (form or Form.n_tuple).value, "docs": opened}
+    written = found.write(output, queries=queries, **shape)
     for why, count in found.left_out.items():
         note(f"{why}: {count:,}")
     first = found.frame.filter("biased")["bias"]
