@@ -11,6 +11,7 @@ from benchmarks.training_short import AS_USEFUL, as_useful, label, p_value, seed
 
 TITLES = {
     "squad/head": ("SQuAD, head", "SQuAD, a head on frozen vectors"),
+    "squad/head, default": ("SQuAD, head, default", "SQuAD, the head with the package's default settings"),
     "squad/knrm": ("SQuAD, KNRM", "SQuAD, KNRM"),
     "squad/cross-encoder": ("SQuAD, cross-encoder", "SQuAD, a cross-encoder by its own scores"),
     "squad/cross-encoder, with": ("SQuAD, cross-encoder with BM25", "SQuAD, the cross-encoder with BM25"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.pages import number, table
+from benchmarks.pages import interval, number, table
 from benchmarks.training_equal import HYBRID
 from benchmarks.training_evidence import UNTRAINED
 from evenrank.show.numbers import DASH
@@ -63,7 +63,8 @@ def seeds(row: Row) -> str:
 
 _NEGATIVES = (
     "Bias-aware negatives: RR@10 of what is not trained and of plain training (λ = 0), and what λ = 0.6 does "
-    "to bias and RR@10 (bold: significant, p after Holm's correction). *Gendered answers*: RR@10 of the "
+    "to bias and RR@10, with its 95 % interval (bold: significant, p after Holm's correction over the λ; the "
+    "interval is not corrected). *Gendered answers*: RR@10 of the "
     "queries whose relevant document is gendered, before and after. The last columns are the largest λ up to "
     "which no loss is significant, on test and on dev queries. Dev queries are few, so they may allow more."
 )
@@ -83,6 +84,7 @@ def _negatives(rankers: Rankers) -> str:
         free = find(ranker["rows"], "untrained hybrid", 0.0)
         p = rr.get("p_holm", rr["p"])
         change = number(rr["difference"], "+.4f")
+        between = interval(rr["low"], rr["high"], "+.4f")
         lines.append(
             [
                 said,
@@ -90,7 +92,7 @@ def _negatives(rankers: Rankers) -> str:
                 DASH if free is None else f"{_rr(free):.3f}",
                 f"{_rr(plain):.3f}",
                 number(row["test"]["bias change"], "+.0%"),
-                f"**{change}**" if p is not None and p < _SURE else change,
+                f"{f'**{change}**' if p is not None and p < _SURE else change} {between}",
                 p_value(p),
                 " → ".join(f"{each['by gender'][_GENDERED]['RR@10']:.3f}" for each in (plain, row))
                 if _GENDERED in plain["by gender"]
