@@ -69,6 +69,8 @@ DEFAULT = "head, default"
 """The head on SQuAD as the package trains it where nothing is chosen."""
 READERS = ("cross-encoder", "cross-encoder, with")
 """The cross-encoder by its own scores, and with the first stage, whose weight is chosen on dev queries."""
+ONCE = (("wiki", "head"), ("wiki", "cross-encoder"))
+"""Where re-ranking is tried on the first seed alone: their texts take long to read."""
 MEASURES = ("RR@10", "ARaB@10", "NFaiRR@10")
 _WEIGHT = "weight of the first stage"
 
@@ -142,7 +144,7 @@ def units() -> Iterator[Unit]:
         if (name, ranker) != ("squad", "head"):
             yield from (
                 Unit(name, each, method, strength, seed)
-                for seed in range(1 if (name, ranker) == ("wiki", "cross-encoder") else 3)
+                for seed in range(1 if (name, ranker) in ONCE else 3)
                 for each in (READERS if ranker in READERS else (ranker,))
                 for method in ("penalty", "interpolate", "constrain (mean)")
                 for strength in AGAIN[method]

@@ -185,7 +185,9 @@ def test_negatives_are_compared_with_plain_training_and_an_adversary(
 def test_judgments_are_added_by_ratio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "ranked", fake)
     given = [
-        part for option in ("ratios=[0.25]", "adversary=[1.0]", "sample=150") for part in ("--set", option)
+        part
+        for option in ("ranker=head", "ratios=[0.25]", "adversary=[1.0]", "sample=150")
+        for part in ("--set", option)
     ]
     page = run("debiased-judgments", tmp_path, *given)
     assert page["facts"]["added"]["ratio 0.25"] > 0
