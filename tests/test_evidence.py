@@ -16,6 +16,7 @@ from benchmarks import (
     kept_units,
     pages,
     training_evidence,
+    training_short,
     training_tables,
 )
 
@@ -147,6 +148,25 @@ def test_the_strongest_lambda_that_dev_queries_allow_is_found_in_any_order() -> 
     rows = [_row(0.6, -0.02, 0.01), _row(1.0, -0.03, 0.001), _row(0.2, -0.001, 0.5), _row(0.4, 0.001, 0.9)]
     assert training_tables._chosen(rows) == {"negatives": 0.4}
     assert training_tables._chosen(rows[:2]) == {"negatives": None}
+
+
+def test_settings_count_as_better_or_worse_only_where_it_is_sure() -> None:
+    found = [(0.02, 0.01), (-0.01, 0.04), (-0.03, 0.2), (0.5, None)]
+    rows = [{"penalty": {"difference": difference, "p_holm": p}} for difference, p in found]
+    assert training_short._counts([*rows, {}], "penalty") == (1, 1, 2)
+    assert training_short._counts(rows, "constrain (mean)") is None
+    said = training_short._in_all([("a", {"equal bias": rows}), ("b", {"equal bias": rows[:1]}), ("c", {})])
+    assert said == "In all, against *penalty*, 2 of 5 settings keep more and 1 less."
+
+
+def test_no_strength_beyond_a_significant_loss_is_safe() -> None:
+    def row(strength: float, difference: float, p: float | None) -> dict[str, object]:
+        test = {"difference": difference, "p_holm": p}
+        return {"strength": strength, "test": {"against plain": {"RR@10": test}}}
+
+    rows = [row(0.0, 0.0, None), row(0.2, 0.01, 0.001), row(0.4, -0.02, 0.01), row(0.6, -0.01, 0.3)]
+    assert training_short.safe(rows) == 0.2
+    assert training_short._largest(0.0, rows) == "none of 0.2, 0.4, 0.6"
 
 
 def test_rows_of_which_a_seed_is_not_kept_stay_as_they_were() -> None:
