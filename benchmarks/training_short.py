@@ -199,7 +199,8 @@ def preferences(said: str, ranker: dict[str, Any]) -> list[str]:
     size = best[0]["genderbias-qa"]["size"]
     return [
         f"- **genderbias-qa** ({said}): at equal nDCG@10, {label(best[0])} leaves the smallest preference "
-        f"for a gender: {size['value']:.3f}, {size['value'] - size['difference']:.3f} with plain training."
+        f"for a gender: {size['value']:.3f}, {size['value'] - size['difference']:.3f} with plain training "
+        "(picked on the same questions)."
     ]
 
 

@@ -102,14 +102,10 @@ class Examples:
 
     def learned_texts(self, *, mirrored: bool) -> tuple[list[str], list[str]]:
         """The documents and the training queries: those that were given, or the mirrored ones."""
-        pairs = self.pairs
-        documents = zip(pairs.documents, unmirrored(pairs.doc_ids), strict=True)
-        queries = zip(pairs.queries, unmirrored(pairs.query_ids) & ~self.dev, strict=True)
-        if mirrored:
-            queries = zip(pairs.queries, ~unmirrored(pairs.query_ids), strict=True)  # none is a dev query
-        return [text for text, own in documents if own != mirrored], [
-            text for text, is_it in queries if is_it
-        ]
+        texts = zip(self.pairs.documents, unmirrored(self.pairs.doc_ids), strict=True)
+        asked = zip(self.pairs.queries, unmirrored(self.pairs.query_ids), self.dev, strict=True)
+        documents = [text for text, given in texts if given != mirrored]
+        return documents, [text for text, given, dev in asked if given != mirrored and not dev]
 
     def told_left_out(self) -> list[str]:
         """Why queries or documents are not used, and how many: `1 query without negatives`."""
