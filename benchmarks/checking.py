@@ -39,7 +39,6 @@ _TABLES = {
     "rankers-compared.md": ("rankers", "rankers_evidence:tables"),
     "neural-rankers.md": ("neural-rankers", "neural_tables:page"),
     "mitigation/training.md": ("training", "training_page:page"),
-    "reproduce/index.md": ("reproduce", "reproduce_evidence:page"),
     "generated-queries.md": ("generation", "generation_evidence:closeness_page"),
     "mitigation/balanced-training.md": ("generation", "generation_evidence:balance_page"),
 }

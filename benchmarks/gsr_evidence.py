@@ -1,4 +1,4 @@
-"""Numbers about GSR on constructed and real collections, with two independent sets of vectors."""
+"""The stereotype association tests with two independent sets of vectors."""
 
 from __future__ import annotations
 
@@ -10,23 +10,10 @@ from typing import Any
 import numpy as np
 
 import evenrank as er
-from evenrank.measures.gsr.results import most_gendered
-from evenrank.reproduce import gsr_toy
-from evenrank.reproduce.stereotype_tables import direct_stereotype, reinforcement_table, reliability
 from evenrank.vectors import DEFINITION, STEREOTYPES, association_tests, distil
 from evenrank.vectors.texts import GenderedTexts, gendered_texts
 
 _COLLECTIONS = {"time": None, "squad": "test"}
-_SYSTEMS = ("bm25", "qld", "bm25.rm3")
-
-
-def toy(data: Path) -> dict[str, Any]:
-    """GSR of the three systems on the two constructed collections, and its agreement with parity."""
-    return {
-        name: gsr_toy.gsr_toy(reader)
-        | {"parity": {"r": gsr_toy.gsr_parity(reader).r, "published": gsr_toy.PARITY}}
-        for name, reader in _readers(data).items()
-    }
 
 
 def associations(data: Path) -> dict[str, Any]:
@@ -35,43 +22,6 @@ def associations(data: Path) -> dict[str, Any]:
         name: [test.to_dict() for test in association_tests(reader.genderedness)]
         for name, reader in _readers(data).items()
     }
-
-
-def collections(data: Path) -> dict[str, Any]:
-    """GSR of three systems, of the perfect and of a random engine; and whether two vectors agree."""
-    found: dict[str, Any] = {}
-    readers = _readers(data)
-    for collection, split in _COLLECTIONS.items():
-        dataset = er.load(data / "data" / collection, split=split)
-        given = {"docs": dataset.docs, "queries": dataset.queries, "qrels": dataset.qrels}
-        runs = {name: next((data / "runs").glob(f"{collection}.{name}.run*")) for name in _SYSTEMS}
-        rows = {
-            str(measure): reinforcement_table(runs, readers, measures=measure, **given).to_dicts()
-            for measure in (er.GSR, er.GSR @ 10, er.GSR @ 100)
-        }
-        found[collection] = {"systems": rows}
-        if len(readers) > 1:
-            agreed = {}
-            for measure in (er.GSR, er.GSR @ 10, er.GSR @ 100):
-                agreement = reliability(runs, *readers.values(), measures=measure, **given)
-                agreed[str(measure)] = {"spearman": agreement.spearman, "p": agreement.spearman_p}
-            found[collection]["agreement"] = {
-                "vectors": list(readers),
-                "systems": agreed,
-                "queries": {"pearson": agreement.pearson, "p": agreement.pearson_p},
-            }
-        female, male = most_gendered(dataset.queries, count=5)
-        found[collection]["most gendered queries"] = {
-            "female": [[query.query_id, query.g] for query in female],
-            "male": [[query.query_id, query.g] for query in male],
-        }
-        direct = direct_stereotype(runs["bm25"], **given)
-        found[collection]["direct stereotype of bm25"] = {
-            "bins": direct.bins.to_dicts(),
-            "left out": direct.left_out,
-            "given names": direct.names,
-        }
-    return found
 
 
 @cache

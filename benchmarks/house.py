@@ -44,18 +44,13 @@ _LATER = tuple(
     mitigate/rebalancing.py mitigate/prefixes.py
     arithmetic.py stats/sequences.py server/changes.py data/sequences.py measures/alignments.py
     measures/expected_exposure.py queries/label_errors.py stats/misclassified.py
-    reproduce/feedback.py reproduce/judgments.py reproduce/page.py reproduce/rank_bias.py
-    reproduce/recipes.py reproduce/representation.py reproduce/settings.py reproduce/debiased_judgments.py
-    reproduce/disparities.py reproduce/disparities_page.py reproduce/negatives.py reproduce/retraining.py
-    reproduce/stereotype_page.py reproduce/stereotypes.py reproduce/stereotype_charts.py
-    reproduce/tradeoff.py reproduce/variants.py
-    reproduce/query_gender.py show/charts/long_form.py auditing/rules.py
+    auditing/rules.py
     show/label_errors.py process.py cli/streams.py queries/teaching.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,
 notebooks, runs that are not held in memory, training with less bias, equivalence, stages,
-dials, absolute values as measures, sums alike on every processor, papers' experiments as commands, processes
+dials, absolute values as measures, sums alike on every processor, processes
 that fork, readers that go away, what an encoder teaches a classifier. It does not count in a comparison."""
 _INSTALLATION = ("installation, MB", "seconds of make demo from a clone")
 

@@ -2,53 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
-
-import polars as pl
-
-from benchmarks.neural_units import data
-from evenrank.data import tables
 
 KINDS = ("answer seen in training", "answer not seen")
 
 
-@lru_cache(maxsize=2)
-def _seen(name: str) -> frozenset[str]:
-    """Test queries with a relevant document that is relevant to a training query."""
-    good = [
-        tables.qrels(data() / name / f"qrels.{split}.txt").filter(pl.col("relevance") > 0)
-        for split in ("train", "test")
-    ]
-    return frozenset(good[1].join(good[0], on="doc_id", how="semi")["query_id"].to_list())
-
-
-def by_answer(name: str, mine: dict[str, float], theirs: dict[str, float]) -> dict[str, Any]:
-    """RR@10 of the two kinds of queries, and how it differs from that of another ranker."""
-    from evenrank.stats import paired
-
-    seen = _seen(name)
-    found = {}
-    for kind in KINDS:
-        queries = sorted(query for query in mine if (query in seen) == (kind == KINDS[0]) and query in theirs)
-        test = paired([mine[query] for query in queries], [theirs[query] for query in queries])
-        found[kind] = {
-            "queries": len(queries),
-            "value": sum(mine[query] for query in queries) / max(1, len(queries)),
-            "difference": test.difference,
-            "low": test.low,
-            "high": test.high,
-            "p": test.p,
-        }
-    return found
-
-
-PLAIN, TUNED = "bi-encoder", "fine-tuned bi-encoder"
-
-
 def fine_tuning(systems: dict[str, Any]) -> list[str]:
     """What fine-tuning the bi-encoder changed, also apart for what it may remember."""
-    found = systems.get(TUNED, {}).get("against untuned")
+    found = systems.get("fine-tuned bi-encoder", {}).get("against untuned")
     if found is None:
         return []
     said = [

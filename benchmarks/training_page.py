@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.training_equal import WAYS
-from benchmarks.training_evidence import UNTRAINED
-from benchmarks.training_short import AS_USEFUL, as_useful, label, p_value, seeds, short
+from benchmarks.training_short import AS_USEFUL, HYBRID, UNTRAINED, as_useful, label, p_value, seeds, short
 
 TITLES = {
     "squad/head": ("SQuAD, head", "SQuAD, a head on frozen vectors"),
@@ -163,7 +161,7 @@ def _equal_table(rows: list[dict[str, Any]]) -> list[str]:
     ]
     for row in rows:
         cells = [label(row), str(len(row["seeds"])), f"{row['|ARaB@10|']:.4f}", f"{row['RR@10']:.4f}"]
-        for how in WAYS:
+        for how in ("penalty", "interpolate", "constrain (mean)", HYBRID):
             other = row.get(how)
             if other is None:
                 cells += [""] * 3

@@ -9,16 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import (
-    checking,
-    classifier_fresh,
-    generation_evidence,
-    kept_units,
-    pages,
-    training_evidence,
-    training_short,
-    training_tables,
-)
+from benchmarks import checking, classifier_fresh, generation_evidence, pages, training_short
 
 import evenrank as er
 
@@ -65,21 +56,6 @@ def test_a_number_typed_by_hand_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     page.write_text(page.read_text().replace("| normal | 10 | 4.7%", "| normal | 10 | 4.6%"))
     (tmp_path / "new.md").write_text(f"{pages.BEGIN}\nof no evidence\n{pages.END}\n")
     assert checking.differing() == ["certainty.md", "new.md"]
-
-
-def test_a_unit_that_was_run_is_found_again_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept_units, "UNITS", tmp_path)
-    test = {f"q{number}": number / 7 for number in range(90)}
-    dev = {f"d{number}": -number / 3 for number in range(50)}
-    unit = {"src": "a", "seconds": 1.5, "test": {"RR@10": test, "ARaB@10": dev}, "epochs": [1, 2]}
-    assert kept_units.kept("study", "squad/head, alone/0") is None
-    kept_units.keep("study", "squad/head, alone/0", unit)
-    assert kept_units.kept("study", "squad/head, alone/0") == unit
-    assert [path.name for path in tmp_path.rglob("*.*")] == ["squad--head-alone--0.parquet"]
-    with pytest.raises(SystemExit, match="remove it and run the unit again"):
-        kept_units.kept("study", "squad/head alone/0")
 
 
 def _repository(folder: Path) -> Callable[..., None]:
@@ -134,22 +110,6 @@ def test_evidence_is_stale_only_where_what_it_used_has_changed(
     assert checking.standing(evidence, "now") == checking.UNKNOWN
 
 
-def _row(strength: float, difference: float, p: float) -> dict[str, object]:
-    test = {"difference": difference, "p": p}
-    return {
-        "method": "negatives",
-        "strength": strength,
-        "seeds": [0, 1],
-        "dev": {"against plain": {"RR@10": test}},
-    }
-
-
-def test_the_strongest_lambda_that_dev_queries_allow_is_found_in_any_order() -> None:
-    rows = [_row(0.6, -0.02, 0.01), _row(1.0, -0.03, 0.001), _row(0.2, -0.001, 0.5), _row(0.4, 0.001, 0.9)]
-    assert training_tables._chosen(rows) == {"negatives": 0.4}
-    assert training_tables._chosen(rows[:2]) == {"negatives": None}
-
-
 def test_settings_count_as_better_or_worse_only_where_it_is_sure() -> None:
     found = [(0.02, 0.01), (-0.01, 0.04), (-0.03, 0.2), (0.5, None)]
     rows = [{"penalty": {"difference": difference, "p_holm": p}} for difference, p in found]
@@ -167,11 +127,3 @@ def test_no_strength_beyond_a_significant_loss_is_safe() -> None:
     rows = [row(0.0, 0.0, None), row(0.2, 0.01, 0.001), row(0.4, -0.02, 0.01), row(0.6, -0.01, 0.3)]
     assert training_short.safe(rows) == 0.2
     assert training_short._largest(0.0, rows) == "none of 0.2, 0.4, 0.6"
-
-
-def test_rows_of_which_a_seed_is_not_kept_stay_as_they_were() -> None:
-    units = [training_evidence.Unit("squad", "head", "negatives", 0.6, seed) for seed in (0, 1)]
-    assert training_tables._covers(units, [_row(0.6, 0.0, 1.0)])
-    assert not training_tables._covers(units[:1], [_row(0.6, 0.0, 1.0)])
-    assert not training_tables._covers(units, [_row(0.6, 0.0, 1.0), _row(1.0, 0.0, 1.0)])
-    assert not training_tables._covers([], [])

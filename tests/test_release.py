@@ -57,18 +57,7 @@ def test_every_list_and_model_that_is_shipped_has_its_licence_stated() -> None:
     assert [name for name in named if Path(name).name not in there] == []
 
 
-def test_dist_builds_checks_installs_and_tries_what_it_built() -> None:
-    steps = (ROOT / "Makefile").read_text().partition("dist: .venv/dev")[2].partition("\n\n")[0]
-    wanted = ("-m build", "twine check", "-m venv", "evenrank demo", "README", "mypy --strict")
-    places = [steps.index(step) for step in wanted]
-    assert places == sorted(places)
-
-
-def test_the_change_log_speaks_of_what_users_see() -> None:
-    text = (ROOT / "CHANGELOG.md").read_text()
+def test_the_version_is_the_same_everywhere() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert version == evenrank.__version__ and version in text
-    headings = re.findall(r"^### (.+)$", text, re.M)
-    assert len(headings) > 3, "so many changes want headings"
-    entries = re.findall(r"^- (.+)$", text, re.M)
-    assert all(len(entry) < 700 for entry in entries)
+    assert version == evenrank.__version__
+    assert version in (ROOT / "CHANGELOG.md").read_text()

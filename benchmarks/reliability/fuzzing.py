@@ -25,7 +25,6 @@ from evenrank.measures.associating import pair_scores
 from evenrank.mitigate.comparing_sets import Plan
 from evenrank.queries.generation.generating import read_generated
 from evenrank.queries.label_errors import label_errors
-from evenrank.reproduce.settings import Settings
 from evenrank.text.lexicon import dictionary
 
 MUTATIONS = 2_000
@@ -156,7 +155,6 @@ READERS: dict[str, Reader] = {
         label_errors,
     ),
     "plan": Reader(*_small("p.toml", _PLAN), Plan.read),
-    "settings": Reader(*_small("s.toml", b'data = "x"\nseed = 3\nqueries = 20\n'), Settings.read),
     "tally": Reader(material.tally, "t.parquet", er.Tally.of),
     "vectors-text": Reader(material.vectors_text, "v.txt", material.vectors),
     "vectors-binary": Reader(material.vectors_binary, "v.bin", material.vectors),

@@ -6,13 +6,7 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from functools import partial
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from evenrank import process
@@ -89,42 +83,6 @@ _HOME = {
     "feedback": "mitigate.feedback_sweep",
     "gendered_terms": "mitigate.feedback_effects",
 }
-
-# Modules that have moved: their old paths go on working for one release.
-_MOVED = {
-    "evenrank.measures.attribution": "evenrank.measures.explain",
-    "evenrank.measures.fair_relevance": "evenrank.measures.exposure",
-    "evenrank.measures.magnitude": "evenrank.text.tally",
-    "evenrank.measures.mean_bias": "evenrank.measures.representation",
-    "evenrank.measures.measurements": "evenrank.measures.results",
-    "evenrank.measures.psychology": "evenrank.measures.dictionary_bias",
-    "evenrank.measures.ranked_group_test": "evenrank.measures.ranked_parity",
-    "evenrank.measures.reinforcement": "evenrank.measures.gsr.results",
-    "evenrank.measures.slope": "evenrank.measures.gsr.slope",
-    "evenrank.measures.stereotype": "evenrank.measures.gsr.measure",
-    "evenrank.measures.summary": "evenrank.measures.results",
-    "evenrank.mitigate.counterfactual_result": "evenrank.mitigate.counterfactuals",
-    "evenrank.mitigate.feedback": "evenrank.mitigate.feedback_sweep",
-    "evenrank.mitigate.live": "evenrank.mitigate.constrain",
-    "evenrank.mitigate.swap": "evenrank.mitigate.swapping",
-    "evenrank.psychology.ready": "evenrank.psychology.comparing",
-    "evenrank.psychology.sampling": "evenrank.psychology.comparing",
-}
-
-
-class _OldPaths(MetaPathFinder, Loader):
-    """Finds a module under the path it had before: what it holds is looked up in the one it is now."""
-
-    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if name in _MOVED else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        new = _MOVED[module.__name__]
-        warnings.warn(f"{module.__name__} is now {new}", DeprecationWarning, stacklevel=2)
-        vars(module)["__getattr__"] = partial(getattr, import_module(new))
-
-
-sys.meta_path.append(_OldPaths())
 
 # Effectiveness measures, straight from ir_measures, so that one import serves a mixed list.
 _EFFECTIVENESS = (

@@ -41,7 +41,7 @@ _COMMANDS = {
     },
     "Watch": {"serve": "serve", "monitor": "serve"},
 }
-_GROUPS = ("mitigate", "vectors", "reproduce")
+_GROUPS = ("mitigate", "vectors")
 _PANEL_OF_GROUPS = "More, each with its own commands"
 # What people call a command that has another name here.
 _ALSO = {
@@ -63,13 +63,17 @@ _ALSO = {
 }
 
 
+_CUTOFF = 0.75
+"""How alike a command and what was typed must be, from 0 to 1: a wrong suggestion is worse than none."""
+
+
 class Commands(TyperGroup):
     """A group that knows what was perhaps meant by a command that is none: here, or in another group."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            near = _meant(name, ctx.find_root().command)
+            near = _meant(name, ctx.find_root().command, self.name)
             hint = f"did you mean 'evenrank {near}'?" if near else f"{ctx.command_path} --help lists all"
             raise InputError(f"there is no command '{ctx.command_path} {name}'; {hint}")
         return super().resolve_command(ctx, args)
@@ -115,13 +119,20 @@ class _Root(Commands):
         self.commands = _Gathered()  # type: ignore[assignment]
 
 
-def _meant(name: str, root: Any) -> str | None:
-    """The command that is called so, nearly so, or was called so elsewhere."""
-    paths = {command: command for command in root.commands}
+def _meant(name: str, root: Any, here: str | None = None) -> str | None:
+    """The command that is called so, nearly so, or was called so elsewhere.
+
+    Of several with the same name that of the group `here` is meant, else one of no group, else that of the
+    group that the help names first.
+    """
+    known: dict[str | None, dict[str, str]] = {None: {command: command for command in root.commands}}
     for group in _GROUPS:
-        paths |= {inner: f"{group} {inner}" for inner in root.commands[group].commands}
-    paths = _ALSO | {path: path for path in paths.values()} | paths
-    near = nearest(name, paths)
+        inner = {command: f"{group} {command}" for command in root.commands[group].commands}
+        known[group] = inner | {path: path for path in inner.values()}
+    paths = dict(_ALSO)
+    for place in sorted((*reversed(_GROUPS), None), key=lambda each: each == here):  # the last one wins
+        paths |= known[place]
+    near = nearest(name, paths, cutoff=_CUTOFF)
     return paths[near] if near else None
 
 

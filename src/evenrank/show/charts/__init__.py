@@ -8,7 +8,6 @@ query_gender.py    by the gender of the query: characteristics, closeness to its
                    results with the perfect engine's line; what neutral queries resemble
 representation.py  histogram of representation bias, and target against shown
 stages.py          what each stage of a ranking adds; preference and content
-long_form.py       rows of recipes: lines, bars, shares, dots, points, histograms, in panels
 theme.py           colours and type
 ================== =====================================================================
 """
