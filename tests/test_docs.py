@@ -7,6 +7,7 @@ stands for lines left out, one that ends in `…` for the rest of the line. Bloc
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -73,40 +74,54 @@ def matches(shown: str, real: str) -> bool:
     return re.fullmatch("".join(pattern), real.strip("\n") + "\n") is not None
 
 
-def ran(command: list[str]) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "COLUMNS": "80", "PATH": path}
-    return subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, check=False
-    )
+def run_page(steps: list[tuple[str, str]], folder: Path) -> list[tuple[str, int]]:
+    """The outputs and exit codes of all steps, which run in one process: see `run_page.py`."""
+    steps_file, results_file = folder / "steps.json", folder / "results.json"
+    steps_file.write_text(json.dumps(steps))
+    environment = {
+        **os.environ,
+        "COLUMNS": "80",
+        "PATH": f"{Path(PYTHON).parent}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        [PYTHON, Path(__file__).with_name("run_page.py"), steps_file, results_file],
+        capture_output=True, text=True, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [(output, code) for output, code in json.loads(results_file.read_text())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_shows_what_its_examples_print(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if page.name != "README.md":  # there the first command makes it
         demo.copy_to(tmp_path / "demo")
-    found = blocks(page)
-    before = ["import sys; sys.path.insert(0, '.')"]
-    for place, (kind, content) in enumerate(found):
+    page_blocks = blocks(page)
+    steps: list[tuple[str, str]] = []
+    expected: list[str | None] = []  # None: no output is shown
+    for place, (kind, content) in enumerate(page_blocks):
+        after_kind, after = page_blocks[place + 1] if place + 1 < len(page_blocks) else ("", "")
         if kind == "console":
             for command, shown in commands(content):
-                done = ran(["bash", "-c", command])
-                shown_right = matches(shown, done.stdout) if shown.strip() else done.returncode == 0
-                assert shown_right, f"$ {command}\n{done.stdout}"
+                steps.append(("console", command))
+                expected.append(shown if shown.strip() else None)
         elif kind == "python":
-            if place + 1 < len(found) and (named := re.match(r"Saved as `(\w+\.py)`", found[place + 1][1])):
+            if named := re.match(r"Saved as `(\w+\.py)`", after):
                 (tmp_path / named[1]).write_text(content)
-            mark = "-- this block --"
-            (tmp_path / "_page.py").write_text("\n".join([*before, f"print({mark!r})", content]) + "\n")
-            done = ran([PYTHON, "_page.py"])
-            real = done.stdout.partition(f"{mark}\n")[2]
-            assert done.returncode == 0, done.stdout
-            if place + 1 < len(found) and found[place + 1][0] == "text":
-                assert matches(found[place + 1][1], real), real
-            before.append(content)
+            steps.append(("python", content))
+            expected.append(after if after_kind == "text" else None)
+    if not steps:
+        return
+    for (kind, source), shown, (output, code) in zip(
+        steps, expected, run_page(steps, tmp_path_factory.mktemp("page")), strict=False
+    ):
+        if kind == "python" or shown is None:
+            assert code == 0, f"{source}\n{output}"
+        if shown is not None:
+            assert matches(shown, output), f"{source}\n{output}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

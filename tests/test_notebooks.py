@@ -10,6 +10,8 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 from tools.run_notebooks import EXAMPLES, executed, printed  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("auditor", "engineer", "researcher")
 
 

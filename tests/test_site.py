@@ -15,6 +15,8 @@ import pytest
 import evenrank
 from browser_fixtures import watched
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 
