@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -256,7 +256,6 @@ def test_three_groups_are_each_compared_with_the_first() -> None:
     ]
 
 
-@settings(deadline=None)
 @given(st.text(max_size=80), st.sampled_from([None, 5, 20, 1000]))
 def test_segments_of_a_text_are_the_text(text: str, longest: int | None) -> None:
     matcher = Matcher("rekabsaz2020")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import demo
@@ -137,7 +137,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_any_changed_byte_is_noticed(small: Path, data: st.DataObject) -> None:
     content = bytearray(small.read_bytes())
@@ -370,7 +369,6 @@ def test_exclusion_needs_the_auditors_reason(data: Path, tmp_path: Path) -> None
     assert excluded[0] == set() and {"z", "female × z"} <= excluded[1]
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=3, max_size=30), st.integers(1, 10))
 def test_rates_and_ratios_lie_between_0_and_1_and_count_everybody(labels: list[str], at: int) -> None:
     ranked = [f"d{n}" for n in range(len(labels))]
@@ -439,6 +437,7 @@ def test_a_print_is_left_out_where_there_is_no_browser_and_that_is_said(
     assert "report.pdf" not in read_bundle(tmp_path / "a.zip").files
 
 
+@pytest.mark.slow
 def test_the_print_holds_the_statement(data: Path, tmp_path: Path) -> None:
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
         pytest.skip("needs a Chromium: apt install chromium")

@@ -28,6 +28,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Com
     return folder, done
 
 
+@pytest.mark.slow
 def test_it_leaves_all_that_the_next_steps_need(told: tuple[Path, object]) -> None:
     folder, _ = told
     names = {path.name for path in folder.iterdir()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -19,7 +19,6 @@ from evenrank.errors import InputError
 VALUES = st.lists(st.integers(-50, 50).map(lambda i: i / 10), min_size=3, max_size=30)
 
 
-@settings(deadline=None, max_examples=40)
 @given(VALUES, st.floats(0.01, 10))
 def test_equivalence_sees_both_sides_alike(values: list[float], delta: float) -> None:
     there, back = stats.equivalence(values, delta), stats.equivalence([-x for x in values], delta)
@@ -29,7 +28,6 @@ def test_equivalence_sees_both_sides_alike(values: list[float], delta: float) ->
         assert there.smallest == pytest.approx(back.smallest)
 
 
-@settings(deadline=None, max_examples=40)
 @given(VALUES, st.floats(0.01, 10))
 def test_what_passes_with_one_bound_passes_with_any_larger_one(values: list[float], delta: float) -> None:
     if stats.equivalence(values, delta).passed:
@@ -40,7 +38,6 @@ def test_what_passes_with_one_bound_passes_with_any_larger_one(values: list[floa
         assert not stats.equivalence(values, smallest * 0.999).passed
 
 
-@settings(deadline=None, max_examples=40)
 @given(VALUES, st.floats(0.01, 10))
 def test_the_t_interval_lies_within_exactly_where_both_one_sided_tests_reject(
     values: list[float], delta: float
@@ -74,7 +71,6 @@ def test_a_published_sample_size() -> None:
     assert stats.power_of(0.5, 1.0, 34) == pytest.approx(0.8078, abs=1e-3)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.floats(0.1, 5), st.integers(3, 3000), st.sampled_from([0.05, 0.01]))
 def test_what_is_detectable_has_the_power(sd: float, n: int, alpha: float) -> None:
     effect = stats.detectable(sd, n, alpha=alpha)

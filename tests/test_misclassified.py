@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import stats
@@ -33,7 +33,6 @@ def population(
     return values, guesses
 
 
-@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from([(0.2, 0.3, 0.5), (0.1, 0.1, 0.8), (0.4, 0.4, 0.2)]),
     st.tuples(*[st.floats(-2, 2).map(lambda x: round(x, 2))] * 3),

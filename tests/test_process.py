@@ -115,6 +115,7 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
     )
 
 
+@pytest.mark.slow
 def test_no_public_entry_hangs_in_a_forked_worker(tmp_path: Path) -> None:
     done = python(ENTRIES, str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -173,6 +174,7 @@ def hardened(tmp_path: Path, *read_only: str, **environment: str) -> subprocess.
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=given)
 
 
+@pytest.mark.slow
 def test_compiled_code_is_kept_among_temporary_files_if_there_is_no_other_place(
     tmp_path: Path,
 ) -> None:
@@ -205,6 +207,7 @@ def test_a_folder_that_others_may_have_made_is_not_trusted_with_code(
     assert process._own_folder() == str(folder)
 
 
+@pytest.mark.slow
 def test_where_no_folder_at_all_can_be_written_code_is_compiled_in_memory(tmp_path: Path) -> None:
     folders = [each for each in ("/tmp", "/var/tmp", "/dev/shm") if Path(each).is_dir()]
     done = hardened(tmp_path, *folders, TMPDIR=str(tmp_path / "none"))
@@ -226,6 +229,7 @@ def recipe() -> tuple[dict[str, str], list[str]]:
     return dict(pair.split("=", 1) for pair in line.split()), shlex.split(command)
 
 
+@pytest.mark.slow
 def test_the_recipe_for_a_container_works_read_only_and_without_rights(tmp_path: Path) -> None:
     """As docker would: all is read-only but /tmp and the cache, and the user is nobody of note."""
     if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:

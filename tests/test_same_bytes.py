@@ -13,11 +13,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
-MAKING = Path(__file__).parent / "golden" / "making.py"
+from evenrank.cli import main
+
+pytestmark = pytest.mark.slow
+
 INTEL = platform.machine() in ("x86_64", "AMD64")
 FOUND = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
 HASWELL = INTEL and __cpu_features__.get("AVX2", False)
@@ -55,7 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     for name, settings in processors(folder).items():
         (folder / name).mkdir()
         environment = {**os.environ, "EVENRANK_CACHE": str(folder / name / "cache"), **settings}
-        command = [sys.executable, str(MAKING), "made", "demo"]
+        command = [sys.executable, __file__, "made"]
         running[name] = subprocess.Popen(
             command, cwd=folder / name, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
@@ -74,3 +78,42 @@ def test_every_processor_makes_the_same_bytes(made: dict[str, Path], other: str)
     assert {*here} == {*there}
     assert {Path("demo/tally.parquet"), Path("demo/audit.json"), Path("demo/report.html")} <= {*here}
     assert [str(name) for name in here if here[name] != there[name]] == []
+
+
+MEASURES = (
+    "RaB@10", "ARaB@10", "ARaB(magnitude='boolean')@10", "ARaB(magnitude='tf-words')@5",
+    "RaB(magnitude='length')@20", "FaiRR@10", "NFaiRR@10", "GSR@10", "LIWC@10", "LIWC(signed=True)@10",
+    "rND@20", "rKL@20", "rRD@20", "Skew@10", "NDKL@10", "Exposure@10", "DemographicParity@10", "AWRF@10",
+    "nDCG@10", "RR@10",
+)  # fmt: skip
+
+
+def make(folder: Path) -> None:
+    """The demo, and beside it the rankers and measures that its story leaves out."""
+    here = folder / "demo"
+    run("demo", "-o", here, "--no-open")
+    index, queries = ("--index", here / "index"), ("--queries", here / "queries.tsv")
+    for ranker in ("qld", "tfidf", "qld+rm3"):
+        run("search", *index, *queries, "--ranker", ranker, "--depth", 50, "-o", folder / f"{ranker}.run")
+    thesis = ("--set", "estimator=thesis", "--tag", "thesis")
+    run("search", *index, *queries, "--ranker", "bm25+rm3", *thesis, "-o", folder / "thesis.run")
+    given = ("--docs", here / "docs.tsv", *queries, "--qrels", here / "qrels.txt")
+    runs = ("--run", here / "runs" / "bm25.run", "--run", here / "dense.run")
+    shown = ("--format", "json", "--per-query", "--explain")
+    run("measure", *MEASURES, *runs, *given, *shown, "-o", folder / "measured.json")
+    limits = ("--limit", "abs(ARaB@10)<=0.05", "--limit", "NFaiRR@10>=0.9")
+    tally = ("--tally", here / "tally.parquet")
+    run(
+        "mitigate", "constrain", "--run", here / "bm25.run", *tally, *limits, "-o", folder / "constrained.run"
+    )
+
+
+def run(*arguments: Any) -> None:
+    """A command of evenrank, in this process; it has to succeed."""
+    if code := main([str(argument) for argument in arguments]):
+        raise SystemExit(f"evenrank {' '.join(map(str, arguments))} ended with {code}")
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
+    make(Path(sys.argv[1]))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
 
@@ -40,7 +40,6 @@ def test_the_bound_is_where_the_mixture_of_t_likelihoods_reaches_one_over_alpha(
     assert marginal(v + tau**2) / marginal(v) == pytest.approx(1 / alpha, rel=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.01, 100), st.floats(-50, 50))
 def test_scale_and_level_do_not_matter(seed: int, scale: float, level: float) -> None:
     values = np.random.default_rng(seed).normal(size=70) + np.repeat([0.0, 1.5], [40, 30])

@@ -17,11 +17,13 @@ import pyarrow as pa
 import pytest
 
 import evenrank as er
-from evenrank import demo
+from evenrank import P, demo
 from evenrank.data.files import writing
 from evenrank.errors import InputError
 
 pytest.importorskip("pyspark", reason="needs pyspark, of the extra 'spark'")
+
+pytestmark = pytest.mark.slow
 if shutil.which("java") is None:
     pytest.skip("needs Java 17 or newer", allow_module_level=True)
 
@@ -104,6 +106,13 @@ def test_runs_are_cut_to_the_depth_that_is_looked_at(spark: Any, docs: Any) -> N
     )
     assert _joined([("run", run)], None, 4, "score").count() == 6  # ranks 1 1 3 3 5 5: the tie at 5 is kept
     assert _joined([("run", run)], None, None, "score").count() == 40
+
+
+def test_judged_only_needs_the_whole_run() -> None:
+    from evenrank.spark.measuring import _depth
+
+    assert _depth([P @ 4], "error") == 4
+    assert _depth([P(judged_only=True) @ 4, P @ 4], "error") is None
 
 
 @pytest.mark.parametrize(

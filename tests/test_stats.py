@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
@@ -136,20 +136,17 @@ class TestMeanInterval:
         assert (found.low, found.high) == pytest.approx((1.5079742363564146, 3.2156752545478615))
 
     @given(numbers, st.randoms(use_true_random=False))
-    @settings(max_examples=30, deadline=None)
     def test_the_order_of_the_queries_does_not_matter(self, values, random):
         mixed = random.sample(values, len(values))
         assert mean_interval(mixed, resamples=99) == mean_interval(values, resamples=99)
 
     @given(numbers, st.sampled_from(["bootstrap", "t"]))
-    @settings(max_examples=30, deadline=None)
     def test_turning_the_signs_mirrors_the_interval(self, values, method):
         one = mean_interval(values, resamples=99, method=method)
         other = mean_interval([-x for x in values], resamples=99, method=method)
         assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
 
     @given(numbers)
-    @settings(max_examples=30, deadline=None)
     def test_it_lies_within_the_values_around_the_mean_and_widens_with_confidence(self, values):
         wide, narrow = (mean_interval(values, resamples=199, confidence=c) for c in (0.95, 0.5))
         assert min(values) <= wide.low <= narrow.low <= narrow.high <= wide.high <= max(values)
@@ -288,7 +285,6 @@ class TestPaired:
             paired([1, 2], [1, 2], test="sign")
 
     @given(pairs, st.sampled_from(["t", "wilcoxon", "permutation"]))
-    @settings(max_examples=60, deadline=None)
     def test_looking_from_the_other_side_turns_the_signs(self, values, test):
         a, b = values
         one, other = (paired(*ab, test=test, draws=200) for ab in ((a, b), (b, a)))
@@ -297,7 +293,6 @@ class TestPaired:
         assert test != "wilcoxon" or -1 <= one.effect <= 1
 
     @given(pairs, st.sampled_from(["t", "wilcoxon", "permutation"]), st.randoms(use_true_random=False))
-    @settings(max_examples=30, deadline=None)
     def test_the_order_of_the_queries_does_not_matter(self, values, test, random):
         a, b = values
         order = random.sample(range(len(a)), len(a))
@@ -361,7 +356,6 @@ class TestUnpaired:
         assert permutation([1, 1, 1], [0, 0, 0]).p == 2 / 20
 
     @given(numbers, numbers, st.sampled_from([welch, rank_sum, permutation]))
-    @settings(max_examples=60, deadline=None)
     def test_looking_from_the_other_side_turns_the_signs(self, a, b, test):
         assume(sorted(a) != sorted(b))  # two equal samples have one interval, mirrored up to the draws
         options = {"draws": 100} if test is permutation else {}
@@ -374,8 +368,8 @@ class TestCorrections:
     def test_holms_textbook_example(self):
         assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
+    @pytest.mark.slow
     @given(st.lists(probability, min_size=1, max_size=20))
-    @settings(max_examples=40, deadline=None)
     def test_both_agree_with_statsmodels(self, p):
         for ours, theirs in ((holm, "holm"), (benjamini_hochberg, "fdr_bh")):
             assert ours(p) == pytest.approx(multipletests(p, method=theirs)[1].tolist())

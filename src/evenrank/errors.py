@@ -50,13 +50,16 @@ def printable(text: str) -> str:
     return _UNFIT.sub(lambda match: repr(match[0])[1:-1], text)
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Of the known names the one that was perhaps meant, in whatever case it was written."""
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Of the known names the one that was perhaps meant, in whatever case it was written.
+
+    `cutoff` says how alike they must be, from 0 to 1.
+    """
     from difflib import get_close_matches
 
     names = {name.lower(): name for name in reversed(list(known))}
     longest = max(map(len, names), default=0)
-    near = get_close_matches(word.lower(), names, 1) if len(word) <= 3 * longest else []
+    near = get_close_matches(word.lower(), names, 1, cutoff) if len(word) <= 3 * longest else []
     return names[near[0]] if near else None
 
 

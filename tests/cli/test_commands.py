@@ -63,7 +63,7 @@ def test_a_command_loads_no_other_and_no_audit() -> None:
 
 
 def test_every_command_has_a_help_text() -> None:
-    commands = "demo measure represent psychology disparity tally lexicons pool vote vectors reproduce"
+    commands = "demo measure represent psychology disparity tally lexicons pool vote vectors"
     for command in commands.split():
         assert "Usage" in evenrank(command, "--help").stdout
     assert evenrank("--version").stdout.startswith("evenrank ")

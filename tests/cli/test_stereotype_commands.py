@@ -76,12 +76,3 @@ def test_what_is_lacking_is_said_in_one_line(run: Path) -> None:
     ):
         (line,) = evenrank("measure", *arguments, code=2).stderr.strip().splitlines()
         assert message in line
-
-
-def test_reproduce_prints_both_tables_beside_the_published_values() -> None:
-    found = json.loads(evenrank("reproduce", "gsr-toy", "--format", "json").stdout)
-    assert list(found) == ["direct", "indirect", "published"]
-    assert list(found["direct"]) == ["S", "N", "CS"]
-    shown = evenrank("reproduce", "gsr-toy").stdout
-    assert "+0.899" in shown and "+1.61" in shown and "-0.151" in shown
-    assert "Usage" in evenrank("reproduce", "gsr-toy", "--help").stdout

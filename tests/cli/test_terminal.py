@@ -97,6 +97,13 @@ def test_the_values_by_query_come_alone_with_their_texts(capsys: pytest.CaptureF
         (("mitigate", "audit"), "evenrank audit"),
         (("contrain",), "evenrank mitigate constrain"),
         (("vectors", "debais"), "evenrank vectors debias"),
+        (("feedback",), "evenrank mitigate feedback"),
+        (("judgments",), "evenrank mitigate judgments"),
+        (("negatives",), "evenrank mitigate negatives"),
+        (("feedbak",), "evenrank mitigate feedback"),
+        (("trian",), "evenrank train"),
+        (("mitigate", "train"), "evenrank train"),
+        (("vectors", "trian"), "evenrank vectors train"),
     ],
 )
 def test_one_hint_says_which_command_was_meant(
@@ -107,7 +114,8 @@ def test_one_hint_says_which_command_was_meant(
 
 
 def test_a_command_that_nothing_is_near_to_gets_the_list(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "qqqqqq", code=2).endswith("; evenrank --help lists all\n")
+    for typed in ("qqqqqq", "explain", "version"):
+        assert said(capsys, typed, code=2).endswith("; evenrank --help lists all\n")
 
 
 def test_help_lists_options_and_commands_in_groups(
@@ -175,6 +183,7 @@ def test_a_sweep_draws_what_it_found_whichever_way_is_fairer(
     assert "NFaiRR@10 (higher is fairer)" in drawn and drawn.count(">on the front<") == 1
 
 
+@pytest.mark.slow
 def test_an_audit_weighs_bias_against_usefulness(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given_ = ("audit", "ARaB@10", DEMO / "bm25.run", "--docs", DEMO / "docs.tsv", "--tradeoff")
     assert "--qrels" in said(capsys, *given_, code=2)

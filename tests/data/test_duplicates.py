@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.data import docs, tables
@@ -56,7 +56,6 @@ def test_a_collision_of_hashes_is_no_duplicate(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=3), min_size=1, max_size=50))
-@settings(deadline=None)
 def test_exactly_repeated_ids_are_refused(ids: list[str]) -> None:
     docs = tables.docs([(doc_id, "") for doc_id in ids])
     if len(set(ids)) == len(ids):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -40,7 +40,6 @@ def test_compression_is_told_by_content_and_not_by_name(kind: str, tmp_path: Pat
     last=st.booleans(),
 )
 @example(lines=[b"a", b"", b"", b""], size=1, marked=False, last=True)  # blank lines fill a part
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_parts_of_a_file_are_read_alone(
     lines: list[bytes], size: int, marked: bool, last: bool, tmp_path: Path
 ) -> None:
@@ -80,7 +79,6 @@ def test_block_sizes_add_up_to_the_file(kind: str, tmp_path: Path) -> None:
     block=st.integers(1, 64),
     last=st.booleans(),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_blocks_hold_every_line_but_blank_ones_at_the_end(
     lines: list[bytes], block: int, last: bool, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.data import tables
@@ -138,6 +138,7 @@ def check(reader: Callable[[Path], object], path: Path, data: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_malformed_files_are_read_or_refused_with_their_line(name: str, tmp_path: Path) -> None:
     file, valid, reader = READERS[name]
@@ -150,7 +151,6 @@ def test_malformed_files_are_read_or_refused_with_their_line(name: str, tmp_path
 
 @pytest.mark.parametrize("name", [name for name in READERS if name != "docs Parquet"])
 @given(data=st.binary(max_size=200))
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_bytes_are_read_or_refused_with_their_line(name: str, tmp_path: Path, data: bytes) -> None:
     file, _, reader = READERS[name]
     check(reader, tmp_path / file, data)

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenrank.data import kernels, lines
@@ -62,7 +62,6 @@ cells = st.text("ab \t\r\0é", max_size=14).map(str.encode)
 @given(mixed)
 @example([b"d1\ttext\r", b"d2\t"])
 @example([b"a\tb"] * 70)
-@settings(deadline=None)
 def test_pairs_are_split_as_slow_code_splits_them(parts: list[bytes]) -> None:
     data = b"".join(part.replace(b"\n", b"") + b"\n" for part in parts)
     code, ids, texts = kernels.split_pairs(*padded(data))
@@ -77,7 +76,6 @@ def test_pairs_are_split_as_slow_code_splits_them(parts: list[bytes]) -> None:
 
 @pytest.mark.parametrize("spaces", [True, False])
 @given(parts=st.lists(cells, max_size=20), columns=st.integers(1, 4))
-@settings(deadline=None)
 def test_columns_are_split_as_slow_code_splits_them(
     parts: list[bytes], columns: int, *, spaces: bool
 ) -> None:

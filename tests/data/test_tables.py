@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.data import tables
@@ -154,7 +154,6 @@ scores = st.dictionaries(
 
 
 @given(scores, st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_is_that_of_slow_code_whatever_the_order_of_rows(
     found: dict[str, dict[str, float]], rng: random.Random
 ) -> None:
@@ -172,7 +171,6 @@ def test_the_order_is_that_of_slow_code_whatever_the_order_of_rows(
 
 
 @given(found=scores, suffix=st.sampled_from([".run", ".run.gz", ".run.zst"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_a_written_run_keeps_its_order_even_in_single_precision(
     found: dict[str, dict[str, float]], suffix: str, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -59,7 +59,6 @@ def test_what_has_no_absolute_value_is_refused_with_the_reason(text: str, why: s
         er.parse(text)
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.lists(st.permutations(["a", "b", "c", "d"]), min_size=2, max_size=8))
 def test_it_is_the_mean_of_absolute_values_whatever_the_lists(orders: list[list[str]]) -> None:
     run = {f"q{i}": {d: 4.0 - r for r, d in enumerate(order)} for i, order in enumerate(orders)}

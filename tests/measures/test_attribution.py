@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -19,7 +19,6 @@ WORDS = ["he", "his", "men", "she", "her", "women", "ball", "tree"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 
 
-@settings(max_examples=40)
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=6),
     orders=st.lists(st.permutations(range(6)), min_size=1, max_size=4),

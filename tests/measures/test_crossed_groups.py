@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -17,7 +17,6 @@ from evenrank.cli import main
 from evenrank.measures.alignments import Alignments, averaged
 from evenrank.measures.exposure import js_divergence
 
-QUICK = settings(max_examples=40, deadline=None)
 DOCS = [f"d{i}" for i in range(6)]
 GENDERS, FIELDS = st.sampled_from(["f", "m", None]), st.sampled_from(["art", "law", None])
 TABLE = st.lists(st.tuples(GENDERS, FIELDS), min_size=6, max_size=6).filter(
@@ -45,7 +44,6 @@ def soft(pairs):
     return {doc: {"female": f / 10, "male": m / 10} for doc, (f, m) in zip(DOCS, pairs, strict=True)}
 
 
-@QUICK
 @given(TABLE)
 def test_crossed_shares_add_up_to_those_of_each_attribute(rows):
     found = Alignments.of(table(rows))
@@ -57,7 +55,6 @@ def test_crossed_shares_add_up_to_those_of_each_attribute(rows):
         assert added.to_list() == gender.frame[group].to_list()
 
 
-@QUICK
 @given(TABLE, st.integers(1, 6))
 def test_shares_of_one_are_plain_labels(rows, k):
     plain = {doc: g for doc, (g, _) in zip(DOCS, rows, strict=True) if g}
@@ -66,7 +63,6 @@ def test_shares_of_one_are_plain_labels(rows, k):
         assert value(measure, labels=plain) == value(measure, labels=shares)
 
 
-@QUICK
 @given(SHARES, st.integers(1, 6))
 def test_values_of_shares_by_their_formulas(pairs, k):
     labels, shown = soft(pairs), np.array(pairs) / 10
@@ -86,7 +82,6 @@ def test_values_of_shares_by_their_formulas(pairs, k):
         assert value(f"Skew@{k}", labels=labels) == pytest.approx(np.log(top / whole[0]), abs=1e-12)
 
 
-@QUICK
 @given(SHARES, st.integers(1, 6))
 def test_swapping_the_groups_flips_the_sign(pairs, k):
     there, back = soft(pairs), soft([(m, f) for f, m in pairs])
@@ -125,7 +120,6 @@ def test_a_target_for_what_is_known_leaves_the_unknown_its_share():
     assert value(fixed, labels=labels) == pytest.approx(1 - js_divergence(attention, np.array([0.5, 0.5, 0])))
 
 
-@QUICK
 @given(st.lists(st.floats(0, 1), min_size=9, max_size=9).filter(lambda x: sum(x) > 0.1))
 def test_the_target_of_trec_is_a_distribution_and_leaves_what_is_unknown_alone(drawn):
     shares = np.array(drawn) / sum(drawn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -14,6 +14,7 @@ from evenrank.measures.expected_exposure import attention, deserved
 
 LABELS = {"a": "f", "b": "f", "c": "m", "d": "m"}
 ALL = ("EEL", "EED", "EER")
+ALL_AT_2 = [f"{name}@2" for name in ALL]
 
 
 def sequences(*rankings):
@@ -50,7 +51,31 @@ def test_relevant_documents_of_one_grade_deserve_the_same():
     assert deserved(np.array([1] * 5)).sum() == pytest.approx(attention(np.arange(1, 6)).sum())
 
 
-@settings(max_examples=40, deadline=None)
+def test_unknown_documents_of_one_query_leave_the_others_alone():
+    docs = {"a": "she", "c": "he"}
+    qrels = {query: {"a": 1, "c": 1} for query in ("q1", "q2")}
+    known = {"a": 2.0, "c": 1.0}
+
+    def each(first):
+        run = {"q1": first, "q2": known}
+        found = er.measure(run, ALL_AT_2, docs=docs, qrels=qrels, missing="skip", confidence=None)
+        return {str(one.measure): one.per_query() for one in found}
+
+    expected = each(known)
+    assert expected["EED@2"] == {"q1": 2.0, "q2": 2.0}
+    assert each({"x": 4.0, "y": 3.0, **known}) == expected  # skipped: the known documents move up
+    only_unknown = each({"x": 4.0, "y": 3.0})  # q1 is left out, and q2 keeps its values
+    assert only_unknown == {name: {"q2": of["q2"]} for name, of in expected.items()}
+
+
+def test_a_ranking_without_a_known_document_is_left_out():
+    docs, qrels = {"a": "she", "c": "he"}, {"q": {"a": 1, "c": 1}}
+    runs = {"one": sequences("ac"), "two": sequences("ac", "xy"), "mixed": sequences("xayc")}
+    found = er.measure(runs, ALL_AT_2, docs=docs, qrels=qrels, missing="skip", confidence=None)
+    one, two, mixed = ([m.value for m in found.runs[name]] for name in runs)
+    assert one == two == mixed
+
+
 @given(
     st.lists(st.permutations("abcd"), min_size=1, max_size=4),
     st.lists(st.integers(0, 2), min_size=4, max_size=4).filter(any),
@@ -71,7 +96,6 @@ def test_the_loss_is_disparity_minus_twice_relevance_plus_a_constant(rankings, g
     assert more == pytest.approx(found, abs=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.permutations("abcd"), st.permutations("abcd"), st.integers(1, 4))
 def test_mixing_two_rankings_never_costs_more_than_their_mean(one, other, k):
     qrels = {"q": dict.fromkeys("abcd", 1)}

@@ -8,7 +8,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import binom
@@ -86,7 +86,6 @@ def test_ranked_parity_lies_between_0_and_1(term, ranking: np.ndarray, k: int | 
 
 @pytest.mark.parametrize("term", TERMS)
 @given(n=st.integers(2, 9), data=st.data())
-@settings(max_examples=40)
 def test_the_normaliser_is_the_highest_value_of_any_order(term, n: int, data: st.DataObject) -> None:
     size, step = data.draw(st.integers(0, n)), data.draw(st.integers(2, 4))
     points = tuple(range(step, n + 1, step))
@@ -234,7 +233,6 @@ def test_minimum_counts_as_the_authors_library_prints_them() -> None:
 
 
 @given(st.integers(1, 10), st.integers(1, 19), st.integers(1, 40))
-@settings(max_examples=60)
 def test_failure_probability_is_that_of_all_rankings(k: int, twentieths: int, percent: int) -> None:
     p, alpha = twentieths / 20, percent / 100
     minimums = minimum_counts(k, p, alpha)
@@ -246,7 +244,6 @@ def test_failure_probability_is_that_of_all_rankings(k: int, twentieths: int, pe
 
 
 @given(st.integers(1, 60), st.integers(1, 19), st.integers(1, 20))
-@settings(max_examples=40)
 def test_the_adjusted_significance_keeps_the_promised_error(k: int, twentieths: int, percent: int) -> None:
     p, alpha = twentieths / 20, percent / 100
     level = adjusted_alpha(k, p, alpha)

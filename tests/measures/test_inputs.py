@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import evenrank as er
 from evenrank import demo
+from evenrank.data import tables
 from evenrank.data.columns import Block
 from evenrank.data.docs import Docs
 from evenrank.errors import InputError
@@ -99,3 +103,21 @@ def test_only_queries_that_were_asked_count() -> None:
         assert some[measure].left_out == {"not among the queries given": 58}
     assert any("58 ranked or judged queries" in caution for caution in some.cautions)
     assert not any("not among" in caution for caution in every.cautions)
+
+
+def test_documents_of_an_iterator_stay_readable_until_nothing_reads_them() -> None:
+    rows = [("d1", "he said"), ("d2", "she said so")]
+    found = er.measure({"q": {"d1": 2.0, "d2": 1.0}}, "RaB(magnitude='count')@1", docs=iter(rows))
+    assert found["RaB(magnitude='count')@1"].value == 1.0
+
+
+def test_the_temporary_file_of_an_iterator_is_deleted_with_its_last_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    batches = KeptDocs(tables.docs(iter([("d1", "he said")]))).batches()
+    assert next(batches).num_rows == 1
+    batches.close()
+    del batches
+    gc.collect()
+    assert not list(tmp_path.iterdir())

@@ -140,6 +140,15 @@ def test_documents_that_were_not_returned_rank_below_all_others() -> None:
     assert one(measure, run=run, qrels=qrels, docs=None).value == pytest.approx(direct.value)
 
 
+@pytest.mark.parametrize("name", ["P", "nDCG", "AP", "R", "Success"])
+def test_judged_only_drops_unjudged_documents_before_the_cut_off(name: str) -> None:
+    run = {"q1": {"d3": 4.0, "d1": 3.0, "d2": 2.0}, "q2": {"d4": 2.0, "d5": 1.0}}
+    qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d4": 1, "d5": 0}}
+    measure = ir_measures.parse_measure(f"{name}(judged_only=True)@1")
+    direct = {one.query_id: one.value for one in ir_measures.iter_calc([measure], qrels, run)}
+    assert one(measure, run=run, qrels=qrels, docs=None).per_query() == direct == {"q1": 1.0, "q2": 1.0}
+
+
 def test_undefined_effectiveness_is_left_out_and_counted() -> None:
     run = {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 1.0}}
     qrels = {"q1": {"d1": 1}, "q2": {"d1": 1}, "q3": {"d1": 1}}
@@ -443,3 +452,11 @@ def test_nothing_is_nan() -> None:
     for measurement in found:
         assert measurement.value is None or not math.isnan(measurement.value)
     assert found[NFaiRR @ 1].value is None
+
+
+def test_parameters_may_be_numbers_of_numpy() -> None:
+    assert er.ARaB @ np.int64(10) == er.ARaB @ 10
+    assert str(er.ARaB @ np.int64(10)) == "ARaB@10"
+    for wrong in (np.bool_(True), np.float64(2.5), np.int64(0)):
+        with pytest.raises(er.InputError, match="cutoff"):
+            er.ARaB @ wrong

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -38,7 +38,6 @@ def by_hand(neutral: list[str], female: list[str], male: list[str], t: int, kind
     return sum(d * each for d, each in zip(discount, x, strict=True)) / sum(discount)
 
 
-@settings(deadline=None)
 @given(LISTS, LISTS, LISTS, st.integers(1, 9))
 def test_values_are_those_of_the_definitions(
     neutral: list[str], female: list[str], male: list[str], t: int
@@ -50,7 +49,6 @@ def test_values_are_those_of_the_definitions(
         assert -1 <= m.value <= 1
 
 
-@settings(deadline=None)
 @given(LISTS, LISTS, LISTS)
 def test_when_the_variants_change_places_the_sign_flips(
     neutral: list[str], female: list[str], male: list[str]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -27,7 +27,6 @@ def test_a_document_without_a_value_leaves_with_its_weight() -> None:
     assert sizes.tolist() == [1.5, 0.0]
 
 
-@settings(deadline=None)
 @given(points=POINTS)
 def test_the_line_is_that_of_scipy_and_contributions_make_it_up(points: np.ndarray) -> None:
     x, y = points.T
@@ -44,7 +43,6 @@ def test_the_line_is_that_of_scipy_and_contributions_make_it_up(points: np.ndarr
     assert slope.slopes(x, y) == pytest.approx(line.slope, abs=1e-9, rel=1e-9)
 
 
-@settings(deadline=None)
 @given(points=POINTS, seed=st.integers(0, 100))
 def test_document_contributions_add_up_to_the_slope(points: np.ndarray, seed: int) -> None:
     x = points[:, 0]
@@ -82,7 +80,6 @@ def test_lists_that_are_all_alike_have_a_slope_of_exactly_zero_and_no_correlatio
     assert slope.significance(line.r, 20) is None
 
 
-@settings(deadline=None)
 @given(points=POINTS)
 def test_the_p_of_a_correlation_is_that_of_scipy(points: np.ndarray) -> None:
     x, y = points.T

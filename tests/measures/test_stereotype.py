@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import Stemmer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
@@ -108,7 +108,6 @@ def test_it_is_the_slope_of_plain_python() -> None:
     assert content["error"] == pytest.approx(line.stderr)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     queries=st.lists(TEXTS, min_size=2, max_size=6),
     docs=st.lists(TEXTS, min_size=2, max_size=6),
@@ -389,3 +388,18 @@ def test_bindings_with_other_vectors_do_not_collapse() -> None:
     assert one != two
     with pytest.raises(InputError, match="GSR@2 needs the text of documents and queries"):
         er.bind([GSR @ 2], docs=DOCS)
+
+
+def test_everything_that_is_missing_is_said_at_once() -> None:
+    with pytest.raises(InputError) as refused:
+        measured("GSR", docs=None, queries=None, qrels=None)
+    assert str(refused.value) == (
+        "GSR needs the text of the documents; give docs. "
+        "GSR needs relevance judgments; give qrels, or a depth, as in GSR@10. "
+        "GSR needs the text of the queries; give queries"
+    )
+    with pytest.raises(InputError) as refused:
+        er.measure(RUN, ["nDCG@10", "AP", "ARaB@5"])
+    assert str(refused.value) == (
+        "nDCG@10, AP need relevance judgments; give qrels. ARaB@5 needs a tally, or docs to make one from"
+    )

@@ -67,6 +67,7 @@ epochs = 1
     return folder / "plan.toml"
 
 
+@pytest.mark.slow
 @needs_torch
 def test_all_of_it_is_done_once_and_tells_no_genders(
     plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

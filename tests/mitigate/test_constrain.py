@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from all_rankings import collection, every_ranking, ranking
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
+from evenrank import InputError
 from evenrank.data import tables
 from evenrank.measures.parse import parse_condition
 
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
 BOUND = st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.5, 1.0])
 LIMIT = st.one_of(
@@ -36,7 +37,6 @@ def scores_for(counts: list[tuple[int, int]], seed: int) -> list[float]:
     return np.random.default_rng(seed).random(len(counts)).round(3).tolist()
 
 
-@SLOW
 @given(counts=COUNTS, limits=st.lists(LIMIT, min_size=1, max_size=3), seed=st.integers(0, 99))
 def test_no_ranking_within_the_limits_is_more_useful(counts, limits, seed):
     _compare_with_all(counts, limits, seed)
@@ -68,7 +68,6 @@ def _compare_with_all(counts, limits, seed):
             assert report["utility"] == pytest.approx(utility[least <= least.min() + 1e-9].max(), abs=1e-8)
 
 
-@SLOW
 @given(counts=COUNTS, limits=st.lists(LIMIT, min_size=1, max_size=2), seed=st.integers(0, 99))
 def test_the_limits_hold_as_the_package_measures_them(counts, limits, seed):
     tally, run = collection(counts), ranking(scores_for(counts, seed))
@@ -82,7 +81,6 @@ def test_the_limits_hold_as_the_package_measures_them(counts, limits, seed):
             assert condition.holds(value) or abs(size - condition.bound) <= 1e-12 * max(1, abs(size))
 
 
-@SLOW
 @given(counts=COUNTS, limits=st.lists(LIMIT, min_size=1, max_size=2), seed=st.integers(0, 99))
 def test_every_document_is_still_there_and_scores_fall(counts, limits, seed):
     run = ranking(scores_for(counts, seed))
@@ -94,7 +92,6 @@ def test_every_document_is_still_there_and_scores_fall(counts, limits, seed):
     assert tables.run(fair)["doc_id"].to_list() == fair["doc_id"].to_list()
 
 
-@SLOW
 @given(counts=COUNTS, bound=st.floats(0, 1), wider=st.floats(0, 1), seed=st.integers(0, 99))
 def test_a_wider_limit_never_costs_more(counts, bound, wider, seed):
     tally, run = collection(counts), ranking(scores_for(counts, seed))
@@ -106,7 +103,6 @@ def test_a_wider_limit_never_costs_more(counts, bound, wider, seed):
         assert wide["utility"] >= tight["utility"] - 1e-9
 
 
-@SLOW
 @given(counts=COUNTS, bound=BOUND, seed=st.integers(0, 99))
 def test_swapping_the_groups_changes_nothing(counts, bound, seed):
     run = ranking(scores_for(counts, seed))
@@ -297,3 +293,19 @@ def test_several_limits_on_means_hold_together():
     with pytest.raises(er.InputError, match="exact is for limits on each query"):
         er.constrain(run, tally, limit=limits, mode="mean", exact=True)
     assert set(fair.report["status"]) <= {"kept", "moved"}
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        ({"candidates": 0}, "candidates is 0, but must be at least 1"),
+        ({"candidates": -1}, "candidates is -1, but must be at least 1"),
+        ({"budget": 0.0}, "budget is 0.0, but must be above 0 seconds"),
+    ],
+)
+def test_a_single_list_refuses_what_constrain_refuses(refused: dict[str, Any], said: str) -> None:
+    from evenrank.mitigate.constrain import reranking
+
+    counts = {"female": [0, 0, 2], "male": [3, 1, 0]}
+    with pytest.raises(InputError, match=said):
+        reranking.rerank([9.0, 8.0, 7.0], counts, limit="abs(RaB@2)<=0.2", **refused)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -187,7 +187,6 @@ def greedily(female: np.ndarray, male: np.ndarray) -> list[tuple[int, int]]:
     return found
 
 
-@settings(deadline=None)
 @given(vectors, vectors, st.integers(1, 9))
 def test_pairs_are_taken_as_if_all_were_sorted(female: np.ndarray, male: np.ndarray, most: int) -> None:
     f, m, away = nearest_pairs(female, male, most=most)
@@ -195,7 +194,6 @@ def test_pairs_are_taken_as_if_all_were_sorted(female: np.ndarray, male: np.ndar
     assert (np.diff(away) >= 0).all() and ((away >= 0) & (away <= 1)).all()
 
 
-@settings(deadline=None)
 @given(vectors, vectors)
 def test_with_reuse_every_document_has_its_very_nearest(female: np.ndarray, male: np.ndarray) -> None:
     f, _, away = nearest_pairs(female, male, reuse=True)
@@ -243,7 +241,6 @@ def test_no_document_is_paired_with_itself() -> None:
 documents = st.lists(st.integers(0, 2), min_size=9, max_size=9).map(np.array)
 
 
-@settings(deadline=None)
 @given(vectors, vectors, documents, documents)
 def test_pairs_of_other_documents_are_taken_as_if_all_were_sorted(
     female: np.ndarray, male: np.ndarray, own: np.ndarray, theirs: np.ndarray

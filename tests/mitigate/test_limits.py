@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from all_rankings import collection, every_ranking, ranking
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
@@ -20,7 +20,6 @@ from evenrank.data import tables
 from evenrank.mitigate.constrain import rerank
 from evenrank.mitigate.constrain.lagrangian import assign, bound, charged
 
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 LABELS = st.lists(st.sampled_from(["f", "m", None]), min_size=2, max_size=6).filter(
     lambda labels: {"f", "m"} <= {*labels}
 )
@@ -41,7 +40,6 @@ GROUPS = st.one_of(
 )
 
 
-@SLOW
 @given(labels=LABELS, limits=st.lists(GROUPS, min_size=1, max_size=2), seed=st.integers(0, 99))
 def test_groups_are_shown_as_they_should_at_the_least_cost(labels, limits, seed):
     rng = np.random.default_rng(seed)
@@ -95,7 +93,6 @@ def _best_of_all(labels, limits, seed):
         assert report["status"] == "infeasible"
 
 
-@settings(SLOW, max_examples=30)
 @given(
     shares=st.lists(
         st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda x: 0 < sum(x) <= 4),
@@ -109,7 +106,6 @@ def test_labels_as_shares_are_kept_within_limits_at_the_least_cost(shares, limit
     _best_of_all({f"d{i}": {"female": f / 4, "male": m / 4} for i, (f, m) in enumerate(shares)}, limits, seed)
 
 
-@settings(SLOW, max_examples=20)
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from(["female", "male", "unknown"]), st.sampled_from(["art", "law"])),
@@ -143,7 +139,6 @@ def test_groups_and_words_can_be_limited_at_once():
     assert abs(measured["ARaB@4"].value) <= 0.3
 
 
-@SLOW
 @given(m=st.integers(1, 6), extra=st.integers(0, 8), seed=st.integers(0, 999), digits=st.integers(0, 3))
 def test_the_assignment_is_scipys_and_its_prices_prove_it(m, extra, seed, digits):
     profit = np.random.default_rng(seed).normal(size=(m, m + extra)).round(digits)
@@ -179,7 +174,6 @@ def test_the_bound_is_that_of_the_linear_program():
     assert (charges >= 0).all()
 
 
-@SLOW
 @given(
     counts=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12),
     seed=st.integers(0, 99),

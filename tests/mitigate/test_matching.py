@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
@@ -28,7 +28,6 @@ def best_by_assignment(a: np.ndarray, b: np.ndarray, caliper: float) -> tuple[in
     return int(good.sum()), float(distance[rows, columns][good].sum())
 
 
-@settings(deadline=None)
 @given(numbers, numbers, st.sampled_from([0.0, 0.25, 1.0, 3.0, 100.0]))
 def test_matching_is_as_good_as_the_hungarian_method(a: np.ndarray, b: np.ndarray, caliper: float) -> None:
     f, m = matched(a, b, caliper=caliper)
@@ -39,7 +38,6 @@ def test_matching_is_as_good_as_the_hungarian_method(a: np.ndarray, b: np.ndarra
     assert np.abs(a[f] - b[m]).sum() == pytest.approx(distance)
 
 
-@settings(deadline=None)
 @given(numbers, numbers, st.integers(1, 5), st.sampled_from(["pooled", "male"]), st.integers(0, 3))
 def test_bins_keep_equally_many_and_as_many_as_the_shorter_side_has(
     a: np.ndarray, b: np.ndarray, bins: int, edges_of: str, seed: int

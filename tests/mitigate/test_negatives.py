@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -52,7 +52,6 @@ def test_sizes_that_differ_only_by_rounding_are_ties(order: tuple[str, ...], bia
     assert found.frame["doc_id"].to_list() == list(order)
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(st.integers(0, 4), max_size=30), st.floats(-30, 30), st.randoms())
 def test_rounding_of_any_scale_changes_no_order(steps: list[int], scale: float, chance: Any) -> None:
     exact = np.array(steps, float) * 10**scale
@@ -69,7 +68,6 @@ def test_judged_documents_are_no_candidates_whatever_the_judgment() -> None:
     assert set(chosen(bias_lambda=0, n=6)) == {"a", "b", "d", "e"}
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 20), st.integers(1, 6), st.integers(0, 5))
 def test_the_floor_of_lambda_n_are_the_most_one_sided_and_none_comes_twice(
     twentieths: int, n: int, seed: int

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -19,7 +19,6 @@ from evenrank.measures.ranked_parity import adjusted_alpha, minimum_counts
 from evenrank.mitigate.prefixes import GREEDY
 from evenrank.mitigate.rebalancing import REBALANCERS
 
-QUICK = settings(max_examples=60, deadline=None)
 NAMES = ("a", "b", "c", "d", "e")
 
 
@@ -97,14 +96,12 @@ def published(shown, shares, method, at):
     return order
 
 
-@QUICK
 @given(lists(), st.sampled_from(GREEDY), st.integers(1, 14))
 def test_every_order_is_that_of_the_published_algorithm(drawn, method, at):
     shown, shares = drawn
     assert made(shown, shares, method, at)[0] == published(shown, shares, method, at)
 
 
-@QUICK
 @given(lists(groups=(2, 3), supply=(10, 12)), st.sampled_from(GREEDY[:3]))
 def test_up_to_three_groups_are_never_below_nor_above_their_shares(drawn, method):
     # Geyik et al., Theorem 1: feasible with fewer than four groups
@@ -113,14 +110,12 @@ def test_up_to_three_groups_are_never_below_nor_above_their_shares(drawn, method
     assert report["status"] in ("kept", "moved")
 
 
-@QUICK
 @given(lists(groups=(2, 5), supply=(10, 12)))
 def test_detconstsort_never_shows_too_few_of_any_number_of_groups(drawn):
     # Geyik et al., Theorem 2
     assert made(*drawn, "detconstsort")[1].report["too_few"].item() == 0
 
 
-@QUICK
 @given(lists(), st.sampled_from(REBALANCERS), st.integers(1, 12))
 def test_documents_are_permuted_and_those_of_a_group_keep_their_order(drawn, method, at):
     shown, shares = drawn
@@ -133,7 +128,6 @@ def test_documents_are_permuted_and_those_of_a_group_keep_their_order(drawn, met
         assert all(order[i] == i for i, group in enumerate(shown) if group is None)
 
 
-@QUICK
 @given(lists(), st.sampled_from(GREEDY), st.integers(1, 12))
 def test_a_query_is_called_infeasible_exactly_where_a_group_has_too_few_documents(drawn, method, at):
     shown, shares = drawn
@@ -145,7 +139,6 @@ def test_a_query_is_called_infeasible_exactly_where_a_group_has_too_few_document
     assert not lacking or report["too_few"] > 0
 
 
-@QUICK
 @given(lists(groups=(2, 2), supply=(1, 15)), st.sampled_from([0.01, 0.1, 0.3]))
 def test_fair_passes_its_own_test_wherever_there_are_documents_enough(drawn, alpha):
     shown, shares = drawn
@@ -177,7 +170,6 @@ def test_fair_takes_the_group_only_where_the_published_table_says_so():
     assert np.cumsum([shown[i] == "a" for i in order[:10]]).tolist() == needed
 
 
-@settings(max_examples=15, deadline=None)
 @given(lists(groups=(2, 2), supply=(3, 4), unlabelled=False))
 def test_with_two_equal_groups_no_list_within_the_bounds_of_detgreedy_is_more_useful(drawn):
     shown, _ = drawn

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -56,7 +56,6 @@ def test_surnames_stay_behind_a_title_or_a_given_name(text: str, end: str) -> No
     assert er.swap(er.swap(text)) == text
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -73,7 +72,6 @@ def test_swapping_twice_returns_unambiguous_text(parts: list[tuple[str, str, str
     assert parts == [] or turned != text
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(list(swapper().words.female)), st.text(max_size=12)), max_size=12))
 def test_the_tally_of_a_mirrored_text_is_the_mirrored_tally(parts: list[str]) -> None:
     text = " ".join(parts).replace("\x00", "")

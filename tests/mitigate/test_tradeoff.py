@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from all_rankings import collection, ranking
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -21,7 +21,6 @@ from evenrank.mitigate.curve import TradeOff, one_front
 from evenrank.mitigate.mitigations import Mitigation
 from evenrank.mitigate.tradeoff import sweeps
 
-PATIENT = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9)
 
 
@@ -37,7 +36,6 @@ def swept(data: tuple[er.Tally, tables.Dataset], **given) -> TradeOff:
     return er.sweep(run, tally, qrels=loaded.qrels, **{"resamples": 200, **given})
 
 
-@PATIENT
 @given(counts=COUNTS)
 def test_lambda_zero_keeps_the_run_and_lambda_one_sorts_by_bias(counts):
     tally = collection(counts)
@@ -48,7 +46,6 @@ def test_lambda_zero_keeps_the_run_and_lambda_one_sorts_by_bias(counts):
     assert er.interpolate(run, tally, 1)["doc_id"].to_list() == sorted_by_bias
 
 
-@PATIENT
 @given(counts=COUNTS, strength=st.floats(0, 1), candidates=st.integers(1, 9))
 def test_interpolation_moves_only_candidates_and_loses_nothing(counts, strength, candidates):
     run = tables.run(ranking(list(range(len(counts), 0, -1))))
@@ -438,6 +435,7 @@ def test_the_command_says_below_the_table_what_is_not_significant(tmp_path, monk
     )
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_curve(tmp_path):
     demo.copy_to(tmp_path)
     command = [sys.executable, "-c", "import sys; from evenrank.cli import main; sys.exit(main())"]

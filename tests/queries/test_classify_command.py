@@ -17,6 +17,8 @@ from evenrank.data.tables import genders
 from evenrank.queries.evaluation import towards
 from evenrank.queries.teaching import Encoder
 
+pytestmark = pytest.mark.slow
+
 _TRAINING = "".join(
     f"{label}{i}\t{text} {i}\t{label}\n"
     for label, text in (("female", "her mother"), ("male", "his father"), ("neutral", "a table"))

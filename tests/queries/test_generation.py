@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -132,7 +132,6 @@ def test_documents_without_a_word_get_no_query_and_are_counted() -> None:
     assert found.left_out == {"nothing was written": 6}
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.floats(-20, 20), min_size=1, max_size=10),
     st.floats(0.2, 2.0),
@@ -472,6 +471,7 @@ def test_a_language_model_writes_the_same_whatever_it_writes_beside(kind: str, t
     assert other.rows() != together.rows()
 
 
+@pytest.mark.slow
 @needs_transformers
 @pytest.mark.parametrize("kind", ["causal", "seq2seq"])
 def test_a_model_learns_the_queries_it_is_shown(kind: str, tmp_path: Path) -> None:
@@ -514,6 +514,7 @@ def test_a_document_is_shortened_to_the_places_that_a_model_has(tmp_path: Path) 
     assert len(er.generate(long, 1, made, longest=8)) == 1
 
 
+@pytest.mark.slow
 @needs_transformers
 def test_training_of_another_model_is_not_gone_on_with(tmp_path: Path) -> None:
     from evenrank.queries.generation.tuning import tune_generator

@@ -92,6 +92,7 @@ def test_disparity_and_measure_adjust_for_errors(tmp_path: Path, capsys: pytest.
     assert "--genders" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_psychology_adjusts_unbalanced_judgments(capsys: pytest.CaptureFixture[str]) -> None:
     qrels = ["--qrels", str(HERE / "qrels.txt"), *GIVEN, "--confusion", "shipped"]
     assert main(["psychology", *qrels]) == 2

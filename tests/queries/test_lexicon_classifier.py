@@ -95,3 +95,28 @@ def test_gendered_words_turn_neutral_queries_into_samples() -> None:
 )
 def test_words_that_mean_something_else_in_queries_do_not_count(text: str) -> None:
     assert LexiconClassifier().predict_proba([text])[0].argmax() == 2
+
+
+UNGENDERED = """
+    mumbai mumble mumford mumps mummified queensland queenstown queensway grandmaster grandmasters grandparent
+    grandparents grandfathered wombat wombats breastplate breaststroke breastbone brideshead bridewell ewell
+    tamponade lactate unclear unclean husbandry sultanate sultanpur sultana penistone spermaceti spermine
+    dudek paternalism spokesmodel chairmanship firemaking cervid
+""".split()
+FEMALE = """
+    mum mums mummy queen queens queenly grandma grandmas grandmom grandmother grandmothers womb breast breasts
+    breastfeeding breastfed bride brides bridesmaid ewe ewes tampon tampons lactation aunt aunts auntie cervix
+    cervical ovary ovaries ovarian maternal pregnancy duchess duchesses
+""".split()
+MALE = """
+    uncle uncles husband husbands sultan sultans penis penises sperm spermatozoa dude dudes grandpa
+    grandfather grandfathers bridegroom paternal spokesman spokesmen chairman chairmen fireman firemen
+    policeman businessman congressmen
+""".split()
+
+
+def test_prefixes_match_only_the_words_that_are_meant() -> None:
+    found = term_groups([*UNGENDERED, *FEMALE, *MALE])
+    assert {word: found[word] for word in UNGENDERED if word in found} == {}
+    assert [word for word in FEMALE if found.get(word) != "female"] == []
+    assert [word for word in MALE if found.get(word) != "male"] == []

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa
 from typer.testing import CliRunner
@@ -104,7 +104,6 @@ class TestPool:
             pool(values(), queries(), **wrong)
 
     @given(st.dictionaries(st.sampled_from("abcdefghij"), st.integers(-5, 5), min_size=1), st.integers(1, 6))
-    @settings(max_examples=30, deadline=None)
     def test_swapping_the_groups_pools_the_same_queries(self, found, top):
         texts = dict.fromkeys("abcdefghij", "text")
         one = pool(values({"a": found}), queries(texts), top=top)
@@ -295,7 +294,6 @@ class TestAgreement:
         assert votes.agreement == pytest.approx(0.210, abs=5e-4)
 
     @given(st.lists(st.text("nfmo", min_size=5, max_size=5), min_size=1, max_size=15))
-    @settings(max_examples=50, deadline=None)
     def test_it_agrees_with_statsmodels(self, rows):
         table = np.array([[row.count(c) for c in "nfmo"] for row in rows])
         ours = vote(sheet(*rows, annotators=5)).agreement

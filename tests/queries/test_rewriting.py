@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -38,7 +38,6 @@ def test_queries_that_name_a_gender_are_left_out() -> None:
     assert er.variants({"a": "shoes for women", "b": "shoes"})["triple_id"].to_list() == ["b"]
 
 
-@settings(deadline=None)
 @given(st.text(min_size=1, max_size=40))
 def test_both_variants_differ_from_any_query_and_from_one_another(text: str) -> None:
     female, male = shipped().write(text)

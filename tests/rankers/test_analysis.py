@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -46,7 +46,6 @@ def test_words_are_cut_as_by_lucenes_standard_tokenizer(text: str, expected: lis
     assert cut([text]) == [expected]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(st.sampled_from(AWKWARD), max_size=40) | st.text(max_size=40), max_size=6))
 def test_the_kernel_cuts_as_the_definition_does(texts: list[str]) -> None:
     texts = [text.encode("utf-8", "ignore").decode() for text in texts]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -59,7 +59,6 @@ def plain(vectors: np.ndarray, queries: np.ndarray, depth: int, ranks: np.ndarra
 small = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])  # products are exact, and ties are many
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     arrays(np.float32, st.tuples(st.integers(1, 30), st.just(5)), elements=small),
     arrays(np.float64, st.tuples(st.integers(1, 4), st.just(5)), elements=small),
@@ -195,6 +194,7 @@ make("dense", index=Index.open(sys.argv[1])).documents(progress)
 """
 
 
+@pytest.mark.slow
 @needs_torch
 def test_a_killed_encoding_leaves_nothing_that_is_taken_for_whole(index: Index) -> None:
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}

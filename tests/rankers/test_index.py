@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -70,7 +70,6 @@ def test_an_index_holds_what_the_documents_hold(tmp_path: Path) -> None:
     assert index.numbers(["no", "", "d1"]).tolist() == [-1, -1, 3]
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.dictionaries(
         st.text("ab1é中", min_size=1, max_size=3),

@@ -14,6 +14,8 @@ import pytest
 import evenrank as er
 from evenrank.rankers.index import Index
 
+pytestmark = pytest.mark.slow
+
 BUILD = """
 import sys
 import evenrank as er

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
+from evenrank import demo
 from evenrank.data import tables
 from evenrank.rankers import lexical, make, scoring
 from evenrank.rankers.index import Index
@@ -77,7 +79,6 @@ def found(index: Index, bag: dict[str, float], model: Any, depth: int = 1000) ->
     return list(zip(index.doc_ids(documents), scores.tolist(), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(collections, bags, st.sampled_from(MODELS))
 def test_search_finds_what_the_formulas_say(
     indexed: Any, documents: list[str], bag: dict[str, float], model: Any
@@ -89,7 +90,6 @@ def test_search_finds_what_the_formulas_say(
     assert keys == sorted(keys, reverse=True)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(texts, min_size=30, max_size=200), bags, st.integers(1, 40), st.sampled_from(MODELS))
 def test_a_shorter_list_begins_like_a_longer_one(
     indexed: Any, documents: list[str], bag: dict[str, float], depth: int, model: Any
@@ -98,7 +98,6 @@ def test_a_shorter_list_begins_like_a_longer_one(
     assert found(index, bag, model, depth) == found(index, bag, model)[:depth]
 
 
-@settings(max_examples=20, deadline=None)
 @given(collections, bags, st.floats(0.1, 10), st.sampled_from([BM25(), Dirichlet()]))
 def test_scores_are_linear_in_the_weights(
     indexed: Any, documents: list[str], bag: dict[str, float], factor: float, model: Any
@@ -111,7 +110,6 @@ def test_scores_are_linear_in_the_weights(
     assert one == pytest.approx({key: sum(part.get(key, 0) for part in parts) for key in one})
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 9), st.sampled_from([BM25(), BM25(k1=2, b=0), Dirichlet(mu=50)]))
 def test_one_more_occurrence_raises_the_score(indexed: Any, times: int, model: Any) -> None:
     pair = [" ".join(["ant"] * n + ["bee"] * (10 - n)) for n in (times, times + 1)]
@@ -120,7 +118,6 @@ def test_one_more_occurrence_raises_the_score(indexed: Any, times: int, model: A
     assert scores["d1"] > scores["d0"] > 0
 
 
-@settings(max_examples=20, deadline=None)
 @given(collections, bags)
 def test_a_cosine_lies_between_0_and_1(indexed: Any, documents: list[str], bag: dict[str, float]) -> None:
     assert all(0 < score <= 1 + 1e-12 for _, score in found(indexed(documents), bag, TfIdf()))
@@ -315,3 +312,41 @@ def test_models_are_values() -> None:
     assert BM25() == BM25(0.9, 0.4)
     assert hash(Dirichlet()) == hash(Dirichlet(1000))
     assert lexical.Model
+
+
+@pytest.mark.parametrize("name", ["bm25", "qld", "tfidf"])
+def test_scores_of_pairs_are_those_of_the_whole_ranking(name: str, tmp_path: Path) -> None:
+    here = demo.folder()
+    index = er.index(here / "docs.tsv", tmp_path / "index")
+    ranker: Any = make(name, index=index)
+    queries = tables.queries(here / "queries.tsv").head(20)
+    ids = [*index.doc_ids(range(index.documents)), "no such document"]
+    unknown = pl.DataFrame({"query_id": ["no such query"]})
+    pairs = pl.concat([queries.select("query_id"), unknown]).join(pl.DataFrame({"doc_id": ids}), how="cross")
+    pairs = pairs.sample(fraction=1.0, shuffle=True, seed=0)
+    found = ranker.scores(queries, pairs)
+    assert found.select("query_id", "doc_id").equals(pairs)
+    whole = ranker.rank(queries, depth=index.documents)
+    known = {(query, doc): score for query, doc, score, _ in whole.iter_rows()}
+    expected = [known.get(pair, 0.0) for pair in pairs.iter_rows()]
+    assert sum(score > 0 for score in expected) > 100
+    np.testing.assert_allclose(found["score"], expected, rtol=1e-13, atol=0)
+    assert ranker.scores(queries, pairs.head(0)).is_empty()
+
+
+@pytest.mark.parametrize(
+    "text", ["learn node.js", "and/or", "what is a .tsv file", "he/she pronouns", "nurse"]
+)
+def test_the_words_of_a_query_are_not_taken_for_a_file(text: str, tmp_path: Path) -> None:
+    docs = {"d1": "learn node.js", "d2": "either or", "d3": "nurse he she file pronouns"}
+    index = er.index(docs, tmp_path / "index", stop_words=None)
+    assert set(er.search(index, text)["query_id"]) == {"q1"}
+
+
+@pytest.mark.parametrize(
+    "name", ["topics.tsv", "my folder/topics.tsv.gz", "/topics", "./topics", "../topics"]
+)
+def test_a_file_of_queries_that_is_missing_is_not_searched_for(name: str, tmp_path: Path) -> None:
+    index = er.index({"d1": "topics"}, tmp_path / "index")
+    with pytest.raises(er.InputError, match="topics"):
+        er.search(index, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.data import tables
@@ -17,7 +17,6 @@ def answers(**lists: list[Hit]) -> Answers:
     return Answers(pl.concat([listed(name, hits, 100).frame for name, hits in lists.items()]))
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.text("abc", min_size=1, max_size=3), unique=True, min_size=1),
     st.data(),

@@ -187,6 +187,29 @@ def test_failures_that_are_skipped_are_counted_and_told() -> None:
     )
 
 
+def test_notes_are_those_of_the_thread_that_asked() -> None:
+    ranker = LiveRanker(Scripted(), Limits(on_error="skip"))
+    both_asked = threading.Barrier(2)
+
+    def notes(text: str) -> tuple[str, ...]:
+        ranker.ask(queries(text, "none"))
+        both_asked.wait()
+        return ranker.notes
+
+    with ThreadPoolExecutor(2) as threads:
+        full, empty = threads.map(notes, ["ok", "none"])
+    assert full == ("1 result dropped: the document stood above already",)
+    assert empty == ()
+
+
+def test_notes_of_a_run_before_are_gone_when_one_fails() -> None:
+    ranker = LiveRanker(Scripted(), Limits(on_error="skip"))
+    ranker.ask(queries("ok"))
+    with pytest.raises(InputError, match="every query failed"):
+        ranker.ask(queries("bad"))
+    assert ranker.notes == ()
+
+
 def test_if_every_query_fails_skipping_is_no_way_out() -> None:
     with pytest.raises(InputError, match="every query failed"):
         LiveRanker(Scripted(), Limits(on_error="skip")).rank(queries("bad", "bad"))

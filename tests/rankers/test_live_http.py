@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from live_server import RESULTS, Asked, Reply, ids, serving
 
@@ -30,7 +30,6 @@ def test_query_and_depth_are_filled_into_the_url() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip))
-@settings(deadline=None, max_examples=50)
 def test_whatever_the_query_holds_it_stays_one_parameter(text: str) -> None:
     with serving(lambda _: Reply(RESULTS)) as site:
         ids(f"{site.url}/{{query}}?q={{query}}&z=1", text)

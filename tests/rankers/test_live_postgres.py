@@ -24,6 +24,8 @@ from evenrank.rankers.live import LiveRanker, engine
 
 psycopg = pytest.importorskip("psycopg", reason="needs the package psycopg: pip install 'evenrank[postgres]'")
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "s3cr:et/" + secrets.token_hex(8)
 ENCODED = PASSWORD.replace(":", "%3A").replace("/", "%2F")
 DOCS = [

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -123,7 +123,6 @@ def test_not_excludes_nothing(shop: Path) -> None:
 
 
 @given(text=st.text(), match=st.sampled_from(["any", "all"]))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_can_be_asked(shop: Path, text: str, match: str) -> None:
     expression = match_expression(text, ["title", 'te"xt'], match)  # type: ignore[arg-type]
     assert expression is None or "\0" not in expression

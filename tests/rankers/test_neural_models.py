@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -50,7 +50,6 @@ def made(kind: str, **options: Any) -> tuple[Any, Any]:
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=0x17F), max_size=40))
-@settings(max_examples=200, deadline=None)
 def test_words_are_the_tokens_of_the_package(text: str) -> None:
     assert words(text) == tokens(text)
 

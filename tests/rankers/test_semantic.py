@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import demo
@@ -95,7 +95,6 @@ def test_word_order_is_irrelevant_to_the_last_bit(text: list[str], random: objec
     assert np.array_equal(out[0], out[1])
 
 
-@settings(max_examples=10)
 @given(st.floats(0.01, 1000))
 def test_scaling_word_vectors_changes_nothing(factor: float) -> None:
     scaled = Vectors(list(VECTORS), [np.multiply(row, factor) for row in VECTORS.values()])
@@ -229,6 +228,7 @@ def test_the_demo_collection_is_ranked_with_vectors_of_its_own(tmp_path: Path) -
     assert ranker.describe()["vectors"]["trained"]["method"] == "word2vec"
 
 
+@pytest.mark.slow
 def test_on_time_it_agrees_with_a_plain_computation(shared: Path, tmp_path: Path) -> None:
     from evenrank.vectors import load
 

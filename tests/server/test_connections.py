@@ -191,3 +191,27 @@ def test_an_audit_that_takes_too_much_memory_ends_itself(service: Service) -> No
         answer = client.post("/audit", files={"run": ("a.run", b"q01 Q0 d1 1 2.0 x\n")})
         assert answer.status_code in (422, 503)
         assert client.get("/healthz").status_code == 200
+
+
+def test_the_port_that_was_chosen_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import uvicorn
+
+    from evenrank.cli import main
+
+    answered: list[int] = []
+
+    def run(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+        port = int(capfd.readouterr().err.rpartition("http://127.0.0.1:")[2].partition("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=10):
+            answered.append(port)
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    assert main(["serve", "--ranker", "bm25", "--port", "0"]) == 0
+    assert answered and answered[0] > 0
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", "--ranker", "bm25", "--port", str(port)]) == 2
+    said = capfd.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"evenrank: cannot listen at 127.0.0.1, port {port}: ") and "--port" in said

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
@@ -15,6 +15,8 @@ from evenrank.server.app import make_app
 from evenrank.server.limits import Limits
 from evenrank.server.models import ATTRIBUTE
 from evenrank.server.searching import Service
+
+pytestmark = pytest.mark.slow
 
 load_all_checks()
 OPERATIONS = [("/v1/evaluate", "POST"), ("/v1/search", "POST"), ("/v1/classify", "POST"), ("/healthz", "GET")]
@@ -39,7 +41,6 @@ def test_generated_requests_find_nothing(
     if method == "GET" and mode is GenerationMode.NEGATIVE:
         pytest.skip("takes nothing that could be wrong")
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(case=description[path][method].as_strategy(generation_mode=mode))
     def tried(case: Any) -> None:
         answer = case.call()
@@ -54,6 +55,33 @@ def test_generated_requests_find_nothing(
         case.validate_response(answer, excluded_checks=excluded)
 
     tried()
+
+
+def test_a_label_that_is_withheld_is_as_described(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "classifier", _Abstaining(service.classifier))
+    app = make_app(service, limits=Limits(seconds=120), hosts=None)
+    described = schemathesis.openapi.from_asgi("/openapi.json", app)
+    for path, body in (
+        ("/v1/classify", {"queries": ["head nurse", "she"]}),
+        ("/v1/evaluate", {"query": "head nurse", "results": [{"text": "she"}]}),
+        ("/v1/search", {"query": "head nurse"}),
+    ):
+        answer = described[path]["POST"].Case(body=body, media_type="application/json").call()
+        assert answer.status_code == 200
+        assert b'"label":"unknown"' in answer.content.replace(b" ", b"")
+        described[path]["POST"].validate_response(answer)
+
+
+class _Abstaining:
+    """A classifier that is never sure enough."""
+
+    abstains_below = 1.1
+
+    def __init__(self, classifier: Any) -> None:
+        self._classifier = classifier
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._classifier, name)
 
 
 def test_a_name_of_blanks_is_none_whoever_reads_the_pattern() -> None:

@@ -16,6 +16,8 @@ from evenrank import demo
 from evenrank.server.monitor import Observation, Value
 from evenrank.server.rendering import trend_page
 
+pytestmark = pytest.mark.slow
+
 
 def test_search_and_switch(browser: Any, address: str) -> None:
     with watched(browser, address) as (page, trouble):

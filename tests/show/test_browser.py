@@ -7,8 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import evenrank as er
 from browser_fixtures import hindrances, watched
+
+pytestmark = pytest.mark.slow
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -148,7 +148,6 @@ def test_colours_stand_out_from_the_page() -> None:
         assert contrast(LIGHT[name], LIGHT["surface"]) >= 3, name
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=400), st.integers(1, 60))
 def test_a_waterfall_keeps_the_mean_and_every_query(changes: list[float], most: int) -> None:
     values = np.array(changes)
@@ -160,7 +159,6 @@ def test_a_waterfall_keeps_the_mean_and_every_query(changes: list[float], most: 
     assert frame["change"].is_sorted()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=30))
 def test_nothing_on_the_front_is_beaten(points: list[tuple[float, float]]) -> None:
     frame = pl.DataFrame(points, schema=["bias", "utility"], orient="row")
@@ -173,7 +171,6 @@ def test_nothing_on_the_front_is_beaten(points: list[tuple[float, float]]) -> No
         assert front == (not beaten)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 2000), st.integers(1, 2000)), min_size=1, max_size=60))
 def test_every_rank_shift_falls_in_one_bin(ranks: list[tuple[int, int]]) -> None:
     frame = charts.shift_data(pl.DataFrame(ranks, schema=["before", "after"], orient="row"))
@@ -202,7 +199,6 @@ def test_names_in_legends_are_short_and_differ(runs: list[str]) -> None:
     assert all(names[run] == run for run in runs if len(run) <= LONGEST)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=12))
 def test_labels_of_settings_do_not_cover_one_another(points: list[tuple[float, float]]) -> None:
     frame = pl.DataFrame(points, schema=["bias", "utility"], orient="row").with_columns(size="bias")

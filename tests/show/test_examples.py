@@ -12,9 +12,12 @@ import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 import yaml
 
 from evenrank import demo
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -148,6 +148,7 @@ def test_json_in_the_page_can_end_no_element() -> None:
     assert json.loads(text) == value
 
 
+@pytest.mark.slow
 def test_six_thousand_queries_and_six_runs_stay_under_three_megabytes() -> None:
     rng = np.random.default_rng(0)
     words = ["he", "she", "man", "woman", "house", "river", "nurse", "doctor", "long", "story"]
@@ -229,6 +230,7 @@ def test_names_become_harmless_ids() -> None:
     assert slug("…") == "x"
 
 
+@pytest.mark.slow
 def test_a_hundred_runs_have_a_report_that_can_be_read() -> None:
     tally = er.tally({"a": "he said", "b": "she said", "c": "so"})
     orders = [{"a": 3.0, "b": 2.0, "c": 1.0}, {"b": 3.0, "c": 2.0, "a": 1.0}]

@@ -315,6 +315,7 @@ def test_other_things_than_words_are_refused(source: object) -> None:
     refused(source)
 
 
+@pytest.mark.slow
 def test_ten_thousand_damaged_files_are_read_or_refused_by_name(tmp_path: Path) -> None:
     chance = random.Random(20)
     originals = {"a.csv": CSV, "a.toml": TOML, "a.json": JSON, "a.dic": DIC}

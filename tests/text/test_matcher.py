@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
@@ -99,20 +99,17 @@ def test_a_last_letter_does_not_stand_beside_the_apostrophe_of_the_next_text() -
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
-@settings(max_examples=400, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5))
 def test_the_kernel_counts_as_the_definition_does(tokenizer: str, texts: list[str]) -> None:
     agree(MATCHERS[tokenizer], texts)
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
-@settings(max_examples=200, deadline=None)
 @given(texts=st.lists(st.text(), min_size=1, max_size=4))
 def test_any_text_at_all_is_counted_as_defined(tokenizer: str, texts: list[str]) -> None:
     agree(MATCHERS[tokenizer], texts)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     words=st.lists(
         st.lists(

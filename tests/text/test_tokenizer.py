@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
@@ -61,7 +61,6 @@ def test_every_apostrophe_ends_a_word(apostrophe: str) -> None:
     ]
 
 
-@settings(deadline=None)
 @given(text=st.text("abZ09_'- .,\t\n\x00\x7f", max_size=40))
 def test_a_text_in_ascii_has_the_tokens_that_any_text_has(text: str) -> None:
     assert tokens(text) == tokens(text + "\u2003")

@@ -31,6 +31,8 @@ from evenrank.training.fitting import Recipe, _Aim  # noqa: E402
 from evenrank.training.losses import LOSSES, is_biased, pair_bias  # noqa: E402
 from evenrank.training.trainer import train_ranker  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 DATA = demo.folder()
 QUICK: dict[str, Any] = {"epochs": 1, "hybrid": False, "batch": 32, "dimension": 8, "depth": 10}

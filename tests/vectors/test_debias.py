@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
@@ -39,7 +39,6 @@ def spaces() -> st.SearchStrategy[tuple[Vectors, Direction]]:
 
 
 @given(spaces())
-@settings(max_examples=60, deadline=None)
 def test_neutralised_words_project_to_zero_and_keep_length_one(space: tuple[Vectors, Direction]) -> None:
     vectors, direction = space
     found = neutralise(vectors, direction, keep={"w0", "w1"})
@@ -49,7 +48,6 @@ def test_neutralised_words_project_to_zero_and_keep_length_one(space: tuple[Vect
 
 
 @given(spaces())
-@settings(max_examples=60, deadline=None)
 def test_equalised_pairs_are_as_far_from_every_neutral_word(space: tuple[Vectors, Direction]) -> None:
     vectors, direction = space
     matrix = neutralise(vectors, direction, keep={"w0", "w1"})
@@ -63,7 +61,6 @@ def test_equalised_pairs_are_as_far_from_every_neutral_word(space: tuple[Vectors
 
 
 @given(spaces())
-@settings(max_examples=30, deadline=None)
 def test_neutralising_twice_is_neutralising_once(space: tuple[Vectors, Direction]) -> None:
     vectors, direction = space
     once = neutralise(vectors, direction)
@@ -160,6 +157,7 @@ def test_leace_hides_how_far_words_lean_from_linear_predictors(planted: Vectors)
     assert fit(debiased(planted, "leace").matrix) < 0.3
 
 
+@pytest.mark.slow
 def test_what_is_left_of_gender_in_glove(glove: Vectors) -> None:
     """Projection leaves nine of ten words recognisable; LEACE fewer, at a price. Chance is 0.5."""
     direction = find_direction(glove)
@@ -208,6 +206,7 @@ def test_gender_specific_words_can_be_given(planted: Vectors, tmp_path: Path) ->
         debiased(planted, specific=tmp_path / "none.txt")
 
 
+@pytest.mark.slow
 def test_gender_specific_words_can_be_grown(glove: Vectors) -> None:
     grown = grow_specific(glove, specific_words())
     assert 0.4 < grown.f1 < 1 and 5 < len(grown.added) < 500

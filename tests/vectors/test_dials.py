@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
@@ -23,7 +23,6 @@ def example(seed: int, size: int = 6) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return mixed + np.outer(lean, rng.normal(size=size)), lean, rng.normal(size=(5, size))
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000))
 def test_turned_queries_score_as_erased_documents_up_to_a_constant(seed: int) -> None:
     documents, lean, queries = example(seed)
@@ -34,7 +33,6 @@ def test_turned_queries_score_as_erased_documents_up_to_a_constant(seed: int) ->
     assert np.allclose(constant, constant[:, :1])
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.floats(-1, 2))
 def test_the_dial_is_linear_in_its_strength(seed: int, strength: float) -> None:
     documents, lean, queries = example(seed)

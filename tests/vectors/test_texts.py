@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import Stemmer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
@@ -48,7 +48,6 @@ def g(text: str, query: str = "") -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-@settings(deadline=None, max_examples=200)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5), queries=st.lists(TEXTS, min_size=1, max_size=3))
 def test_the_kernel_does_what_plain_python_does(texts: list[str], queries: list[str]) -> None:
     reader = gendered_texts()
@@ -60,7 +59,6 @@ def test_the_kernel_does_what_plain_python_does(texts: list[str], queries: list[
     assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-@settings(deadline=None, max_examples=100)
 @given(texts=st.lists(st.text(max_size=30), min_size=1, max_size=4))
 def test_any_text_can_be_read(texts: list[str]) -> None:
     assert gendered_texts().of_texts(texts) == pytest.approx(list(map(g, texts)), abs=1e-12, nan_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
@@ -119,7 +119,6 @@ def test_text_larger_than_a_block_is_one_file(tmp_path: Path, monkeypatch: pytes
     st.integers(1, 8),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=30, deadline=None)
 def test_any_words_survive_text_and_binary(words: list[str], dimension: int, seed: int) -> None:
     import tempfile
 

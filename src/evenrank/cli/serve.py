@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import tempfile
 import time
 from collections.abc import Sequence
@@ -84,8 +85,22 @@ def serve_command(
         app = make_app(service, hosts=LOCAL if local else None)
         server = make_server(app, host=host, port=port)
         shown = f"[{host}]" if ":" in host else host
-        note(f"serving {opened.documents:,} documents at http://{shown}:{port}/ (end with Ctrl-C)")
-        server.run()
+        listening = stack.enter_context(_bound(host, port))
+        bound = listening.getsockname()[1]  # with --port 0 the system chooses one
+        note(f"serving {opened.documents:,} documents at http://{shown}:{bound}/ (end with Ctrl-C)")
+        server.run(sockets=[listening])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(
+            f"cannot listen at {host}, port {port}: {why}; choose others with --host and --port"
+        ) from error
 
 
 def _index(path: Path | None, docs: str | None, stack: ExitStack) -> Index:

@@ -66,6 +66,14 @@ class Docs:
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
 
+    def __len__(self) -> int:
+        """The number of documents, counted in one pass over the collection."""
+        return sum(batch.num_rows for batch in self.batches())
+
+    def __bool__(self) -> bool:
+        """True, so that `if docs` does not read the collection to count it."""
+        return True
+
     def parts(self, size: int) -> list[files.Part]:
         """Parts of about ``size`` bytes, each of which :meth:`blocks` reads alone: for files only."""
         if self._parts is None:
@@ -244,8 +252,8 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
 def docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
     """A mapping from id to text, or rows: ``(id, text)``, dicts, named tuples.
 
-    What can be iterated only once is first copied into a temporary file, which lives as long as the
-    handle: memory stays flat, and a second pass is possible.
+    What can be iterated only once is first copied into a temporary file, which lives as long as anything
+    reads it: memory stays flat, and a second pass is possible.
     """
     again: Callable[[], Iterator[Any]]
     if isinstance(rows, Mapping):
@@ -305,25 +313,30 @@ def _joined(values: Mapping[str, Any], fields: Sequence[str]) -> str:
     return " ".join(filter(None, parts))
 
 
-def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
-    with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
-        path = Path(file.name)
-        try:
-            with pa.ipc.new_stream(file, SCHEMA) as out:
-                for block in _row_blocks(lambda: rows, fields, id_field):
-                    out.write_batch(block.read())
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+class _Spool:
+    """A temporary file of documents, deleted when nothing refers to it any more."""
 
-    def blocks() -> Iterator[Block]:
-        with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as stream:
+    def __init__(self) -> None:
+        with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
+            self.path = Path(file.name)
+        self.delete = weakref.finalize(self, self.path.unlink, missing_ok=True)
+
+    def blocks(self) -> Iterator[Block]:
+        with pa.OSFile(str(self.path)) as source, pa.ipc.open_stream(source) as stream:
             for batch in stream:
                 yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
 
-    docs = Docs(name, blocks)
-    weakref.finalize(docs, path.unlink, missing_ok=True)
-    return docs
+
+def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+    spool = _Spool()
+    try:
+        with pa.OSFile(str(spool.path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
+            for block in _row_blocks(lambda: rows, fields, id_field):
+                out.write_batch(block.read())
+    except BaseException:  # the traceback refers to the spool
+        spool.delete()
+        raise
+    return Docs(name, spool.blocks)
 
 
 Hashes = npt.NDArray[np.uint64]

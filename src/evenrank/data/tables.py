@@ -68,7 +68,7 @@ GENDERS_SCHEMA = pl.Schema({"query_id": pl.String, "gender": pl.String})
 
 Order = Literal["score", "rank"]
 
-_SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
+SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
 
 _CALLED = {"docs": ("docs", "collection", "corpus")}
 
@@ -395,7 +395,7 @@ def _find(folder: Path, kind: str, split: str | None, *, required: bool = True) 
     for path in sorted(folder.iterdir()):
         plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
         name, *parts = plain.stem.split(".")
-        if name in _CALLED.get(kind, (kind,)) and plain.suffix.lower() in _SUFFIXES and path.is_file():
+        if name in _CALLED.get(kind, (kind,)) and plain.suffix.lower() in SUFFIXES and path.is_file():
             found[path] = ".".join(parts)
     chosen = list(found)
     if split is not None and (any(found.values()) or kind == "queries"):

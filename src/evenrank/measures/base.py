@@ -305,6 +305,8 @@ def _check_value(name: str, key: str, info: ParamInfo, value: Any) -> Any:
     optional = info.default is None
     if value is None and optional:
         return None
+    if isinstance(value, np.generic):  # ARaB @ np.int64(10)
+        value = value.item()
     if info.dtype is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     kinds = info.dtype if isinstance(info.dtype, tuple) else (info.dtype,)

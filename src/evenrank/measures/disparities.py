@@ -22,6 +22,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import effectiveness, listed_measures
 from evenrank.measures.inputs import named_runs
+from evenrank.measures.parse import parse
 from evenrank.show.grid import Displayed
 from evenrank.stats import Comparison
 
@@ -155,11 +156,23 @@ class Disparities(Displayed):
     def __iter__(self) -> Iterator[Disparity]:
         return iter(self.found)
 
-    def __getitem__(self, run: str) -> Disparity:
-        for one in self.found:
-            if one.run == run:
-                return one
-        raise InputError(f"there is no run {run!r}; one of {', '.join(one.run for one in self.found)}")
+    def __getitem__(self, key: str | tuple[str, str | Measure]) -> Disparity:
+        """The disparity of a run; with several measures by run and measure: `["bm25", "RR@10"]`."""
+        run, wanted = key if isinstance(key, tuple) else (key, None)
+        of_run = {one.measure: one for one in self.found if one.run == run}
+        if not of_run:
+            runs = dict.fromkeys(one.run for one in self.found)
+            raise InputError(f"there is no run {run!r}; one of {', '.join(runs)}")
+        names = ", ".join(map(str, of_run))
+        if wanted is None:
+            if len(of_run) > 1:
+                example = f"[{run!r}, {str(next(iter(of_run)))!r}]"
+                raise InputError(f"there are several measures; name one of {names}, as in {example}")
+            return next(iter(of_run.values()))
+        measure = parse(wanted)
+        if measure not in of_run:
+            raise InputError(f"{measure} was not measured; one of {names}")
+        return of_run[measure]
 
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure."""

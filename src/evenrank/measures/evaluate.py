@@ -21,7 +21,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute, core
 from evenrank.measures.base import is_bias
 from evenrank.measures.inputs import Given, Inputs, named_runs
-from evenrank.measures.lists import Floats
+from evenrank.measures.lists import WHOLE, Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.results import (
     NOT_ASKED,
@@ -330,9 +330,8 @@ def effectiveness(
     0 where nothing was returned; NaN where something was, but the measure is undefined.
     """
     judged = qrels["query_id"].unique(maintain_order=True)
-    cutoffs = [int(measure.params.get("cutoff") or 0) for measure in measures]
-    if all(cutoffs):  # nothing below them counts, and the tools take a run apart document by document
-        run = run.filter(pl.col("rank") <= max(cutoffs))
+    # The tools read a run document by document: leave out those that no measure looks at.
+    run = run.filter(pl.col("rank") <= max(map(effectiveness_depth, measures)))
     # Queries go by number: some of the tools behind ir_measures (gdeval) know no other ids.
     number = pl.DataFrame({"query_id": judged, "number": pl.int_range(len(judged), eager=True)})
     # Scores that fall by one, down to 1: every tool then ranks as we do, to the last tie, and those that
@@ -354,6 +353,11 @@ def effectiveness(
         names = ", ".join(map(str, values))
         raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None
     return judged.to_list(), values
+
+
+def effectiveness_depth(measure: Measure) -> int:
+    """How far down an effectiveness measure looks; with ``judged_only`` others move up, so all of a run."""
+    return WHOLE if measure.params.get("judged_only") else int(measure.params.get("cutoff") or WHOLE)
 
 
 def _by_tool(measures: Iterable[Measure]) -> list[list[Measure]]:

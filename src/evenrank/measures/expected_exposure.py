@@ -50,6 +50,8 @@ class Sequences(Groups):
 
     def context(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
         seen = super().context(run, *given, **named)
+        if self.missing == "skip":  # as the lists: the next document moves up, in its own ranking
+            run = run.filter(pl.col("doc_id").is_in(self.tally.frame["doc_id"].implode()))
         ordered = run if "seq" in run.columns else run.with_columns(seq=pl.lit("1"))
         places = ordered.select(place=pl.int_range(1, pl.len() + 1).over("query_id", "seq"))["place"]
         several = ordered.group_by("query_id", maintain_order=True).agg(pl.col("seq").n_unique())

@@ -162,7 +162,7 @@ def groups_of(attribute: str | None, view: type[Groups] = Groups) -> type[Groups
     if attribute is None:
         return view
     bases = (AttributeGroups,) if view is Groups else (view, AttributeGroups)
-    made: type[Groups] = type(f"{view.__name__} of {attribute}", bases, {"ATTRIBUTE": attribute})
+    made: type[Groups] = type(f"{view.__name__} of {attribute!r}", bases, {"ATTRIBUTE": attribute})
     return made
 
 

@@ -211,23 +211,30 @@ class Inputs:
         return queries.is_in(self.queries["query_id"].implode()).to_numpy()
 
     def check(self, measures: Sequence[Measure]) -> None:
-        """Refuse measures that need what nobody gave."""
+        """Refuse measures that need what nobody gave; the error names everything that is missing."""
         there = {"docs": self.docs, "queries": self.queries, "qrels": self.qrels}
+        lacking: dict[str, list[str]] = {}  # what is needed, and by which measures
         for measure in measures:
             for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
                 if there[need] is None:
                     otherwise = getattr(measure, "WAYS_OUT", {}).get(need)
-                    raise InputError(
-                        f"{measure} needs {_SAYING[need]}" + (f", or {otherwise}" if otherwise else "")
-                    )
+                    needed = _SAYING[need] + (f", or {otherwise}" if otherwise else "")
+                    lacking.setdefault(needed, []).append(str(measure))
+        if not self.countable:
+            for measure in self.counting(measures):
+                otherwise = "labels of documents, " if "groups" in measure.NEEDS else ""
+                needed = f"{otherwise}a tally, or docs to make one from"
+                lacking.setdefault(needed, []).append(str(measure))
+        if lacking:
+            raise InputError(
+                ". ".join(
+                    f"{', '.join(names)} {'needs' if len(names) == 1 else 'need'} {needed}"
+                    for needed, names in lacking.items()
+                )
+            )
         for name, run in self.runs.items():
             if "seq" in run.columns:
                 refuse_sequences(name, measures)
-        counting = self.counting(measures)
-        if counting and not self.countable:
-            grouped = "groups" in counting[0].NEEDS
-            otherwise = "labels of documents, " if grouped else ""
-            raise InputError(f"{counting[0]} needs {otherwise}a tally, or docs to make one from")
 
     def counting(self, measures: Iterable[Measure]) -> list[Any]:
         """Those of the measures that look at the tally: for words, or for groups without labels."""

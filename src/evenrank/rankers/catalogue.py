@@ -244,11 +244,18 @@ def search(
 def _named_texts(queries: Any) -> Any:
     """Queries by id where only their texts are given: `"nurse"`, or `["nurse", "chief executive"]`."""
     if isinstance(queries, str):
-        is_file = os.sep in queries or re.search(r"\.\w+$", queries) or Path(queries).exists()
-        return queries if is_file or queries.startswith("irds:") else {"q1": queries}
+        return queries if _names_a_file(queries) else {"q1": queries}
     if isinstance(queries, list) and queries and all(isinstance(text, str) for text in queries):
         return {f"q{place}": text for place, text in enumerate(queries, 1)}
     return queries
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether a text is the name of a file of queries, such as `topics.tsv`, and not a query itself."""
+    if text.startswith(("irds:", "/", "./", "../", "~/")) or Path(text).exists():
+        return True
+    could_be_a_path = "/" in text or not re.search(r"\s", text)
+    return could_be_a_path and re.sub(r"\.(gz|zst)$", "", text.lower()).endswith(tables.SUFFIXES)
 
 
 def ranker_for(where: Index | str | os.PathLike[str] | None, name: str = "bm25", **settings: Any) -> Ranker:

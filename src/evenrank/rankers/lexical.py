@@ -268,6 +268,31 @@ class Lexical:
         counts, documents, scores = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         return run_table(self.index, queries["query_id"], counts, documents, scores)
 
+    def scores(self, queries: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The scores of pairs ``query_id, doc_id``, as a third column, without ranking the collection.
+
+        They are those of :meth:`rank`; 0 where query and document share no term, or the index has no such
+        document, or `queries` no such query.
+        """
+        bags = Bags.of_texts(queries["text"].to_arrow(compat_level=pl.CompatLevel.oldest()), self.index)
+        places = queries.select("query_id", query=pl.int_range(pl.len(), dtype=pl.Int64))
+        rows = pairs.select("query_id").join(places, on="query_id", how="left", maintain_order="left")
+        query = rows["query"].fill_null(-1).to_numpy()
+        document = self.index.numbers(pairs["doc_id"].to_list())
+        known = np.flatnonzero((query >= 0) & (document >= 0))
+        arrays = self.index.arrays
+        postings = scoring.Postings(
+            arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"],
+            _NO_CODES, arrays["id-rank"],
+        )  # fmt: skip
+        found = np.zeros(len(known))
+        table = np.empty((1, scoring.TABLE))
+        asked = _prepared(self.index, bags, self.model)
+        scoring.score_pairs(asked, postings, query[known], document[known], table, found)
+        scores = np.zeros(len(pairs))
+        scores[known] = found
+        return pairs.select("query_id", "doc_id").with_columns(score=pl.Series(scores, dtype=pl.Float64))
+
     def describe(self) -> dict[str, Any]:
         """Name, settings and index."""
         return {"name": self.name, "settings": asdict(self.model), "index": self.index.describe()}

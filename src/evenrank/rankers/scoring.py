@@ -295,6 +295,39 @@ def retrieve_rows(
         at += kept
 
 
+@inlined
+def _gain_of(asked: Any, postings: Any, term: Any, table: Any, at: Any, document: Any) -> Any:
+    """`_gain`, compiled for each model by itself."""
+    if asked.model == BM25:
+        return _gain(BM25, asked, postings, term, table, 0, at, document)
+    _tabulate(asked.model, asked.parameters[term], table, 0)
+    if asked.model == DIRICHLET:
+        return _gain(DIRICHLET, asked, postings, term, table, 0, at, document)
+    return _gain(TFIDF, asked, postings, term, table, 0, at, document)
+
+
+@compiled
+def score_pairs(asked: Any, postings: Any, queries: Any, documents: Any, table: Any, scores: Any) -> None:
+    """The score of each pair of a query and a document, by looking the document up in the query's postings.
+
+    Terms are added in the order in which `retrieve_rows` adds them.
+    """
+    for pair in range(len(queries)):
+        document, total = documents[pair], 0.0
+        for term in range(asked.offsets[queries[pair]], asked.offsets[queries[pair] + 1]):
+            low, last = postings.offsets[asked.terms[term]], postings.offsets[asked.terms[term] + 1]
+            high = last
+            while low < high:
+                middle = (low + high) >> 1
+                if postings.documents[middle] < document:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < last and postings.documents[low] == document:
+                total += _gain_of(asked, postings, term, table, low, document)
+        scores[pair] = total if total > NOTHING else 0.0
+
+
 @njit(nogil=True, cache=True)
 def encode(documents: Any, counts: Any, rows: Any) -> Any:
     """Of each posting, its place in a table that has `TABLE` places for each length, one for each count.

@@ -131,10 +131,13 @@ def search_request(rankers: tuple[str, ...]) -> type[SearchRequest]:
 
 
 class Gender(BaseModel):
-    """What a query seems to be about, with the probability of each label: a guess from its words."""
+    """What a query seems to be about, with the probability of each label: a guess from its words.
+
+    The label is ``unknown`` where no probability is high enough.
+    """
 
     text: str
-    label: Literal["female", "male", "neutral"]
+    label: Literal["female", "male", "neutral", "unknown"]
     female: float
     male: float
     neutral: float

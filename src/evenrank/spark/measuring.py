@@ -23,7 +23,7 @@ from evenrank.data.frames import is_spark
 from evenrank.errors import InputError
 from evenrank.measures.absolute import core
 from evenrank.measures.base import is_bias
-from evenrank.measures.evaluate import listed_measures
+from evenrank.measures.evaluate import effectiveness_depth, listed_measures
 from evenrank.measures.inputs import named_runs
 from evenrank.measures.large import Look, looked, opened_without, put_together
 from evenrank.measures.lists import WHOLE
@@ -221,7 +221,7 @@ def _depth(measures: Sequence[Measure], missing: str) -> int | None:
     """How far down the runs have to be known; None for all of them."""
     if missing == "skip":
         return None  # others move up
-    depths = [one.depth() if is_bias(one) else int(one.params.get("cutoff") or WHOLE) for one in measures]
+    depths = [one.depth() if is_bias(one) else effectiveness_depth(one) for one in measures]
     depths += [WHOLE for one in measures if is_bias(one) and one.background_depth()]
     return max(depths) if max(depths) < WHOLE else None
 

@@ -120,10 +120,7 @@ def constrain(
         if name in given:
             raise InputError(f"constrain takes no {name}: it looks at the run and its documents")
     check_choice("missing", given.get("missing", "error"), ("error", "zero"))
-    if candidates < 1:
-        raise InputError(f"candidates is {candidates!r}, but must be at least 1")
-    if not budget > 0:
-        raise InputError(f"budget is {budget!r}, but must be above 0 seconds")
+    _check_search(candidates, budget)
     conditions = parse_limits(limit)
     inputs = Inputs.open({"the run": run}, tally=tally, **given)
     return constrained(
@@ -187,6 +184,13 @@ def constrained(
     )
     summary = summed_up(report, [str(condition) for condition in conditions], mode) | certificate
     return Constrained.of(reordered_run(frame, order), report, summary)
+
+
+def _check_search(candidates: int, budget: float) -> None:
+    if candidates < 1:
+        raise InputError(f"candidates is {candidates!r}, but must be at least 1")
+    if not budget > 0:
+        raise InputError(f"budget is {budget!r}, but must be above 0 seconds")
 
 
 def applied(conditions: Sequence[Condition], inputs: Inputs, candidates: int) -> list[Limit]:
@@ -385,6 +389,7 @@ def rerank(
     [1, 2, 0]
     """
     check_choice("utility", utility, ("dcg", "order"))
+    _check_search(candidates, budget)
     conditions = parse_limits(limit)
     given = np.asarray(scores, dtype=np.float64)
     if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -276,8 +277,13 @@ class LiveRanker:
         self.limits = limits
         self._secrets = secrets or Secrets()
         self.name = engine.name
-        self.notes: tuple[str, ...] = ()
-        """What a reader of the last run should know."""
+        self._last = threading.local()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the last run should know; of this thread: others have their own."""
+        found: tuple[str, ...] = getattr(self._last, "notes", ())
+        return found
 
     def rank(self, queries: Any, *, depth: int = 1000, progress: Progress | None = None) -> pl.DataFrame:
         """The run of these queries; one without results is not in it, as in TREC runs."""
@@ -306,6 +312,7 @@ class LiveRanker:
         """
         if depth < 1:
             raise InputError(f"depth is {depth}; it must be 1 or more")
+        self._last.notes = ()
         asked = tables.queries(queries)
         calls = Calls(self.limits)
         try:
@@ -393,7 +400,7 @@ class LiveRanker:
             empty=tuple(each for each in order if each not in full and each not in failed),
             repeated=sum(one.repeated for one in lists),
         )
-        self.notes = answers.notes
+        self._last.notes = answers.notes
         return answers
 
     def describe(self) -> dict[str, Any]:

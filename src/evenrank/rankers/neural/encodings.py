@@ -3,7 +3,8 @@
 They go by what the text is, not by where it stands: a text that two collections share is encoded once, and
 a collection of which only the candidates of some queries are needed is not encoded whole. The folder holds
 parts, each of them some thousand texts; a part counts when its list of hashes is there, which is written
-last. So encoding that was killed goes on where it was.
+last. So encoding that was killed goes on where it was. Only vectors of documents are written: those of
+queries, which a server is asked without end, stay in memory, the last some thousand of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
 
 PART = 2048
 """Texts between two checkpoints. Sorted by length, they fill batches with little padding."""
+QUERIES_IN_MEMORY = 10_000
+"""Vectors of queries that are kept; the oldest make room for new ones."""
 
 Floats = npt.NDArray[np.float32]
 
 
 class Encodings:
-    """The vectors that one encoder makes, kept in a folder.
+    """The vectors that one encoder makes, those of documents kept in a folder. Threads may share it.
 
     Parameters
     ----------
@@ -52,39 +56,46 @@ class Encodings:
         beside = None if home is None else Path(home) / "encodings"
         base = beside if beside is not None and _is_writable(beside) else root() / "encodings"
         self.folder = base / key
+        self._lock = threading.Lock()  # also while encoding: no text is encoded by two threads
         self._places: dict[bytes, tuple[int, int]] = {}
         self._parts: list[Floats] = []
         self._seen: set[str] = set()
+        self._queries: dict[str, Floats] = {}
 
     def documents(self, texts: Sequence[str], progress: Progress | None = None) -> Floats:
         """The vectors of documents, in their order."""
-        return self._of(texts, b"d", progress)
+        keys = [_key(text) for text in texts]
+        with self._lock:
+            if any(key not in self._places for key in keys):
+                self._open_parts()
+            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._places}
+            if missing:
+                self._encode(sorted(missing.items(), key=lambda each: (-len(each[1]), each[0])), progress)
+            return self._rows(keys)
 
-    def queries(self, texts: Sequence[str], progress: Progress | None = None) -> Floats:
-        """The vectors of queries."""
-        return self._of(texts, b"q", progress)
+    def queries(self, texts: Sequence[str]) -> Floats:
+        """The vectors of queries, in their order."""
+        if not texts:
+            return np.empty((0, self.encoder.dimension), np.float32)
+        with self._lock:
+            known = {text: self._queries[text] for text in texts if text in self._queries}
+            missing = sorted(
+                {text for text in texts if text not in known}, key=lambda each: (-len(each), each)
+            )
+            for start in range(0, len(missing), PART):
+                some = missing[start : start + PART]
+                known |= zip(some, np.asarray(self.encoder.queries(some), np.float32), strict=True)
+            for text in missing[-QUERIES_IN_MEMORY:]:
+                self._queries[text] = known[text].copy()
+            for text in list(self._queries)[: max(0, len(self._queries) - QUERIES_IN_MEMORY)]:
+                del self._queries[text]
+        return np.stack([known[text] for text in texts])
 
-    def known(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Which of these documents are there, and the vectors of those, in their order."""
-        self._open_parts()
-        keys = [_key(b"d", text) for text in texts]
-        there = np.array([key in self._places for key in keys], bool)
-        return there, self._rows([key for key in keys if key in self._places])
-
-    def _of(self, texts: Sequence[str], kind: bytes, progress: Progress | None) -> Floats:
-        self._open_parts()
-        keys = [_key(kind, text) for text in texts]
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._places}
-        if missing:
-            self._encode(sorted(missing.items(), key=lambda each: (-len(each[1]), each[0])), kind, progress)
-        return self._rows(keys)
-
-    def _encode(self, missing: list[tuple[bytes, str]], kind: bytes, progress: Progress | None) -> None:
-        encode = self.encoder.documents if kind == b"d" else self.encoder.queries
+    def _encode(self, missing: list[tuple[bytes, str]], progress: Progress | None) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         for start in range(0, len(missing), PART):
             some = missing[start : start + PART]
-            made = encode([text for _, text in some])
+            made = self.encoder.documents([text for _, text in some])
             name = f"{secrets.token_hex(8)}"
             with writing(self.folder / f"{name}.vectors.npy") as file:
                 np.save(file, np.ascontiguousarray(made, np.float32), allow_pickle=False)
@@ -96,7 +107,7 @@ class Encodings:
                 progress(min(start + PART, len(missing)), len(missing))
 
     def _open_parts(self) -> None:
-        """Take in the parts that are new, of this process or of another."""
+        """Take in the parts that are new, of this process or of another. Call it with the lock held."""
         if not self.folder.is_dir():
             return
         for path in sorted(self.folder.glob("*.hashes.npy")):
@@ -130,8 +141,8 @@ class Encodings:
         return found
 
 
-def _key(kind: bytes, text: str) -> bytes:
-    return xxhash.xxh3_128_digest(kind + text.encode("utf-8", "surrogatepass"))
+def _key(text: str) -> bytes:
+    return xxhash.xxh3_128_digest(b"d" + text.encode("utf-8", "surrogatepass"))
 
 
 def _is_writable(folder: Path) -> bool:
@@ -149,9 +160,9 @@ class TurnedEncodings(Encodings):
         vars(self).update(vars(plain))
         self._dial, self._strength = dial, strength
 
-    def queries(self, texts: Sequence[str], progress: Progress | None = None) -> Floats:
+    def queries(self, texts: Sequence[str]) -> Floats:
         """Vectors of queries, turned."""
-        plain = super().queries(texts, progress).astype(np.float64)
+        plain = super().queries(texts).astype(np.float64)
         return self._dial.queries(plain, self._strength).astype(np.float32)
 
 
