@@ -49,6 +49,8 @@ class AuditFile(pytest.File):
         report = given.pop("report", None)
         runs = {name: self.path.parent / run for name, run in given.pop("runs").items()}
         files = {name: self.path.parent / given[name] for name in _FILES if name in given}
+        if given.get("genders") == "predict":  # the shipped classifier, not a file
+            del files["genders"]
         found = evenrank.audit(runs, **given | files)
         if report is not None:
             found.report(self.path.parent / report)

@@ -176,6 +176,54 @@ def test_names_that_lead_outside_are_refused(tmp_path: Path, name: str) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"evil.zip"}
 
 
+@pytest.mark.parametrize(
+    "names",
+    [["../evil"], ["/tmp/evil"], ["a/../../evil"], ["a\\b"], ["a//b"], ["x" * 300], ["a", "a"], ["a", "a/b"]],
+)
+def test_names_of_inputs_that_lead_outside_never_touch_the_disk(
+    bundle: Path, data: Path, tmp_path: Path, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = read_bundle(bundle)
+    manifest = json.loads(zipfile.ZipFile(bundle).read("manifest.json"))
+    for name, one in zip(names, manifest["inputs"], strict=False):
+        one["name"] = name
+    content = archive({"manifest.json": as_json(manifest), **found.files})
+    (tmp_path / "evil.zip").write_bytes(content)
+    assert main(["verify", str(tmp_path / "evil.zip"), "--inputs", str(data)]) == 5
+    said = capsys.readouterr().out
+    assert said.startswith("damaged: ") and "it names " in said and said.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"evil.zip"}
+
+
+def test_a_bundle_has_no_file_read_that_is_not_among_its_inputs(
+    bundle: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "secret.txt").write_text("secret\n")
+
+    def change(files: dict[str, bytes]) -> None:
+        command = json.loads(files["command.json"])
+        command["asked"]["given"]["genders"] = {"name": str(tmp_path / "secret.txt")}
+        files["command.json"] = as_json(command)
+
+    evil = resealed(bundle, tmp_path / "evil.zip", change)
+    assert main(["verify", str(evil), "--inputs", str(data)]) == 2
+    assert "names a file that is not among its inputs" in capsys.readouterr().err
+
+
+def test_inputs_with_the_same_name_never_get_a_name_that_is_a_folder_too(tmp_path: Path) -> None:
+    taken: dict[str, Input] = {}
+    roles = ("qrels", "run a", "run ../../b", "run run-a", "run-run-a")
+    for number, role in enumerate(roles):
+        file = tmp_path / str(number) / ("run-a" if role == "run-run-a" else "qrels")
+        file.parent.mkdir()
+        file.write_text(str(number))
+        one = Input.of(role, file, taken)
+        taken[one.name] = one
+    assert len(taken) == len(roles)
+    write_bundle(tmp_path / "b.zip", {}, taken)
+    assert [one.name for one in read_bundle(tmp_path / "b.zip").inputs] == list(taken)
+
+
 def test_a_name_with_a_line_break_is_told_in_one_line(tmp_path: Path) -> None:
     manifest = {"format": "evenrank-bundle", "version": 1, "inputs": [], "files": {}}
     (tmp_path / "b.zip").write_bytes(archive({"manifest.json": as_json(manifest), "a\nb\x1b[2J": b""}))

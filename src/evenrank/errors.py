@@ -38,6 +38,10 @@ class InputError(ValueError):
         super().__init__(f"{place} {self.message}".strip())
 
 
+class InputWarning(UserWarning):
+    """Something the caller gave can be used, but looks like a mistake; the command line prints one line."""
+
+
 class NoDocumentsError(InputError):
     """A file holds no document; among others of a folder it can be left out."""
 

@@ -113,7 +113,7 @@ def test_measure_takes_labels_of_documents(tmp_path: Path) -> None:
     measures = found["runs"][0]["measures"]
     assert [m["queries"] for m in measures] == [59, 60, 60]  # one list has fewer than ten documents
     assert all("group labels: given" in m["notes"] for m in measures)
-    assert "rKL@20 needs labels of documents" in evenrank(*arguments, code=2).stderr
+    assert "AWRF@10 need labels of documents" in evenrank(*arguments, code=2).stderr
     labels.write_text("doc_id\tgroup\nd1\tf\nd1\tm\n")
     assert "labels.tsv:3: repeats line 2" in evenrank(*arguments, "--labels", labels, code=2).stderr
 

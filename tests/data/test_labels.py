@@ -34,10 +34,21 @@ def test_labels_are_made_uniform(content: str, tmp_path: Path) -> None:
 
 
 def test_labels_in_memory_too() -> None:
-    labels = dict(zip("1234", ("f", "MALE", "Neutral", "x"), strict=True))
+    labels = dict(zip("1234", ("f", "MALE", "Neutral", "Both"), strict=True))
     frame = pd.DataFrame({"qid": [1, 2, 3, 4], "label": labels.values()})
     for source in (labels, list(labels.items()), frame):
         assert tables.genders(source).rows() == GENDERS
+
+
+def test_a_misspelt_label_is_refused_with_a_suggestion_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "genders.tsv").write_text("1\tfemale\n2\tfemal\n")
+    labels = {"1": "female", "2": "femal"}
+    frame = pl.DataFrame({"query_id": ["1", "2"], "gender": ["female", "femal"]})
+    for source in (tmp_path / "genders.tsv", labels, list(labels.items()), frame, frame.to_pandas()):
+        with pytest.raises(InputError, match=r"unknown label 'femal'; did you mean 'female'\?"):
+            tables.genders(source)
+    with pytest.raises(InputError, match="unknown label 'blue'; use one of neutral, female, male, other"):
+        tables.genders({"1": "blue"})
 
 
 @pytest.mark.parametrize(

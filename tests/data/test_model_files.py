@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evenrank import InputError
+from evenrank.data.files import check_names, writing_folder
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.queries.baselines import LexiconClassifier
 from evenrank.queries.classifier import load_classifier
@@ -130,3 +131,87 @@ def test_a_model_is_replaced_in_one_step(tmp_path: Path) -> None:
     reader.join()
     assert target.is_dir() and [p.name for p in tmp_path.iterdir()] == ["m"]
     assert found and not [f for f in found if isinstance(f, str) and "no such" in f]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [""],
+        ["/a"],
+        [".."],
+        ["a/../b"],
+        ["./a"],
+        ["a//b"],
+        ["a/"],
+        ["a\\b"],
+        ["a\nb"],
+        ["a", "a"],
+        ["a", "a/b"],
+    ],
+)
+def test_names_that_lead_elsewhere_are_refused(names: list[str]) -> None:
+    check_names(["a/b", "a/c.json", "d …"], "x.zip")
+    with pytest.raises(InputError, match=r"^x\.zip: it names .*"):
+        check_names(names, "x.zip")
+
+
+@pytest.mark.parametrize("name", ["secret.txt", "folder/secret.txt"])
+def test_a_link_out_of_a_model_is_not_followed(tmp_path: Path, name: str) -> None:
+    write_model(tmp_path / "m", "lexicon", {}, {name: b"secret"})
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret.txt").write_bytes(b"secret")
+    assert read_model(tmp_path / "m").files == {name: b"secret"}
+    (tmp_path / "m" / name).unlink()
+    if "/" in name:
+        (tmp_path / "m" / "folder").rmdir()
+        (tmp_path / "m" / "folder").symlink_to(tmp_path / "elsewhere")
+    else:
+        (tmp_path / "m" / name).symlink_to(tmp_path / "elsewhere" / name)
+    with pytest.raises(InputError, match="is a link that leads outside its folder"):
+        read_model(tmp_path / "m")
+
+
+def test_a_model_may_lie_behind_a_link(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    assert read_model(tmp_path / "link").files.keys() == {"x.npz"}
+    write_model(tmp_path / "link", "lexicon", {"a": 2}, {})
+    assert (tmp_path / "link").is_symlink() and read_model(folder).facts == {"a": 2}
+
+
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "m"
+    with writing_folder(target) as part:
+        (part / "a").write_text("old")
+
+    def fails(self: Path, other: Path) -> Path:
+        if self.name.endswith(".tmp"):
+            raise OSError(5, "Input/output error")
+        return rename(self, other)
+
+    rename = Path.replace
+    monkeypatch.setattr("evenrank.data.files._exchanged", lambda one, other: False)
+    monkeypatch.setattr(Path, "replace", fails)
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(InputError, match="cannot be written"), writing_folder(target) as part:
+        (part / "a").write_text("new")
+    assert (target / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_two_threads_write_the_same_folder_without_mixing(tmp_path: Path) -> None:
+    both = threading.Barrier(2)
+
+    def write(who: str) -> None:
+        with writing_folder(tmp_path / "m") as part:
+            (part / who).write_text(who)
+            both.wait(10)
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in "ab"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    assert len([*(tmp_path / "m").iterdir()]) == 1

@@ -55,7 +55,7 @@ def test_crossed_shares_add_up_to_those_of_each_attribute(rows):
         assert added.to_list() == gender.frame[group].to_list()
 
 
-@given(TABLE, st.integers(1, 6))
+@given(TABLE, st.integers(1, 5))
 def test_shares_of_one_are_plain_labels(rows, k):
     plain = {doc: g for doc, (g, _) in zip(DOCS, rows, strict=True) if g}
     shares = {doc: {g: 1.0} for doc, g in plain.items()}
@@ -63,7 +63,7 @@ def test_shares_of_one_are_plain_labels(rows, k):
         assert value(measure, labels=plain) == value(measure, labels=shares)
 
 
-@given(SHARES, st.integers(1, 6))
+@given(SHARES, st.integers(1, 5))
 def test_values_of_shares_by_their_formulas(pairs, k):
     labels, shown = soft(pairs), np.array(pairs) / 10
     attention = 1 / np.log2(np.maximum(np.arange(1, k + 1), 2)) @ shown[:k]

@@ -121,3 +121,69 @@ def test_the_temporary_file_of_an_iterator_is_deleted_with_its_last_reader(
     del batches
     gc.collect()
     assert not list(tmp_path.iterdir())
+
+
+SHORT = {"q1": {"d1": 3.0, "d2": 2.0, "d3": 1.0}, "q2": {"d3": 3.0, "d1": 2.0, "d2": 1.0}}
+GROUPS = {"d1": "female", "d2": "male", "d3": "male"}
+
+
+@pytest.mark.parametrize(
+    "measure", ["MB@3", "MB@10", "abs(MB@10)", "Skew@3", "MinSkew@5", "MB(target='list')@3"]
+)
+def test_what_is_zero_for_any_ranking_is_refused(measure: str) -> None:
+    with pytest.raises(
+        InputError, match=r"so it is 0 for any ranking; retrieve more documents, or give targets"
+    ):
+        er.measure(SHORT, measure, labels=GROUPS)
+    assert er.measure(SHORT, "MB@2", labels=GROUPS)["MB@2"].value != 0
+    targets = {"q1": {"female": 0.9}, "q2": {"female": 0.9}}
+    assert er.measure(SHORT, "MB@3", labels=GROUPS, targets=targets)["MB@3"].value != 0
+    assert er.measure(SHORT, "MB(target='equal')@3", labels=GROUPS)[0].value is not None
+
+
+def test_a_list_compared_with_itself_needs_a_cutoff() -> None:
+    with pytest.raises(InputError, match=r"MB compares each list with itself.*as in MB@10, or give targets"):
+        er.measure(SHORT, "MB", labels=GROUPS)
+
+
+def test_short_lists_among_longer_ones_are_counted() -> None:
+    run = {**SHORT, "q3": {"d1": 2.0, "d2": 1.0}}
+    notes = er.measure(run, "MB@2", labels=GROUPS)["MB@2"].notes
+    assert "1 list is no longer than the cut-off: the value is 0 whatever they show" in notes
+    assert not any("cut-off" in note for note in er.measure(SHORT, "MB@2", labels=GROUPS)["MB@2"].notes)
+
+
+def test_a_gate_on_a_value_that_is_always_zero_does_not_pass(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="0 for any ranking"):
+        er.audit(SHORT, ["MB@10"], labels=GROUPS, fail_if="abs(MB@10)>0.1")
+
+
+def test_the_same_list_for_every_query_is_pointed_out() -> None:
+    docs = {"d1": "he", "d2": "she", "d3": "they"}
+    same = {query: {"d1": 3.0, "d2": 2.0, "d3": 1.0} for query in ("q1", "q2", "q3")}
+    said = "run has the same 3 results in the same order for all 3 queries"
+    assert any(said in caution for caution in er.measure(same, "RaB@3", docs=docs).cautions)
+    assert any(said in caution for caution in er.audit(same, ["RaB@3"], docs=docs).cautions)
+    others = (
+        {**same, "q3": {"d1": 3.0, "d3": 2.0, "d2": 1.0}},
+        {**same, "q3": {"d1": 3.0, "d2": 2.0}},
+        {"q1": same["q1"]},
+    )
+    for run in others:
+        assert not any("same order" in caution for caution in er.measure(run, "RaB@3", docs=docs).cautions)
+
+
+def test_genders_can_be_predicted_in_python_too() -> None:
+    docs, queries = {"d1": "he he she", "d2": "she"}, {"1": "who is marie curie", "2": "python list sort"}
+    run = {"1": {"d1": 2.0, "d2": 1.0}, "2": {"d2": 2.0}}
+    found = er.measure(run, "RaB@2", docs=docs, queries=queries, genders="predict")
+    assert found["RaB@2"].queries == 1 and found["RaB@2"].left_out == {"labelled female": 1}
+    assert any(
+        "guesses of the shipped classifier, not labels by people (2 of 2 queries labelled" in caution
+        for caution in found.cautions
+    )
+    audited = er.audit(run, ["RaB@2"], docs=docs, queries=queries, genders="predict")
+    assert audited.measured["RaB@2"].value == found["RaB@2"].value
+    assert sum("guesses" in caution for caution in audited.cautions) == 1
+    with pytest.raises(InputError, match="reads the texts of the queries; give queries"):
+        er.measure(run, "RaB@2", docs=docs, genders="predict")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from all_rankings import collection, every_ranking, ranking
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
@@ -42,6 +43,9 @@ GROUPS = st.one_of(
 
 @given(labels=LABELS, limits=st.lists(GROUPS, min_size=1, max_size=2), seed=st.integers(0, 99))
 def test_groups_are_shown_as_they_should_at_the_least_cost(labels, limits, seed):
+    # Against its own list a list that is no longer than the cut-off is refused.
+    own = [limit for limit in limits if not re.search(r"target='equal'|target=\{", limit)]
+    assume(all(int(re.search(r"@(\d)", limit)[1]) < len(labels) for limit in own))
     rng = np.random.default_rng(seed)
     tally = collection([(0, 0)] * len(labels))
     run = ranking(rng.random(len(labels)).tolist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -252,6 +253,20 @@ def test_a_damaged_file_is_noticed(tmp_path: Path, how: str) -> None:
             Index.open(tmp_path / "x")
         path.write_bytes(whole)
     check(Index.open(tmp_path / "x"), DOCS)
+
+
+@pytest.mark.parametrize("folder", ["../elsewhere", "/elsewhere", ""])
+def test_an_index_does_not_read_files_outside_its_folder(tmp_path: Path, folder: str) -> None:
+    index = er.index(DOCS, tmp_path / "x")
+    manifest = storage.read_manifest(index.path)
+    shutil.move(index.path / manifest["folder"], tmp_path / "elsewhere")
+    storage.write_manifest(index.path, {**manifest, "folder": folder})
+    with pytest.raises(er.InputError, match="may lie outside its folder"):
+        Index.open(tmp_path / "x")
+    storage.write_manifest(index.path, manifest)
+    (index.path / manifest["folder"]).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(er.InputError, match="is a link that leads outside its folder"):
+        Index.open(tmp_path / "x")
 
 
 def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:

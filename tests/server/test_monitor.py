@@ -213,6 +213,52 @@ def test_genders_choose_the_queries(engine: str, tmp_path: Path, capsys: pytest.
     )
 
 
+def test_representation_bias_is_measured_on_deeper_lists(engine: str, tmp_path: Path) -> None:
+    """On lists as deep as the cut-off MB would be 0 for any engine, and a bound on it could never fail."""
+    watch = Watch.of(engine, QUERIES, ["MB@10"])
+    assert watch.depth == 100 and watch.source.endswith(", 100 results")
+    seen = observe(watch)
+    run = er.search(engine, QUERIES, depth=100)
+    expected = er.measure(run, ["MB@10"], docs=demo.folder() / "docs.tsv", queries=QUERIES)["MB@10"]
+    assert seen.values[0].value == pytest.approx(expected.value) != 0
+    bounds = ["--fail-if", f"abs(MB@10)>{abs(expected.value) / 2}"]
+    assert once("--engine", engine, *bounds, "--db", str(tmp_path / "bias.db")) == 1
+    with pytest.raises(InputError, match=r"MB@10 looks further than the 10 results asked for; raise depth"):
+        Watch.of(engine, QUERIES, ["MB@10"], depth=10)
+    assert Watch.of(engine, QUERIES, ["ARaB@10", "AWRF@10", "MB(target='equal')@10"]).depth == 10
+    assert Watch.of(engine, QUERIES, ["RaB@20"]).depth == 20
+
+
+def test_labels_and_targets_reach_the_measures(engine: str, tmp_path: Path) -> None:
+    run = er.search(engine, QUERIES, depth=10)
+    ids = run["doc_id"].unique(maintain_order=True).to_list()
+    groups = ["female" if number % 3 == 0 else "male" for number in range(len(ids))]
+    labels = pl.DataFrame({"doc_id": ids, "group": groups})
+    targets = pl.DataFrame({"query": run["query_id"].unique(maintain_order=True), "female": 0.5})
+    labels.write_csv(tmp_path / "labels.csv")
+    targets.write_csv(tmp_path / "targets.csv")
+    given = {"labels": tmp_path / "labels.csv", "targets": tmp_path / "targets.csv"}
+    watch = Watch.of(engine, QUERIES, ["MB@10"], **given)
+    assert watch.depth == 10
+    expected = er.measure(run, ["MB@10"], queries=QUERIES, **given)["MB@10"].value
+    assert observe(watch).values[0].value == pytest.approx(expected) and expected < -0.1
+    files = [f"--{name}={path}" for name, path in given.items()]
+    bound = ["--fail-if", "abs(MB@10)>0.1"]
+    assert once("--engine", engine, *files, *bound, "--db", str(tmp_path / "bias.db")) == 1
+
+
+@pytest.mark.parametrize("kind", [dict, pl.DataFrame])
+def test_labels_reach_every_text_of_a_document(kind: type) -> None:
+    hits = {query: [Hit("a", 2.0, None, f"snippet for {query}"), Hit("b", 1.0, None, "b")] for query in "xy"}
+    answers = Answers(pl.concat([listed(query, each, 10).frame for query, each in hits.items()]))
+    given: Any = {"a": "female", "b": "male"}
+    if kind is pl.DataFrame:
+        given = pl.DataFrame({"docno": list(given), "gender": list(given.values())})
+    run, _ = answers.shown()
+    found = er.measure(run, ["ExposureGap@2"], labels=answers.labelled(given))["ExposureGap@2"].per_query()
+    assert found["x"] == found["y"] < 0
+
+
 @pytest.mark.parametrize(
     ("address", "message"),
     [

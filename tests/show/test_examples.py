@@ -45,6 +45,16 @@ def test_the_pytest_plugin_makes_a_test_of_each_condition(tmp_path: Path) -> Non
     assert (tmp_path / "report.html").exists()
 
 
+def test_a_gate_can_predict_the_genders_of_its_queries(tmp_path: Path) -> None:
+    demo.copy_to(tmp_path)
+    shutil.copy(EXAMPLES / "pytest_evenrank.py", tmp_path)
+    predicted = SETTINGS.replace('"genders.tsv"', '"predict"\nqueries = "queries.tsv"')
+    (tmp_path / "search.audit.toml").write_text(predicted)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_evenrank", "-p", "no:cacheprovider", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def git(folder: Path, *arguments: str) -> None:
     told = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main")
     subprocess.run(["git", *told, *arguments], cwd=folder, check=True, capture_output=True)

@@ -375,3 +375,55 @@ def test_a_transformer_learns_with_our_loss_an_adversary_and_twins_and_is_probed
     assert found["low"] < found["auc"] < found["high"]
     assert any(each.startswith("a fresh probe of the vectors: AUC") for each in said)
     assert "fresh classifier" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_no_document_of_a_batch_is_relevant_to_the_query_of_another_row() -> None:
+    """50 queries with 20 relevant documents each: two rows of one query must not stand in one batch."""
+    from evenrank.rankers.neural.candidates import Candidates
+    from evenrank.training.examples import Examples
+    from evenrank.training.transformers import TransformerRecipe, drawn_groups, separate_batches
+
+    queries, good, bad = 50, 20, 10
+    each = good + bad
+    query = np.repeat(np.arange(queries), each)
+    # Document 30 q + i is candidate i of query q; the first negative of a query is relevant to the next.
+    document = np.arange(queries * each)
+    document[good::each] = (document[0::each] + each) % (queries * each)
+    relevant = np.tile(np.arange(each) < good, queries)
+    pairs = Candidates(
+        query_ids=[f"q{n}" for n in range(queries)],
+        queries=[f"query {n}" for n in range(queries)],
+        doc_ids=[f"d{n}" for n in range(queries * each)],
+        documents=[f"document {n}" for n in range(queries * each)],
+        query=query,
+        document=document,
+        first=np.zeros(len(query)),
+    )
+    none = np.zeros(queries, bool)
+    found = Examples(pairs, relevant, np.ones(len(query), bool), ~relevant, none, {})
+    rows = drawn_groups(found, TransformerRecipe(epochs=2), 0)
+    batches = separate_batches(found, rows, 8, 0)
+    assert sorted(row for batch in batches for row in batch) == list(range(len(rows)))
+    assert np.mean([len(batch) for batch in batches]) > 7
+    right = {(int(q), int(d)) for q, d in zip(query[relevant], document[relevant], strict=True)}
+    for batch in batches:
+        for row in batch:
+            for other in batch:
+                if other != row:
+                    assert query[rows[row][0]] != query[rows[other][0]]
+                    assert not [d for d in document[rows[other]] if (query[rows[row][0]], d) in right]
+    assert batches == separate_batches(found, rows, 8, 0) != separate_batches(found, rows, 8, 1)
+
+
+def test_a_bi_encoder_is_trained_in_separate_batches(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenrank.training import transformers
+
+    def one_by_one(found: Any, rows: Any, size: int, seed: int) -> list[list[int]]:
+        return [[row] for row in range(len(rows))]
+
+    monkeypatch.setattr(transformers, "separate_batches", one_by_one)
+    said: list[str] = []
+    train("bi-encoder", tiny, tmp_path / "b", say=said.append)
+    assert any("step 12 of 12" in each for each in said)

@@ -12,17 +12,18 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import evenrank
 from evenrank.data.columns import listing
-from evenrank.data.files import BLOCK, WHOLE, one_line, reading, writing
+from evenrank.data.files import BLOCK, WHOLE, check_names, one_line, reading, writing
 from evenrank.errors import InputError
 
 FORMAT, VERSION = "evenrank-bundle", 1
@@ -58,13 +59,24 @@ class Input:
     def of(cls, role: str, path: str | os.PathLike[str], taken: Mapping[str, Input]) -> Input:
         """Hash a file; a name that another content has taken gets the role before it."""
         digest, size = sha256(path)
-        name = Path(path).name
-        if name in taken and taken[name].sha256 != digest:
-            name = f"{role.replace(' ', '-')}/{name}"
+        name = _free_name(re.sub(r"[^\w.]+|\.\.+", "-", role), Path(path).name, digest, taken)
         return cls(role, name, size, digest)
 
     def to_dict(self) -> dict[str, Any]:
         return {"role": self.role, "name": self.name, "bytes": self.bytes, "sha256": self.sha256}
+
+
+def _free_name(folder: str, name: str, digest: str, taken: Mapping[str, Input]) -> str:
+    """A name that no other content has: the file's own, else in a folder, which is no other file's name."""
+    free = name
+    while (taken[free].sha256 != digest) if free in taken else _beside(free, taken):
+        free, folder = f"{folder}/{name}", f"{folder}-"
+    return free
+
+
+def _beside(name: str, taken: Mapping[str, Input]) -> bool:
+    """Whether this name would be a file and a folder."""
+    return str(PurePosixPath(name).parent) in taken or any(one.startswith(f"{name}/") for one in taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +134,7 @@ def write_bundle(
     path: str | os.PathLike[str], files: Mapping[str, bytes], inputs: Mapping[str, Input]
 ) -> str:
     """Write the archive, whole or not at all; returns its SHA-256."""
+    _check_names(files, inputs.values(), path)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -164,11 +177,15 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     files = dict(_members(content, path))
     manifest = _manifest(files.pop(MANIFEST, None), path)
     listed = manifest["files"]
-    for name in sorted(files.keys() | listed.keys()):
-        if name not in files:
-            raise BundleError(f"{listing([name])} is in the manifest but not in the archive", path=path)
-        if name not in listed:
-            raise BundleError(f"{listing([name])} is in the archive but not in the manifest", path=path)
+    for name in sorted(files.keys() ^ listed.keys()):
+        there, lacking = ("archive", "manifest") if name in files else ("manifest", "archive")
+        raise BundleError(f"{listing([name])} is in the {there} but not in the {lacking}", path=path)
+    inputs = tuple(Input(**one) for one in manifest["inputs"])
+    try:
+        _check_names(files, inputs, path)
+    except InputError as error:
+        raise BundleError(error.message, path=path) from None
+    for name in sorted(files):
         if hashlib.sha256(files[name]).hexdigest() != listed[name]:
             raise BundleError(
                 f"{listing([name])} was changed: its SHA-256 is not that of the manifest", path=path
@@ -176,12 +193,17 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     # What a reader of zip files passes over (comments, times, bytes between entries) counts too.
     if archive({MANIFEST: as_json(manifest), **files}) != content:
         raise BundleError("the archive was changed: it is not as evenrank writes it", path=path)
-    inputs = tuple(Input(**one) for one in manifest["inputs"])
     return Bundle(Path(path), hashlib.sha256(content).hexdigest(), files, inputs)
 
 
+def _check_names(files: Iterable[str], inputs: Iterable[Input], path: str | os.PathLike[str]) -> None:
+    """Refuse names of files or inputs that could lead elsewhere, and one name for two contents."""
+    check_names([MANIFEST, *files], path)
+    check_names([name for name, _ in {(one.name, one.sha256): None for one in inputs}], path)
+
+
 def _members(content: bytes, path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of an archive; only plain names, each once, and nothing that unpacks."""
+    """Names and contents of an archive; each name once, and nothing that unpacks."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as source:
             entries = source.infolist()
@@ -189,9 +211,7 @@ def _members(content: bytes, path: str | os.PathLike[str]) -> Iterator[tuple[str
                 raise BundleError(f"{len(entries):,} files, so no bundle", path=path)
             seen: set[str] = set()
             for entry in entries:
-                name, parts = entry.filename, PurePosixPath(entry.filename).parts
-                if not parts or name.startswith("/") or "\\" in name or {"..", "."} & {*name.split("/")}:
-                    raise BundleError(f"a name that leads outside: {name!r}", path=path)
+                name = entry.filename
                 if name in seen:
                     raise BundleError(f"{listing([name])} is in the archive twice", path=path)
                 if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:

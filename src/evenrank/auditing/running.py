@@ -259,9 +259,10 @@ def _stages(
     wanted = [m for m in measures if is_sum(m)]
     if not wanted:
         raise InputError("stages are traced by measures that are sums over documents, as ARaB@10; name one")
-    kept = ("labels", "targets", "dictionary", "genders", "missing", "ties", "order")
+    kept = ("labels", "targets", "dictionary", "missing", "ties", "order")
     shared: Any = {name: value for name, value in inputs.given.items() if name in kept} | {
-        "docs": inputs.docs
+        "docs": inputs.docs,
+        "genders": inputs.genders,
     }
     if inputs.countable:
         shared["tally"] = inputs.tally

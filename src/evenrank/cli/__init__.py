@@ -10,6 +10,9 @@ from __future__ import annotations
 import errno
 import re
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 invoked: list[str] = []
@@ -26,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     invoked[:] = given
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
-    with standard_streams():
+    with standard_streams(), _warnings_in_one_line():
         if odd := next((each for each in given if not _is_text(each)), None):
             return _complain(f"{odd}: not UTF-8; rename the file, or link to it under another name", 2)
         try:
@@ -39,6 +42,26 @@ def main(arguments: list[str] | None = None) -> int:
         except (Exception, SystemExit) as error:
             return _explain(error, debug)
         return _complain("interrupted", code) if code == _INTERRUPTED else code
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Our own warnings as a line on stderr; others as ever."""
+    from evenrank.cli.streams import as_typed, say
+    from evenrank.errors import InputWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputWarning)
+        as_ever = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, InputWarning):
+                say(f"caution: {as_typed(str(message))}")
+            else:
+                as_ever(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _is_text(argument: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -162,7 +162,7 @@ class Asked:
         from evenrank.auditing import audit
 
         with progress_bar("counting", unit="bytes") as progress:
-            found = audit(
+            return audit(
                 dict(self.runs),
                 list(self.measures) or None,
                 baseline=self.baseline,
@@ -183,12 +183,6 @@ class Asked:
                 progress=progress,
                 **self.given.keywords(dict(self.runs)),
             )
-        if self.given.genders == "predict":
-            guessed = (
-                "The genders of the queries are guesses of the shipped classifier, not labels by people."
-            )
-            found = replace(found, cautions=(*found.cautions, guessed))
-        return found
 
     @property
     def more(self) -> dict[str, Any]:
@@ -246,7 +240,12 @@ class Asked:
         def found(value: Any) -> Any:
             if not isinstance(value, Mapping):
                 return value
-            return str(files[value["input"]]) if "input" in value else value["name"]
+            if "input" in value:
+                return str(files[value["input"]])
+            if Path(value["name"]).is_file():  # no file but the inputs is read for a bundle
+                problem = "the bundle names a file that is not among its inputs"
+                raise InputError(f"{problem}: {value['name']}")
+            return value["name"]
 
         given: dict[str, Any] = {
             name: _CHOICES[name](value) if name in _CHOICES and value is not None else found(value)

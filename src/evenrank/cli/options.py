@@ -394,7 +394,7 @@ class GivenInputs(Collection):
         given["docs"] = self.documents()
         if self.background is not None:
             given["background"] = runs.get(self.background, self.background)
-        given["genders"] = genders_or_predicted(self.genders, self.queries)
+        given["genders"] = self.genders
         return given
 
     def on_spark(self, runs: dict[str, str], master: str | None) -> tuple[Any, dict[str, Any]]:

@@ -157,7 +157,16 @@ def monitor_command(
         ),
     ] = None,
     lexicon: Annotated[str, typer.Option(metavar="L", help="Words of each group.")] = "rekabsaz2020",
-    depth: Annotated[int, typer.Option(min=1, help="Results per query.")] = 10,
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Group of each document, for MB, Skew, AWRF, …")
+    ] = None,
+    targets: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The share each group should have, for each query.")
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="Results per query.", show_default="10, or more if a measure needs them"),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Observe once; exit with 1 if a bound is exceeded.")
     ] = False,
@@ -204,7 +213,8 @@ def monitor_command(
         with Store(db, create=False) as store:
             _look_back(store, page, fail_if or [], form if history else None, judging)
         return 0
-    watch = _watch(queries, engine, index, ranker, given, measure, fail_if, qrels, genders, lexicon, depth)
+    more = {"qrels": qrels, "lexicon": lexicon, "labels": labels, "targets": targets, "depth": depth}
+    watch = _watch(queries, engine, index, ranker, given, measure, fail_if, genders, more)
     known = False
     if db.exists():
         with Store(db) as store:
@@ -232,10 +242,8 @@ def _watch(
     given: list[str] | None,
     measure: list[str] | None,
     fail_if: list[str] | None,
-    qrels: str | None,
     genders: str | None,
-    lexicon: str,
-    depth: int,
+    more: dict[str, Any],
 ) -> Watch:
     from evenrank.rankers.catalogue import parse_settings
     from evenrank.server.monitor import Watch
@@ -251,10 +259,8 @@ def _watch(
         fail_if or (),
         ranker=ranker,
         settings=parse_settings(engine or ranker, given or []),
-        depth=depth,
-        lexicon=lexicon,
-        qrels=qrels,
         genders=genders_or_predicted(genders, queries),
+        **more,
     )
     watch.opened()
     return watch

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gzip
 import io
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -30,6 +31,8 @@ LONGEST = (1 << 31) - (1 << 24)
 """Arrow strings have 32-bit offsets, so no line and no block may be longer."""
 WHOLE = 1 << 30
 """The most that is read of a file which has to be in memory whole."""
+LONGEST_NAME = 255
+"""Bytes of the name of a file; common file systems allow no more."""
 BOMB, RATIO = 1 << 28, 200
 """A file that unpacks to more bytes than this, and to so many times its size, is no text that people pack."""
 
@@ -361,20 +364,80 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def check_names(
+    names: Iterable[str], path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None
+) -> None:
+    """Refuse names of an archive, a manifest or a model that could lead out of the folder they belong in.
+
+    Such are absolute names, ``..`` and the like, names that are there twice, or as a file and as a folder;
+    and, with a `folder`, names that are links to something outside it. To be called before a name touches
+    the disk; `path` is what the error speaks of.
+    """
+    seen: set[str] = set()
+    for name in names:
+        parts = name.split("/")
+        unfit = "\\" in name or any(ord(each) < 32 or ord(each) == 127 for each in name)
+        if unfit or {"", ".", ".."} & {*parts}:
+            raise InputError(f"it names a file that may lie outside its folder: {name!r}", path=path)
+        if any(len(os.fsencode(part)) > LONGEST_NAME for part in parts):
+            raise InputError(f"it names a file with a name that is too long: {name[:40]!r}…", path=path)
+        if name in seen:
+            raise InputError(f"it names {name!r} twice", path=path)
+        seen.add(name)
+    for name in seen:
+        parts = name.split("/")
+        if above := next((a for n in range(1, len(parts)) if (a := "/".join(parts[:n])) in seen), None):
+            raise InputError(f"it names {above!r} as a file and as a folder", path=path)
+        if folder is not None and not Path(folder, name).resolve().is_relative_to(Path(folder).resolve()):
+            raise InputError(f"{name!r} is a link that leads outside its folder", path=path)
+
+
 @contextmanager
 def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A folder that appears under its name only when it is complete; one that is there is replaced."""
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    """A folder that appears under its name only when it is complete; one that is there is replaced.
+
+    If anything fails, the folder that was there stays.
+    """
+    target = Path(os.path.realpath(path))
+    mark = secrets.token_hex(4)
+    part, before = (target.with_name(f".{target.name}.{mark}.{end}") for end in ("tmp", "old"))
     try:
-        part.mkdir(parents=True, exist_ok=True)
-        yield part
-        shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
+        part.mkdir(parents=True)
+        try:
+            yield part
+            _put(part, target, before)
+        finally:
+            if before.exists() and not target.exists():
+                before.replace(target)
+            for folder in (part, before):
+                shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=target) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
+
+
+def _put(part: Path, target: Path, before: Path) -> None:
+    """Give a folder its name. One that has it is exchanged in one step, so that readers never find none.
+
+    Where the system cannot exchange, the old folder stands as ``before`` for a moment.
+    """
+    try:
+        part.replace(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+        if not _exchanged(part, target):  # else the temporary folder holds the old content now
+            target.replace(before)
+            part.replace(target)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap two names in one step (Linux, renameat2); False where that is not offered."""
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
 @contextmanager

@@ -122,7 +122,9 @@ class LargeRun:
     def _pieces(self) -> Iterator[tuple[pl.DataFrame, int]]:
         """Checked rows of the file with the line, or the number, of each; and how many bytes they took."""
         if not trec.is_parquet(self.path):
-            for frame, line, size in trec.read_pieces(self.path, trec.RUN):
+            for piece, (frame, line, size) in enumerate(trec.read_pieces(self.path, trec.RUN)):
+                if not piece and self.order == "score":  # the beginning tells
+                    tables.warn_if_reversed(frame, self.path)
                 yield _numbered(tables.run_rows(frame, self.order, self.path, line), line), size
             return
         row = 1

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import io
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.files import reading, settle
+from evenrank.data.files import check_names, reading, settle, writing_folder
 from evenrank.errors import InputError
 
 HEADER = "model.json"
@@ -77,47 +74,12 @@ def write_model(
     }
     header["checksum"] = _checksum(header)
     text = json.dumps(header, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    mark = secrets.token_hex(4)
-    temporary, before = (target.with_name(f".{target.name}.{mark}.{end}") for end in ("tmp", "old"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-        try:
-            for name, content in {**files, HEADER: text.encode()}.items():
-                (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-                with (temporary / name).open("xb") as file:
-                    file.write(content)
-                    settle(file)
-            _put(temporary, target, before)
-        finally:
-            if before.exists() and not target.exists():
-                before.replace(target)
-            for folder in (temporary, before):
-                shutil.rmtree(folder, ignore_errors=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
-
-
-def _put(temporary: Path, target: Path, before: Path) -> None:
-    """Give a folder its name. One that has it is exchanged in one step, so that readers never find none.
-
-    Where the system cannot exchange, the old folder stands as ``before`` for a moment.
-    """
-    if target.exists() and _exchanged(temporary, target):
-        return  # the temporary folder holds the old model now
-    if target.exists():
-        target.replace(before)
-    temporary.replace(target)
-
-
-def _exchanged(one: Path, other: Path) -> bool:
-    """Swap two names in one step (Linux, renameat2); False where that is not offered."""
-    try:
-        swap = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError, TypeError):
-        return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return bool(swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+    with writing_folder(target) as folder:
+        for name, content in {**files, HEADER: text.encode()}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / name).open("xb") as file:
+                file.write(content)
+                settle(file)
 
 
 def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedModel:
@@ -133,10 +95,9 @@ def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedMo
     found = str(header["kind"])
     if kind is not None and found != kind:
         raise InputError(f"this is a {found} model, not a {kind} one", path=path)
+    check_names(header["files"], path, folder=folder)
     files: dict[str, bytes] = {}
     for name, digest in header["files"].items():
-        if Path(name).is_absolute() or {"..", "."} & set(Path(name).parts) or not Path(name).parts:
-            raise InputError(f"the header names a file outside the folder: {name!r}", path=path)
         with reading(folder / name):
             files[name] = (folder / name).read_bytes()
         if hashlib.sha256(files[name]).hexdigest() != digest:

@@ -14,6 +14,7 @@ Ids are text: ``001`` stays ``001``, and whole numbers become text.
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +44,7 @@ from evenrank.data.columns import (
 )
 from evenrank.data.docs import Docs, docs_of_frame, docs_of_rows, read_docs
 from evenrank.data.sequences import has_sequences, read_sequences
-from evenrank.errors import InputError
+from evenrank.errors import InputError, InputWarning
 from evenrank.process import refuse_after_fork
 
 __all__ = [
@@ -201,11 +202,39 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
         frame, line = trec.read_columns(path, trec.RUN)
     else:
         frame = door.as_frame(x, _run_names(order), part="scoreddocs")
+    if order == "score":
+        warn_if_reversed(frame, path)
     frame = run_rows(frame, order, path, line)
     refuse_repeats(frame, ["query_id", "doc_id"], path=path, line=line)
     if order == "rank":
         refuse_repeats(frame, ["query_id", "rank"], path=path, line=line)
     return ordered_run(_whole(frame, None, "run", path))
+
+
+def warn_if_reversed(frame: pl.DataFrame, path: str | os.PathLike[str] | None) -> None:
+    """Warn where scores contradict ranks: the scores may be distances, or the ranks themselves.
+
+    Neighbouring rows of a query are compared; a column that is the same everywhere says nothing.
+    """
+    names = {name.lower(): name for name in frame.columns}
+    found = [
+        next((names[name] for name in known if name in names), None) for known in (QUERY_ID, RANK, SCORE)
+    ]
+    if None in found or len(frame) < 2:
+        return
+    query, rank, score = (frame[name] for name in found if name is not None)
+    rises = [column.cast(pl.Float64, strict=False).diff() for column in (rank, score)]
+    agree = (rises[0] * rises[1]).filter(query == query.shift(1))
+    against, along = int((agree > 0).sum()), int((agree < 0).sum())
+    if against > along:
+        where = "the run" if path is None else str(path)
+        warnings.warn(
+            f"{where}: the higher score has the worse rank in {against:,} of {against + along:,} pairs of "
+            "neighbouring rows. The highest score is ranked first; if the scores are distances or ranks, use "
+            "order 'rank'",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def run_rows(
@@ -332,15 +361,16 @@ def genders(x: Any) -> pl.DataFrame:
 
     ``x`` is a path (``query_id<TAB>label``, ``query_id<TAB>text<TAB>label``, or TSV or CSV with a
     header, or Parquet), a frame, a dict ``{query_id: label}`` or rows. f, m, n, women, non-gendered and
-    the like are understood in either case. Any other label in a file is refused; in memory it is
-    ``other``.
+    the like are understood in either case. Any other label is refused.
     """
     refuse_after_fork()
     path = path_of(x)
     if path:
         return topics.read_genders(path)
     frame = door.as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries")
-    gender = id_column(frame, "gender").map_elements(topics.normal_gender, return_dtype=pl.String)
+    labels = id_column(frame, "gender")
+    genders = {label: topics.known_gender(label) for label in labels.unique(maintain_order=True)}
+    gender = labels.replace_strict(genders, return_dtype=pl.String)
     frame = frame.select(id_column(frame, "query_id"), gender)
     refuse_repeats(frame, ["query_id"])
     return _whole(frame, GENDERS_SCHEMA, "genders", None)

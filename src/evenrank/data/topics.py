@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.data import door, files, jsonl, lines, parquet
 from evenrank.data.columns import GENDER, QUERY_ID, QUERY_TEXT, header, listing, pick, refuse_repeats, show
-from evenrank.errors import InputError
+from evenrank.errors import InputError, nearest
 
 _START = re.compile(r"<top(?:ic)?(\s[^<>]*+)?+>", re.IGNORECASE)
 _END = re.compile(r"</top(?:ic)?>", re.IGNORECASE)
@@ -150,9 +150,14 @@ def plain(label: str) -> str:
     return re.sub(r"[\W_]+", "", label).casefold()
 
 
-def normal_gender(label: str) -> str:
-    """``female``, ``male``, ``neutral``, or ``other`` for any other label."""
-    return _GENDERS.get(plain(label), "other")
+def known_gender(label: str) -> str:
+    """``female``, ``male``, ``neutral`` or ``other``; any other label is a mistake, and an error."""
+    gender = _GENDERS.get(plain(label))
+    if gender is None:
+        near = nearest(plain(label), [spelling for spelling in _GENDERS if len(spelling) > 1])
+        hint = f"did you mean {near!r}?" if near else f"use one of {listing(SPELLINGS)}"
+        raise InputError(f"unknown label {show(label)}; {hint}")
+    return gender
 
 
 def read_genders(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -176,9 +181,9 @@ def read_labelled(path: str | os.PathLike[str]) -> pl.DataFrame:
     table.refuse((ids == "") | (labels.str.strip_chars() == ""), "the query_id or the label is empty")
     genders = []
     for row, label in enumerate(labels):
-        gender = _GENDERS.get(plain(label))
-        if gender is None:  # a mistake, perhaps the wrong file
-            raise table.error(f"unknown label {show(label)}; use one of {listing(SPELLINGS)}", row)
-        genders.append(gender)
+        try:
+            genders.append(known_gender(label))
+        except InputError as error:
+            raise table.error(error.message, row) from None
     table.once("query_id")
     return table.frame.with_columns(ids, pl.Series("gender", genders, dtype=pl.String))

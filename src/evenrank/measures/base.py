@@ -108,6 +108,10 @@ class BiasMeasure(Measure):
         """How far down the list the measure looks."""
         return int(self["cutoff"])
 
+    def needs_more_than_the_top(self, *, targets: bool) -> bool:
+        """Whether lists no longer than the cut-off give 0 whatever they show; see :class:`GroupMeasure`."""
+        return False
+
     def background_depth(self) -> int:
         """How far down the background run the measure looks; 0 if not at all."""
         return 0

@@ -29,6 +29,7 @@ from evenrank.measures.lists import WHOLE, Floats, Ints, find_rows
 from evenrank.measures.parts import Seen
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.views import View, counted
+from evenrank.show.numbers import counted as counted_words
 
 Shares = list[Fraction | None]
 """A share for each group, None where it is not known."""
@@ -110,14 +111,21 @@ class Groups(View):
         lists, cutoff = context.lists, measure.params.get("cutoff")
         hidden = np.append(self.tally.unknown, 1)  # the last for rows that are −1
         above, unknown = counted(lists, WHOLE if cutoff is None else cutoff, hidden[lists.rows])
-        return {**super().counts(measure, context), "above": above, "unknown": unknown}
+        short = (lists.lengths <= (WHOLE if cutoff is None else cutoff)).astype(np.int64)
+        return {**super().counts(measure, context), "above": above, "unknown": unknown, "short": short}
 
     def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
         if not seen.held:
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
+        for measure in self.measures:
+            if self._needs_more_than_the_top(measure) and seen.counts[measure]["short"].all():
+                raise InputError(_always_zero(measure, name))
         return super().told(name, seen, options)
+
+    def _needs_more_than_the_top(self, measure: Any) -> bool:
+        return bool(measure.needs_more_than_the_top(targets=self.targets is not None))
 
     def target_of(self, measure: Any) -> str:
         """Which shares a measure compares with, in words."""
@@ -131,10 +139,27 @@ class Groups(View):
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
         looked, unknown = (seen.counts[measure][what][defined].sum() for what in ("above", "unknown"))
+        if self._needs_more_than_the_top(measure) and (short := seen.counts[measure]["short"][defined]).any():
+            lists = counted_words(int(short.sum()), "list is", "lists are")
+            notes.append(f"{lists} no longer than the cut-off: the value is 0 whatever they show")
         if unknown:
             said = "show no group" if self.ATTRIBUTE is None else "are unknown, which is a group of its own"
             notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
         return tuple(notes)
+
+
+def _always_zero(measure: Any, name: str) -> str:
+    """Why a measure says nothing about lists that are no longer than its cut-off."""
+    cutoff = measure["cutoff"]
+    if cutoff is None:
+        return (
+            f"{measure} compares each list with itself, so it is 0 for any ranking; "
+            f"name a cut-off, as in {measure.NAME}@10, or give targets"
+        )
+    return (
+        f"{measure} compares the top {cutoff} with the query's whole list, but no list of {name} has more "
+        f"than {cutoff} documents, so it is 0 for any ranking; retrieve more documents, or give targets"
+    )
 
 
 class AttributeGroups(Groups):
@@ -206,6 +231,16 @@ class GroupMeasure(BiasMeasure):
         )
         whole = self["cutoff"] is None or own
         return WHOLE if whole else int(self["cutoff"])
+
+    def needs_more_than_the_top(self, *, targets: bool) -> bool:
+        """Whether shares above the cut-off are compared with those in the query's whole list.
+
+        The value is then 0 for a list that is no longer than the cut-off, whatever it shows. `targets` says
+        whether a table of targets is given.
+        """
+        if self.ORDERED or "target" not in self.SUPPORTED_PARAMS:
+            return False
+        return (self["target"] or (None if targets else self.WITHOUT)) == "list"
 
     def cut(self, n: int) -> int:
         """How many of n documents count."""

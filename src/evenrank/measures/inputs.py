@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from importlib import import_module
 from numbers import Real
 from os import PathLike
 from pathlib import PurePath
@@ -27,6 +28,7 @@ from evenrank.measures.explain import Offered
 from evenrank.measures.lists import ranked_queries
 from evenrank.measures.results import gender_labels
 from evenrank.measures.views import refuse_sequences
+from evenrank.show.numbers import counted
 
 if TYPE_CHECKING:
     from evenrank.measures.alignments import Alignments
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from evenrank.vectors.texts import GenderedTexts
 
 MISSING = ("error", "zero", "skip")
+PREDICT = "predict"
+"""In place of the genders of queries: what the shipped classifier says."""
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".json", ".tsv")
 _SAYING = {
     "docs": "the text of the documents; give docs",
@@ -85,6 +89,8 @@ class Inputs:
         Opened, where they were given; see :func:`evenrank.measure`.
     missing, ties, order
         How runs are read.
+    guessed
+        A caution, if the genders were predicted; else empty.
     given
         All that was given, as it was given.
     part
@@ -98,6 +104,7 @@ class Inputs:
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
     genders: Mapping[str, str] | None = None
+    guessed: tuple[str, ...] = ()
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
@@ -130,13 +137,16 @@ class Inputs:
         def opened(name: str, read: Any) -> Any:
             return None if given.get(name) is None else read(given[name])
 
+        queries = opened("queries", tables.queries)
+        genders, guessed = opened_genders(given.get("genders"), queries)
         found = cls(
             runs=frames,
             docs=opened("docs", KeptDocs.of),
-            queries=opened("queries", tables.queries),
+            queries=queries,
             qrels=opened("qrels", tables.qrels),
             background=opened("background", read_run),
-            genders=opened("genders", gender_labels),
+            genders=genders,
+            guessed=guessed,
             missing=missing,
             ties=ties,
             order=order,
@@ -171,7 +181,13 @@ class Inputs:
 
     def doubts(self) -> tuple[str, ...]:
         """What looks as if the inputs do not belong together, though it may be so."""
-        found = []
+        found = [
+            f"{name} has the same {counted(length, 'result', 'results')} in the same order for all {many:,} "
+            "queries; its values and intervals say nothing about other queries."
+            for name, run in self.runs.items()
+            for many, length in [_same_list(run)]
+            if length
+        ]
         ranked = set[str]().union(*(ranked_queries(run).to_list() for run in self.runs.values()))
         for ids, one, many in self._described():
             known = len(ranked.intersection(ids))
@@ -332,6 +348,42 @@ class Inputs:
             counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
         why = "leaning toward a gender that the query asks for is not a bias"
         return (f"No gender labels: all queries are measured, although {why}.{counted}",)
+
+
+def opened_genders(
+    genders: Any, queries: pl.DataFrame | None
+) -> tuple[Mapping[str, str] | None, tuple[str, ...]]:
+    """The gender of each query, and a caution if they are predicted.
+
+    ``"predict"`` asks the shipped classifier; queries that it was trained on get no label.
+    """
+    if genders is None:
+        return None, ()
+    if not (isinstance(genders, str) and genders == PREDICT):
+        return gender_labels(genders), ()
+    if queries is None:
+        raise InputError("genders 'predict' reads the texts of the queries; give queries")
+    # Loaded by name: the classifier stands above the measures.
+    found, said = import_module("evenrank.queries.classifier").predicted_genders(queries)
+    guesses = "The genders of the queries are guesses of the shipped classifier, not labels by people"
+    return gender_labels(found), (f"{guesses} ({said}).",)
+
+
+def _same_list(run: pl.DataFrame) -> tuple[int, int]:
+    """How many queries a run has, and how long their lists are if all are the same; 0 if they are not."""
+    queries = int((run["rank"] == 1).sum())
+    length, rest = divmod(len(run), max(queries, 1))
+    if queries < 2 or rest or "seq" in run.columns:
+        return queries, 0
+    for part in (run.slice(0, 2 * length), run):  # the first two lists tell, as a rule
+        documents, ranks = part["doc_id"], part["rank"]
+        below = len(part) - length
+        if not (
+            (documents.slice(length) == documents.slice(0, below)).all()
+            and (ranks.slice(length) == ranks.slice(0, below)).all()
+        ):
+            return queries, 0
+    return queries, length
 
 
 class KeptDocs(Docs):

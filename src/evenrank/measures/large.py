@@ -130,7 +130,7 @@ def put_together(
     }
     return Measurements(
         runs=runs,
-        cautions=(*(inputs.cautions() if inputs.counting(wanted) else ()), *not_asked(runs)),
+        cautions=(*inputs.guessed, *(inputs.cautions() if inputs.counting(wanted) else ()), *not_asked(runs)),
         describe=lambda: provenance(inputs, tuple(views.values()), options) | dict(prints),
     )
 

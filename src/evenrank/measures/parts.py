@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evenrank.measures.views import Context
 
 
-_COUNTED = ("looked", "absent", "above", "unknown")
+_COUNTED = ("looked", "absent", "above", "unknown", "short")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,8 @@ class Seen:
     query_ids, found, tied, counts
         Those with a list, and for each measure its values, whether a tie decides them, and how many documents
         it looked at (`looked`), how many of them the collection lacks (`absent`), how many stand above the
-        cut-off (`above`) and how many of these show no group (`unknown`), where that is counted.
+        cut-off (`above`) and how many of these show no group (`unknown`), and whether the list is no longer
+        than the cut-off (`short`), where that is counted.
     emptied, ranked, skipped, held
         Queries without a document of the collection; ranked documents, those left out of the lists, and those
         whose group is known.

@@ -14,7 +14,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, listing, show
-from evenrank.data.topics import normal_gender
+from evenrank.data.topics import known_gender
 from evenrank.errors import InputError
 from evenrank.stats import Comparison
 from evenrank.text.lexicon import CHARACTERISTICS, TREE, dictionary, renamed
@@ -134,9 +134,9 @@ def read_scores(x: Any) -> pl.DataFrame:
 
 
 def _gender(name: str) -> str:
-    gender = normal_gender(name)
+    gender = known_gender(name)
     if gender == "other":
-        raise InputError(f"{name!r} is not a gender; name the tables female, male and neutral")
+        raise InputError(f"{name!r} is not one gender; name the tables female, male and neutral")
     return gender
 
 
@@ -163,7 +163,7 @@ def _one(x: Any) -> pl.DataFrame:
     if "doc_id" in keys:
         replace(table, frame=frame).once(*(key for key in keys if key != "gender"))
     if "gender" in keys:
-        frame = frame.with_columns(pl.col("gender").map_elements(normal_gender, return_dtype=pl.String))
+        frame = frame.with_columns(pl.col("gender").map_elements(known_gender, return_dtype=pl.String))
     return frame
 
 

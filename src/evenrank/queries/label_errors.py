@@ -17,7 +17,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID
-from evenrank.data.topics import normal_gender
+from evenrank.data.topics import known_gender
 from evenrank.errors import InputError
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.results import Bootstrap, Measurement, Measurements, Options
@@ -285,7 +285,7 @@ def label_errors(given: Any) -> LabelErrors:
     labelled = None
     if "query_id" in table.frame.columns:
         table.once("query_id")
-        normal = [[normal_gender(each) for each in column] for column in (true, predicted)]
+        normal = [[known_gender(each) for each in column] for column in (true, predicted)]
         labelled = pl.DataFrame(
             {"query_id": table.ids("query_id"), "true": normal[0], "predicted": normal[1]}
         )
@@ -308,7 +308,7 @@ def word_confusion(labels: Any, tally: Tally, groups: tuple[str, ...] | None = N
         raise InputError("none of the labelled documents is in the collection", path=table.path)
     found = {}
     for group in groups or tally.groups:
-        shows = [normal_gender(each) in (group, "other") for each in joined["label"]]
+        shows = [known_gender(each) in (group, "other") for each in joined["label"]]
         holds = (joined[group] > 0).to_list()
         rows = [("yes" if s else "no", "yes" if h else "no", 1) for s, h in zip(shows, holds, strict=True)]
         found[group] = _table(rows, ("yes", "no"), ("yes", "no"))
@@ -382,7 +382,7 @@ def _tests(values: Mapping[str, float], errors: LabelErrors) -> dict[str, Compar
 
 
 def _counted(rows: Any) -> Confusion:
-    named = [(normal_gender(true), normal_gender(predicted), int(count)) for true, predicted, count in rows]
+    named = [(known_gender(true), known_gender(predicted), int(count)) for true, predicted, count in rows]
     truths = tuple(t for t in ("female", "male", "neutral", "other") if any(row[0] == t for row in named))
     guesses = tuple(dict.fromkeys([*truths, *sorted({row[1] for row in named})]))
     return _table(named, truths, guesses)

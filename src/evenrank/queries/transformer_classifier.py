@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.files import one_line
+from evenrank.data.files import check_names, one_line
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
@@ -394,9 +394,10 @@ def _held_out(codes: npt.NDArray[np.int64], share: float, seed: int) -> npt.NDAr
 def _unpacked(files: Mapping[str, bytes], folder: Path) -> Path:
     """The static classifier's files, as it wrote them."""
     folder.mkdir()
-    for name, content in files.items():
-        if name.startswith(_STATIC):
-            (folder / name.removeprefix(_STATIC)).write_bytes(content)
+    own = {name.removeprefix(_STATIC): files[name] for name in files if name.startswith(_STATIC)}
+    check_names(own, "the static classifier's part of the model")
+    for name, content in own.items():
+        (folder / name).write_bytes(content)
     return folder
 
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 import xxhash
 from numba import njit
 
-from evenrank.data.files import alone, reading, writing
+from evenrank.data.files import alone, check_names, reading, writing
 from evenrank.errors import InputError
 from evenrank.process import cores
 from evenrank.rankers.base import Progress, check_depth
@@ -148,6 +148,7 @@ def _opened(folder: Path, known: Mapping[str, Any], verify: bool | None) -> Stor
         checksum = content.pop("checksum")
         if content["facts"] != known or checksum != _checksum(content):
             return None
+        check_names(content["hashes"], folder, folder=folder)
         for name, expected in content["hashes"].items():
             data = storage.mapped(folder / name, np.uint8)
             small = len(data) <= storage.WHOLE if verify is None else verify

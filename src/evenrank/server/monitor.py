@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,10 @@ from typing import Any, NamedTuple, Self
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank.data import tables
+from evenrank.data import door, tables
 from evenrank.errors import InputError
+from evenrank.measures.absolute import core
+from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress
@@ -28,6 +31,7 @@ from evenrank.rankers.live.secrets import hidden
 from evenrank.text.lexicon import lexicon
 
 MEASURES = ("ARaB@10", "RaB@10", "NFaiRR@10")
+DEPTH = 10
 SHORTEST = 10
 """Seconds between two observations, at least: an engine is not there for its monitor."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -49,6 +53,11 @@ class Watch:
         Judgments; those of queries that are not asked are left aside.
     genders, only
         Labels of the queries, and which of them bias is measured on: neutral ones, unless told otherwise.
+    labels, targets
+        The group of each document, and the share that each group should have, for MB, Skew and their like.
+    depth
+        Results for each query. Without it 10, or as many as the measures look at; ten times the cut-off for
+        measures that compare the top with the query's whole list.
     """
 
     where: Any
@@ -57,11 +66,13 @@ class Watch:
     conditions: tuple[Condition, ...] = ()
     ranker: str = "bm25"
     settings: Any = None
-    depth: int = 10
+    depth: int = DEPTH
     lexicon: Any = "rekabsaz2020"
     qrels: Any = None
     genders: Any = None
     only: str | None = None
+    labels: Any = None
+    targets: Any = None
 
     @classmethod
     def of(
@@ -75,12 +86,17 @@ class Watch:
             more["qrels"] = tables.qrels(more["qrels"])
         if more.get("genders") is not None:
             more["genders"] = tables.genders(more["genders"])
+        if isinstance(more.get("labels"), str | os.PathLike):
+            more["labels"] = door.table(more["labels"]).frame
         more["lexicon"] = lexicon(more.get("lexicon", cls.lexicon))
-        watch = cls(where, asked, tuple(listed_measures(wanted)), conditions, **more)
-        for one in watch.measures:
-            if (one.params.get("cutoff") or 0) > watch.depth:
-                raise InputError(f"{one} looks further than the {watch.depth} results asked for; raise depth")
-        return watch
+        listed = tuple(listed_measures(wanted))
+        depth, targets = more.pop("depth", None), more.get("targets") is not None
+        for one in listed if depth is not None else ():
+            if _looked_at(one, targets=targets) > depth:
+                raise InputError(f"{one} looks further than the {depth} results asked for; raise depth")
+        if depth is None:
+            depth = max([DEPTH, *(_retrieved(one, targets=targets) for one in listed)])
+        return cls(where, asked, listed, conditions, depth=depth, **more)
 
     def opened(self) -> Any:
         """The ranker; an address that cannot be one, or an unknown setting, is refused here."""
@@ -98,6 +114,8 @@ class Watch:
         label = self.only or ("neutral" if self.genders is not None else None)
         if label not in (None, "all"):
             parts.append(f"{label} queries")
+        if self.depth != DEPTH:
+            parts.append(f"{self.depth:,} results")
         words = lexicon(self.lexicon)
         if words != lexicon(Watch.lexicon):
             parts.append(f"lexicon {words.name} {words.hash[:8]}")
@@ -116,7 +134,7 @@ def observe(watch: Watch, *, progress: Progress | None = None, known: bool = Tru
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     asked = len(watch.queries)
     try:
-        run, docs, qrels, about = _answers(watch, progress)
+        run, docs, qrels, labels, about = _answers(watch, progress)
         if run.is_empty():
             raise EngineDown("no query had a result")
         found = measure(
@@ -128,6 +146,8 @@ def observe(watch: Watch, *, progress: Progress | None = None, known: bool = Tru
             qrels=qrels,
             genders=watch.genders,
             only=watch.only,
+            labels=labels,
+            targets=watch.targets,
         )
     except InputError as error:
         if not known and not isinstance(error, EngineDown):
@@ -145,8 +165,21 @@ def observe(watch: Watch, *, progress: Progress | None = None, known: bool = Tru
     )
 
 
-def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any, Any, dict[str, Any]]:
-    """The run, the texts that were shown, the judgments of what was asked, and what answered."""
+def _looked_at(measure: Measure, *, targets: bool) -> int:
+    """How many results a measure needs; one more than its cut-off if it compares with the whole list."""
+    one, cutoff = core(measure), int(measure.params.get("cutoff") or 0)
+    below = is_bias(one) and one.needs_more_than_the_top(targets=targets)
+    return cutoff + 1 if below and cutoff else cutoff
+
+
+def _retrieved(measure: Measure, *, targets: bool) -> int:
+    """How many results are asked for, unless somebody says."""
+    cutoff = int(measure.params.get("cutoff") or 0)
+    return cutoff if _looked_at(measure, targets=targets) == cutoff else 10 * cutoff
+
+
+def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any, Any, Any, dict[str, Any]]:
+    """The run, the texts that were shown, the judgments of what was asked, labels, and what answered."""
     made = watch.opened()
     if isinstance(made, LiveRanker):
         with made:
@@ -154,13 +187,15 @@ def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any
         if answers.frame.is_empty():
             raise EngineDown("no query had a result")
         run, docs = answers.shown()
-        return run, docs, None if watch.qrels is None else answers.judged(watch.qrels), made.describe()
+        qrels = None if watch.qrels is None else answers.judged(watch.qrels)
+        labels = None if watch.labels is None else answers.labelled(watch.labels)
+        return run, docs, qrels, labels, made.describe()
     run = made.rank(watch.queries, depth=watch.depth, progress=progress)
     texts = as_index(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
     qrels = watch.qrels
     if qrels is not None:
         qrels = tables.qrels(qrels).filter(pl.col("query_id").is_in(watch.queries["query_id"].implode()))
-    return run, texts, qrels, made.describe()
+    return run, texts, qrels, watch.labels, made.describe()
 
 
 def alerts(watch: Watch, seen: Observation) -> list[str]:

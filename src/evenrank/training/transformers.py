@@ -31,6 +31,8 @@ from evenrank.training.fitting import DivergedError, Training
 _FACTS = "facts.json"
 _CHECK = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""
+_LOOKED = 1000
+"""Rows that are looked at for one batch; with few queries many do not fit together."""
 _SURE = 100.0
 """The label of a relevant document: ListNet takes a softmax of labels, which this makes 1 and 0."""
 
@@ -182,7 +184,8 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
     rows = drawn_groups(found, recipe, job.seed)
     columns = _columns(kind, found, rows) if recipe.is_plain else group_columns(kind, found, rows)
     dataset = import_module("datasets").Dataset.from_dict(columns)
-    steps = -(-len(rows) // recipe.batch)
+    batches = separate_batches(found, rows, recipe.batch, job.seed) if _in_batch(kind, recipe) else None
+    steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
     every = max(1, steps // (recipe.checks or 5))
     asks = recipe.checks > 0
     names = {
@@ -212,6 +215,7 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=False,
+        **({} if batches is None else {"batch_sampler": partial(_fixed_batches, batches)}),
     )
     heard = _listener(transformers, job.say, job.progress)
     torch = import_module("torch")
@@ -259,6 +263,59 @@ def drawn_groups(found: Examples, recipe: TransformerRecipe, seed: int) -> Any:
             few = len(pool) < recipe.negatives
             made.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
     return np.array(made, np.int64)
+
+
+def _in_batch(kind: str, recipe: TransformerRecipe) -> bool:
+    """Whether the documents of other rows of a batch are negatives too."""
+    return kind == "bi-encoder" and recipe.is_plain
+
+
+def separate_batches(found: Examples, rows: Any, size: int, seed: int) -> list[list[int]]:
+    """Batches of rows, drawn by the seed, in which no document is relevant to the query of another row.
+
+    A batch without enough rows that fit together is smaller. Queries and documents are compared by their
+    texts: a mirrored query without a gendered word is the same query.
+    """
+    pairs = found.pairs
+    relevant: dict[str, set[str]] = {}
+    for row in np.flatnonzero(found.relevant).tolist():
+        query = pairs.queries[pairs.query[row]]
+        relevant.setdefault(query, set()).add(pairs.documents[pairs.document[row]])
+    queries = [pairs.queries[pairs.query[row[0]]] for row in rows]
+    documents = [{pairs.documents[pairs.document[each]] for each in row} for row in rows]
+    waiting = np.random.default_rng([seed, 5]).permutation(len(rows)).tolist()
+    batches = []
+    while waiting:
+        batch: list[int] = []
+        later: list[int] = []
+        for looked, row in enumerate(waiting):
+            fits = all(
+                queries[row] != queries[other]
+                and relevant[queries[row]].isdisjoint(documents[other])
+                and relevant[queries[other]].isdisjoint(documents[row])
+                for other in batch
+            )
+            (batch if fits else later).append(row)
+            if len(batch) == size or looked == _LOOKED:
+                later += waiting[looked + 1 :]
+                break
+        batches.append(batch)
+        waiting = later
+    return batches
+
+
+def _fixed_batches(batches: list[list[int]], dataset: Any, **_: Any) -> Any:
+    """A sampler of sentence-transformers that gives these batches."""
+    base = import_module("sentence_transformers.base.sampler").DefaultBatchSampler
+
+    class FixedBatches(base):  # type: ignore[misc, valid-type]
+        def __iter__(self) -> Iterator[list[int]]:
+            return iter(batches)
+
+        def __len__(self) -> int:
+            return len(batches)
+
+    return FixedBatches(dataset, batch_size=max(map(len, batches)), drop_last=False)
 
 
 def _columns(kind: str, found: Examples, rows: Any) -> dict[str, list[Any]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from evenrank.data.files import check_names
 from evenrank.errors import InputError
 from evenrank.process import refuse_after_fork
 from evenrank.rankers.index import storage
@@ -62,6 +63,7 @@ class Index:
             raise InputError(error.message, path=path) from None
         self._folder = self.path / manifest["folder"]
         self._entries = manifest["files"]
+        check_names([f"{manifest['folder']}/{name}" for name in self._entries], path, folder=path)
         self.arrays = storage.open_arrays(self._folder, self._entries, verify=verify)
         self.lengths: np.ndarray = self.arrays["lengths"]
         self.document_frequency: np.ndarray = self.arrays["document-frequency"]

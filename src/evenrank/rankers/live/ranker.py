@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 import polars as pl
 
 from evenrank.data import tables
-from evenrank.data.columns import show
+from evenrank.data.columns import DOC_ID, show
 from evenrank.errors import InputError, is_whole
 from evenrank.rankers.base import Progress
 from evenrank.rankers.live.calls import Calls, EngineDown, Limits, QueryFailed
@@ -189,6 +189,22 @@ class Answers:
             .with_columns(doc_id=pl.coalesce("variant", "doc_id"))
             .select(*given.columns)
         )
+
+    def labelled(self, labels: Any) -> Any:
+        """Labels of documents (a frame or a dict), for the documents of :meth:`shown`: all texts of one."""
+        other = self._variants().select("original", "doc_id").unique(maintain_order=True)
+        other = other.filter(pl.col("original") != pl.col("doc_id"))
+        if isinstance(labels, Mapping):
+            known = [(new, labels[old]) for old, new in other.iter_rows() if old in labels]
+            return {**labels, **dict(known)}
+        name = next((each for each in labels.columns if each.lower() in DOC_ID), None)
+        if name is None or other.is_empty():
+            return labels
+        more = labels.with_columns(pl.col(name).cast(pl.String)).join(
+            other.rename({"original": name, "doc_id": "_variant"}), on=name, maintain_order="left"
+        )
+        more = more.with_columns(pl.col("_variant").alias(name)).select(labels.columns)
+        return pl.concat([labels.with_columns(pl.col(name).cast(pl.String)), more])
 
     def _variants(self) -> pl.DataFrame:
         """The results, each text of a document under an id of its own, beside the `original` one."""
