@@ -135,7 +135,7 @@ def test_what_is_zero_for_any_ranking_is_refused(measure: str) -> None:
         InputError, match=r"so it is 0 for any ranking; retrieve more documents, or give targets"
     ):
         er.measure(SHORT, measure, labels=GROUPS)
-    assert er.measure(SHORT, "MB@2", labels=GROUPS)["MB@2"].value != 0
+    assert er.measure(SHORT, "MB@1", labels=GROUPS)["MB@1"].value != 0
     targets = {"q1": {"female": 0.9}, "q2": {"female": 0.9}}
     assert er.measure(SHORT, "MB@3", labels=GROUPS, targets=targets)["MB@3"].value != 0
     assert er.measure(SHORT, "MB(target='equal')@3", labels=GROUPS)[0].value is not None

@@ -201,7 +201,11 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
     elif path:
         frame, line = trec.read_columns(path, trec.RUN)
     else:
-        frame = door.as_frame(x, _run_names(order), part="scoreddocs")
+        names = _run_names(order)
+        if order == "score":
+            frame = door.as_frame(x, {**names, "rank": RANK}, part="scoreddocs", optional=("rank",))
+        else:
+            frame = door.as_frame(x, names, part="scoreddocs")
     if order == "score":
         warn_if_reversed(frame, path)
     frame = run_rows(frame, order, path, line)

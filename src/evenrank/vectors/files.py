@@ -189,7 +189,14 @@ def _read_stream(path: str | os.PathLike[str]) -> tuple[str, Parsed]:
     if header(first, path) is None or (not _CONTROL & set(rest) and _is_text(rest)):
         if _CONTROL & set(head):
             raise InputError("neither text nor a known format of word vectors", path=path)
-        return "text", read_text(path)
+        try:
+            return "text", read_text(path)
+        except InputError as error:  # a few numbers in binary may look like text
+            try:
+                with _stream(path) as stream:
+                    return "word2vec binary", read_binary(stream, path)
+            except InputError:
+                raise error from None
     with _stream(path) as stream:
         return "word2vec binary", read_binary(stream, path)
 
