@@ -3,7 +3,8 @@
 # the first two.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Without compiling all of it: most of what is installed is never imported.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: demo test test-all lint docs dist bench evidence evidence-check clean
 
