@@ -31,6 +31,7 @@ def test_every_public_name_is_known_to_strict_type_checkers() -> None:
     assert (resources.files("evenrank") / "py.typed").is_file()
 
 
+@pytest.mark.slow
 def test_a_program_of_a_user_passes_the_strictest_checks() -> None:
     """With the options of the package itself, so that what `make lint` has found is used again."""
     pytest.importorskip("mypy")

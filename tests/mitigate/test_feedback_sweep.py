@@ -210,6 +210,7 @@ def test_the_command_counts_published_terms(shared: Path) -> None:
     assert [(row["number"], round(row["weight"], 2)) for row in rows] == list(PUBLISHED.values())
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line_and_exit_code_2(folder: Path) -> None:
     queries = demo.folder() / "queries.tsv"
     for extra in (["--lambdas", "0,2"], ["--ranker", "tfidf"], ["--fb-docs", "0"], ["--set", "mu=1"]):

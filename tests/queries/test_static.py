@@ -57,6 +57,7 @@ def _vectors(table: dict[str, list[float]]):
     return load(table)
 
 
+@pytest.mark.slow
 def test_it_learns_its_training_queries(model: StaticClassifier) -> None:
     chosen = model.predict_proba(_TEXTS).argmax(1)
     assert (chosen == np.repeat([0, 1, 2], 6)).mean() > 0.9

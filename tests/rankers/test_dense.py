@@ -59,6 +59,7 @@ def plain(vectors: np.ndarray, queries: np.ndarray, depth: int, ranks: np.ndarra
 small = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])  # products are exact, and ties are many
 
 
+@pytest.mark.slow
 @given(
     arrays(np.float32, st.tuples(st.integers(1, 30), st.just(5)), elements=small),
     arrays(np.float64, st.tuples(st.integers(1, 4), st.just(5)), elements=small),

@@ -218,6 +218,7 @@ def test_settings_are_checked(index: Index, settings: dict[str, object]) -> None
         make("bm25+rm3", index=index, **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collection", ["time", "grepbiasir", "squad"])
 def test_effectiveness_is_that_of_anserini(collection: str, shared: Path, tmp_path: Path) -> None:
     data = er.load(shared / "data" / collection, split="test" if collection == "squad" else None)

@@ -71,6 +71,7 @@ def test_an_index_holds_what_the_documents_hold(tmp_path: Path) -> None:
     assert index.numbers(["no", "", "d1"]).tolist() == [-1, -1, 3]
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text("ab1é中", min_size=1, max_size=3),

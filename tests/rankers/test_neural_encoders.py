@@ -173,6 +173,7 @@ def pairs() -> Candidates:
     return candidates(RUN, DOCS, QUERIES)
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
     found = er.rerank("bi-encoder", RUN, DOCS, QUERIES)
@@ -200,6 +201,7 @@ def fitted_dial(path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @needs_minilm
 def test_a_dial_turns_the_queries_of_what_compares_vectors(tmp_path: Path) -> None:
     from evenrank.rankers.neural.rerankers import CrossEncoderReranker, turned
@@ -341,6 +343,7 @@ def test_an_encoder_without_a_score_is_no_cross_encoder(capsys: pytest.CaptureFi
     assert "LOAD REPORT" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @needs_minilm
 @pytest.mark.parametrize("name", ["nowhere", "no/where", "a b/c d/e"])
 def test_a_language_model_that_is_nowhere_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

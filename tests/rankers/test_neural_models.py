@@ -209,6 +209,7 @@ def test_a_model_that_is_made_takes_no_settings(model: Path, more: dict[str, Any
         er.rerank(7, RUN, DOCS, QUERIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [
@@ -303,6 +304,7 @@ def test_an_audit_searches_with_rankers_by_name_and_by_folder(
     assert not (tmp_path / "other").exists(), "training queries are refused before the first search"
 
 
+@pytest.mark.slow
 def test_a_server_offers_a_model_by_the_name_of_its_folder(model: Path, tmp_path: Path) -> None:
     pytest.importorskip("fastapi", reason="needs the extra 'serve'")
     from evenrank.server.searching import Service

@@ -21,7 +21,10 @@ import evenrank as er
 from evenrank import demo
 
 CASES: dict[str, Case] = {}
-SLOW = {f"squad/sweep/constrain {each}" for each in ("mean", "each", "NFaiRR")}
+SLOW = {f"squad/sweep/constrain {each}" for each in ("mean", "each", "NFaiRR")} | {
+    "squad/rank/bm25+rm3(thesis)",
+    "time/sweep/constrain mean",
+}
 QUERIES, DOCUMENTS = 12, 10  # recorded of a run; the rest is in the sums
 MORE_QUERIES, MORE_DOCUMENTS = 30, 20  # of the runs that others build on
 COLLECTIONS = ("demo", "time", "grepbiasir", "squad")
