@@ -58,10 +58,7 @@ def process_bars(frame: pl.DataFrame) -> Any:
 def psychology_figures(given: Any) -> list[Figure]:
     if given is None:
         return []
-    if isinstance(given, RankingsAudit):
-        bars = given.bars().filter(pl.col("run") == given.baseline).drop("run")
-    else:
-        bars = given.bars()
+    bars = given.bars()
     counts = ", ".join(f"{count:,} {gender}" for gender, count in given.queries.items())
     caption = f"Share of words, mean over the queries of each gender: {counts}."
     if min(given.queries.get(gender, 0) for gender in ("female", "male")) < FEWEST:
@@ -106,9 +103,10 @@ def psychology_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 def _found(given: JudgmentsAudit | RankingsAudit) -> Psychology:
     """The characteristics of the judged documents, or of the baseline's top results."""
     if isinstance(given, RankingsAudit):
-        where, found = f"top {given.at} results of {given.baseline}", given.runs[given.baseline]
+        where = f"top {given.at} results of {given.baseline}"
     else:
-        where, found = "judged documents", given.characteristics
+        where = "judged documents"
+    found = given.characteristics
     clear = [one for one in found if one.p_holm is not None and one.p_holm < LEVEL]
     ordered = sorted(found, key=lambda one: -abs(one.welch.effect or 0))
     return Psychology(where, given.queries, ordered, sorted(clear, key=ordered.index))
