@@ -1,4 +1,4 @@
-"""The arithmetic of GSR: lists as weighted means, a slope over queries, and what makes it up.
+"""The arithmetic of GSR: lists as weighted means, a slope over queries, and the contributions to it.
 
 All functions take plain arrays. Entries are the ranked documents of all lists, one list after the other;
 `owner` names the list of each entry. Fabris et al. 2020, Definition 3.7 and Eqs. 2 to 5.
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import log2, settled
+from evenrank.arithmetic import settled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,20 +30,20 @@ class Line(NamedTuple):
 
 
 def rank_weights(ranks: Ints, discount: Discount = "log") -> Floats:
-    """What a document at each rank weighs: 1/log2(r + 1) as defined.
+    """Return the weight of a document at each rank: 1/log2(r + 1) as defined.
 
-    `released` is what the authors' released code computes, 1/max(1, log2 r), one rank later; `none`
-    weighs all alike.
+    `released` is what the authors' released code computes, 1/max(1, log2 r), one rank later; with `none`
+    all weigh the same.
     """
     if discount == "none":
         return np.ones(len(ranks))
     if discount == "released":
-        return 1.0 / np.maximum(1.0, log2(ranks))
-    return 1.0 / log2(ranks + 1.0)
+        return 1.0 / np.maximum(1.0, np.log2(ranks))
+    return 1.0 / np.log2(ranks + 1.0)
 
 
 def list_means(values: Floats, weights: Floats, owner: Ints, lists: int) -> tuple[Floats, Floats]:
-    """g_q(L) of each list and its sum of weights; entries without a value leave with their weight."""
+    """Return g_q(L) of each list and its sum of weights; entries without a value do not count."""
     defined = ~np.isnan(values)
     weight = np.where(defined, weights, 0.0)
     total = np.bincount(owner, weight * np.where(defined, values, 0.0), minlength=lists)
@@ -52,7 +52,7 @@ def list_means(values: Floats, weights: Floats, owner: Ints, lists: int) -> tupl
 
 
 def fit(x: Floats, y: Floats) -> Line | None:
-    """The line y = intercept + slope · x; None if fewer than two points, or all x are equal.
+    """Fit the line y = intercept + slope · x; None if fewer than two points, or all x are equal.
 
     Summed in extended precision, so that lists that are all alike have a slope of exactly 0, and
     mirrored lists the mirrored slope.
