@@ -30,7 +30,7 @@ from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
 from evenrank.text.lexicon import CHARACTERISTICS, TREE, renamed
 from evenrank.text.lexicon import dictionary as as_dictionary
-from evenrank.text.matcher import Progress, Source
+from evenrank.text.matcher import Source
 from evenrank.text.tally import tally
 
 LEVEL = 0.05
@@ -40,9 +40,7 @@ _COUNT = "_count"
 _PROCESS = {part: process for process, parts in TREE.items() for part in (process, *parts)}
 
 
-def scores(
-    docs: Any, source: Source | None = None, *, tokenizer: str = "words", progress: Progress | None = None
-) -> pl.DataFrame:
+def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words") -> pl.DataFrame:
     """Return the percent and count of every category in every document.
 
     The percent of a category is 100 × its tokens / all tokens, LIWC's convention; a token counts once
@@ -70,7 +68,7 @@ def scores(
     >>> scores({"d": "She was furious with him."})["anger"].to_list()
     [20.0]
     """
-    counts = tally(docs, as_dictionary(source), tokenizer=tokenizer, progress=progress)
+    counts = tally(docs, as_dictionary(source), tokenizer=tokenizer)
     percents = [
         pl.when(pl.col("tokens") > 0).then(100 * pl.col(name) / pl.col("tokens")).otherwise(0.0).alias(name)
         for name in counts.groups
@@ -560,46 +558,52 @@ def audit_rankings(
             raise InputError("rankings need scores by document: a column doc_id")
     provenance["runs"] = {name: fingerprint([top]) for name, top in tops.items()}
     names = _chosen(table, characteristics)
-    values = {}
+    values, compared = {}, {}
     for name, top in tops.items():
         means = _query_means(top, table, names)
         values[name], left_out = _sample(means, labels, exclude=exclude, balance=balance, seed=seed)
+        compared[name] = _compare(values[name], names, confidence=confidence, seed=seed)
+    reductions: list[Reduction] = []
+    for run in tops:
+        if run != baseline:
+            changes = _changes(values[baseline], values[run], names, confidence)
+            reductions += _reductions(run, compared[baseline], compared[run], changes)
     return RankingsAudit(
-        runs={name: _compare(each, names, confidence=confidence, seed=seed) for name, each in values.items()},
+        runs=compared,
         at=at,
         baseline=baseline,
-        reductions=tuple(
-            reduction
-            for run in tops
-            if run != baseline
-            for reduction in _reductions(run, values[baseline], values[run], names, confidence)
-        ),
+        reductions=tuple(reductions),
         queries=_group_sizes(values[baseline]),
         left_out=left_out,
         provenance=provenance,
     )
 
 
-def _reductions(
-    run: str, before: pl.DataFrame, after: pl.DataFrame, names: Sequence[str], confidence: float
-) -> list[Reduction]:
+def _changes(
+    before: pl.DataFrame, after: pl.DataFrame, names: Sequence[str], confidence: float
+) -> list[Comparison]:
+    """Compare the changes of female queries with those of male ones, for each characteristic."""
     joined = before.join(after.drop("gender"), on="query_id", suffix=" after", maintain_order="left")
     female, male = (joined.filter(pl.col("gender") == gender) for gender in ("female", "male"))
-    changes = []
-    for name in names:
-        sides = [(side[f"{name} after"] - side[name]).to_numpy() for side in (female, male)]
-        changes.append(stats.welch(*sides, confidence=confidence))
+    return [
+        stats.welch(*(side[f"{name} after"] - side[name] for side in (female, male)), confidence=confidence)
+        for name in names
+    ]
+
+
+def _reductions(
+    run: str,
+    before: Sequence[Characteristic],
+    after: Sequence[Characteristic],
+    changes: Sequence[Comparison],
+) -> list[Reduction]:
     reductions = []
-    for name, change, p in zip(names, changes, stats.holm([one.p for one in changes]), strict=True):
-        old, new = _distance(before, name), _distance(after, name)
-        reductions.append(Reduction(run, name, old, new, 1 - new / old if old else None, change, p))
+    corrected = stats.holm([change.p for change in changes])
+    for old, new, change, p in zip(before, after, changes, corrected, strict=True):
+        first, second = (abs(one.means["female"] - one.means["male"]) for one in (old, new))
+        reduction = 1 - second / first if first else None
+        reductions.append(Reduction(run, old.name, first, second, reduction, change, p))
     return reductions
-
-
-def _distance(table: pl.DataFrame, name: str) -> float:
-    """|mean of female queries − mean of male queries|."""
-    means = dict(table.group_by("gender").agg(pl.col(name).mean()).iter_rows())
-    return abs(means["female"] - means["male"])
 
 
 def _count_words(
