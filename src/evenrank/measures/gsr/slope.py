@@ -12,8 +12,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import settled
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Discount = Literal["log", "released", "none"]
@@ -85,7 +83,7 @@ def significance(r: float, points: int) -> float | None:
         return 0.0
     from scipy.special import stdtr
 
-    return settled(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
+    return float(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
 
 
 def slopes(x: Floats, y: Floats, axis: int = -1) -> Floats:
