@@ -35,7 +35,7 @@ MARK = "#"
 
 
 def variant_id(query: str, side: str) -> str:
-    """The id under which a variant of a query stands in a run.
+    """Return the id of a variant of a query in a run.
 
     >>> variant_id("x", "neutral"), variant_id("x", "female")
     ('x', 'x#female')
@@ -48,7 +48,7 @@ def _is_variant() -> pl.Expr:
 
 
 class Variants(View):
-    """Lists of neutral queries, and at which rank of its variants' lists each document stands; no texts."""
+    """Lists of neutral queries, and the rank of each document in the lists of the variants; no texts."""
 
     @cached_property
     def tally(self) -> Any:

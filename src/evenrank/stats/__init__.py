@@ -4,8 +4,8 @@ The unit is the query: values come one per query, and every interval and test sp
 queries one might have drawn instead. A comparison never is a bare p-value: it carries the
 difference, its interval and an effect size. What cannot be known is ``None``, never NaN.
 
-The order of the values never changes a result, and neither does the side one looks from:
-comparing b with a gives the same p as a with b, and everything signed turns its sign.
+The order of the values never changes a result. Comparing b with a gives the same p as a with b, and
+everything signed changes its sign.
 """
 
 from evenrank.stats.equivalence import (

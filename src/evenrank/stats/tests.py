@@ -57,9 +57,9 @@ def share_of_splits(x: Floats, y: Floats, alternative: str, draws: int, seed: in
     The smaller sample's sum is enough, and the pool is sorted: neither the order of the values nor
     which sample comes first changes the draws.
     """
-    few = x if len(x) <= len(y) else y
+    smaller = x if len(x) <= len(y) else y
     pool = np.sort(np.concatenate([x, y]))
-    n, k = len(pool), len(few)
+    n, k = len(pool), len(smaller)
     exact = math.comb(n, k) <= EXACT
     if exact:
         by_count = [np.zeros(1)] + [np.empty(0)] * k  # sums of all subsets of 0, 1 … k values
@@ -71,12 +71,12 @@ def share_of_splits(x: Floats, y: Floats, alternative: str, draws: int, seed: in
         rng = np.random.default_rng(seed)
         sums = np.array([pool[rng.choice(n, k, replace=False, shuffle=False)].sum() for _ in range(draws)])
     expected = k * math.fsum(pool) / n
-    moved, observed = sums - expected, math.fsum(few) - expected
+    differences, observed = sums - expected, math.fsum(smaller) - expected
     if alternative == "two-sided":
-        moved, observed = np.abs(moved), abs(observed)
-    elif few is y:
-        moved, observed = -moved, -observed
-    beyond = moved >= observed - ROUNDING * float(np.abs(pool).sum())
+        differences, observed = np.abs(differences), abs(observed)
+    elif smaller is y:
+        differences, observed = -differences, -observed
+    beyond = differences >= observed - ROUNDING * float(np.abs(pool).sum())
     return float(beyond.mean()) if exact else (int(beyond.sum()) + 1) / (draws + 1)
 
 
@@ -89,7 +89,7 @@ class Comparison:
     difference, low, high
         Mean of ``a`` minus mean of ``b``, and its confidence interval.
     p
-        Two-sided, unless another alternative was asked for. Uncorrected: see `holm`.
+        Two-sided, unless another alternative is given. Uncorrected: see `holm`.
     effect, effect_name
         The difference without its unit: ``d_z`` and ``g`` in standard deviations, ``rank-biserial``
         and ``Cliff's delta`` in [−1, 1]. Positive: ``a`` is higher.
@@ -160,9 +160,9 @@ def paired(
         from scipy.stats import rankdata, wilcoxon
 
         outcome = wilcoxon(d)
-        moved = d[d != 0]
-        ranks = rankdata(np.abs(moved))
-        effect = float((ranks @ np.sign(moved)) / ranks.sum())
+        nonzero = d[d != 0]
+        ranks = rankdata(np.abs(nonzero))
+        effect = float(ranks @ np.sign(nonzero) / ranks.sum())
         return replace(result, p=float(outcome.pvalue), effect=effect, statistic=float(outcome.statistic))
     if not constant(d):
         result = replace(result, effect=result.difference / float(np.std(d, ddof=1)))
