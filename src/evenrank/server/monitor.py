@@ -167,14 +167,15 @@ def observe(watch: Watch, *, progress: Progress | None = None, known: bool = Tru
 
 def _looked_at(measure: Measure, *, targets: bool) -> int:
     """How many results a measure needs; one more than its cut-off if it compares with the whole list."""
-    one, cutoff = core(measure), int(measure.params.get("cutoff") or 0)
+    one = core(measure)  # abs(MB@10) has the cut-off of MB@10
+    cutoff = int(one.params.get("cutoff") or 0)
     below = is_bias(one) and one.needs_more_than_the_top(targets=targets)
     return cutoff + 1 if below and cutoff else cutoff
 
 
 def _retrieved(measure: Measure, *, targets: bool) -> int:
     """How many results are asked for, unless somebody says."""
-    cutoff = int(measure.params.get("cutoff") or 0)
+    cutoff = int(core(measure).params.get("cutoff") or 0)
     return cutoff if _looked_at(measure, targets=targets) == cutoff else 10 * cutoff
 
 
