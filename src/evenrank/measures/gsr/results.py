@@ -92,9 +92,7 @@ class Reinforcement(Measurement):
             "relative": self.relative,
             **{name: baseline.to_dict() for name, baseline in self.baselines.items()},
         }
-        row = super().to_dict(per_query)
-        contributions = row.pop("per_query", None)
-        return row | about | ({} if contributions is None else {"per_query": contributions})
+        return super().to_dict(per_query) | about
 
 
 def measure_reinforcement(
@@ -198,10 +196,13 @@ def attribution(study: Study, fitted: Fitted) -> Attribution:
     texts = study.texts
     held = ~np.isnan(fitted.entries["value"].to_numpy())
     owner, rows = fitted.owner[held], fitted.entries["doc_row"].to_numpy()[held]
-    dx = fitted.x - fitted.x.mean()
-    scale = (dx / (float(dx @ dx) * fitted.sizes))[owner] * fitted.weights[held]
     by_word = texts.word_shares(
-        study.query_texts, study.words, fitted.queries[owner], rows, scale, float(fitted.y.mean())
+        study.query_texts,
+        study.words,
+        fitted.queries[owner],
+        rows,
+        fitted.coefficients[held],
+        float(fitted.y.mean()),
     )
     used = np.flatnonzero(by_word)
     sides = ("positive", "negative") if texts.other_pairs else ("female", "male")

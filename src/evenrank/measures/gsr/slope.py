@@ -101,14 +101,10 @@ def query_contributions(x: Floats, y: Floats) -> Floats:
     return dx * (y - y.mean()) / float(np.mean(dx * dx))
 
 
-def document_contributions(
-    x: Floats, y: Floats, values: Floats, weights: Floats, owner: Ints, sizes: Floats
-) -> Floats:
-    """w_k (x_i − μ_x)(g_q(d_k) − μ_y)/(σ²_x N W_i): each document's share; their sum is the slope.
+def document_coefficients(x: Floats, weights: Floats, owner: Ints, sizes: Floats) -> Floats:
+    """w_k (x_i − μ_x)/(σ²_x N W_i): Σ coefficient · (g_q(d_k) − μ_y) over all documents is the slope.
 
-    x, y and sizes (W) are by list, the rest by entry; entries without a value contribute 0.
+    x and sizes (W) are by list, the rest by entry; entries without a value do not count.
     """
     dx = x - x.mean()
-    scale = dx / (float(np.mean(dx * dx)) * len(x) * sizes)
-    shares = weights * scale[owner] * (values - y.mean())
-    return np.where(np.isnan(values), 0.0, shares)
+    return weights * (dx / (float(dx @ dx) * sizes))[owner]

@@ -95,10 +95,15 @@ class Fitted:
         return slope.query_contributions(self.x, self.y)
 
     @cached_property
+    def coefficients(self) -> Floats:
+        """By how much the value of each document, above the mean of y, is multiplied in the slope."""
+        return slope.document_coefficients(self.x, self.weights, self.owner, self.sizes)
+
+    @cached_property
     def shares(self) -> Floats:
-        """What each document adds to the slope."""
-        values = self.entries["value"].to_numpy()
-        return slope.document_contributions(self.x, self.y, values, self.weights, self.owner, self.sizes)
+        """What each document adds to the slope; 0 for one without a value."""
+        shares = self.coefficients * (self.entries["value"].to_numpy() - self.y.mean())
+        return np.where(np.isnan(shares), 0.0, shares)
 
     @cached_property
     def parts(self) -> dict[str, Floats]:
