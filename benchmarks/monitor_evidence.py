@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from benchmarks.pages import fill, number, table
-from evenrank import stats
+from evenrank.server.sequences import change, paired_changes
 
 _SEED, _MONITORS, _AT_ONCE = 16, 2000, 250
 _LOOKS, _QUERIES, _BASELINES = 365, 20, (10, 30, 60)
@@ -119,7 +119,16 @@ def monitor(data: Path) -> dict[str, Any]:
 
 
 def _series(values: np.ndarray, name: str, baseline: int) -> np.ndarray:
-    return np.nanmean(values, axis=-1) if name == _NEW else stats.paired_changes(values, baseline)
+    return (
+        np.nanmean(values, axis=-1)
+        if name == _NEW
+        else np.array([paired_changes(each, baseline) for each in values])
+    )
+
+
+def _first_alarms(series: np.ndarray, baseline: int) -> np.ndarray:
+    """The look of the first alarm in each row; 0 where there is none."""
+    return np.array([change(row, baseline=baseline).alarm or 0 for row in series])
 
 
 def _false_alarms(number_: int, name: str) -> dict[str, Any]:
@@ -130,7 +139,7 @@ def _false_alarms(number_: int, name: str) -> dict[str, Any]:
         values = _WORLDS[name](rng, _AT_ONCE, _LOOKS)
         for baseline in _BASELINES:
             series = _series(values, name, baseline)
-            alarms[baseline] += int((stats.first_alarms(series, baseline=baseline) > 0).sum())
+            alarms[baseline] += int((_first_alarms(series, baseline) > 0).sum())
         for key, raised in _today(values).items():
             today[key] += int(raised.sum())
     return {
@@ -169,7 +178,7 @@ def _found(number_: int, name: str, shift: float, after: int) -> dict[str, Any]:
     for _ in range(_MONITORS // _AT_ONCE):
         values = _WORLDS[name](rng, _AT_ONCE, after + _LOOKS)
         values[:, after:] += shift * unit
-        first = stats.first_alarms(_series(values, name, 30))
+        first = _first_alarms(_series(values, name, 30), 30)
         early += int(((first > 0) & (first <= after)).sum())
         delays.append(np.where(first == 0, np.inf, first - after)[(first == 0) | (first > after)])
     delay = np.sort(np.concatenate(delays))

@@ -10,7 +10,7 @@ import polars as pl
 
 import evenrank as er
 from evenrank.measures.disparities import percent_of_lower
-from evenrank.psychology.comparing import LEVEL, Characteristic
+from evenrank.psychology import LEVEL, Characteristic
 from evenrank.text.lexicon import CHARACTERISTICS, Lexicon, dictionary, female_and_male
 
 # A. Bigdeli, thesis, Section 3.1.2: for which queries the judged documents show more of it.

@@ -44,8 +44,8 @@ _HOME = {
     "LIWC": "measures.dictionary_bias",
     "disparity": "measures.disparities",
     "association": "measures.associating",
-    "audit_judgments": "psychology.audits",
-    "audit_rankings": "psychology.audits",
+    "audit_judgments": "psychology",
+    "audit_rankings": "psychology",
     **dict.fromkeys(("rND", "rKL", "rRD"), "measures.ranked_parity"),
     **dict.fromkeys(("Skew", "MinSkew", "MaxSkew", "NDKL"), "measures.skew"),
     **dict.fromkeys(
@@ -159,8 +159,8 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.rebalancing import rebalance as rebalance
     from evenrank.mitigate.swapping import swap as swap
     from evenrank.mitigate.tradeoff import sweep as sweep
-    from evenrank.psychology.audits import audit_judgments as audit_judgments
-    from evenrank.psychology.audits import audit_rankings as audit_rankings
+    from evenrank.psychology import audit_judgments as audit_judgments
+    from evenrank.psychology import audit_rankings as audit_rankings
     from evenrank.queries.classifier import classify as classify
     from evenrank.queries.generation.closeness import closeness as closeness
     from evenrank.queries.generation.filtering import filter_generated as filter_generated

@@ -22,7 +22,7 @@ from evenrank import GSR, InputError, nDCG
 from evenrank.data import tables
 from evenrank.measures import compare_reinforcement
 from evenrank.measures.gsr.results import Reinforcement
-from evenrank.measures.gsr.study import Valued, perfect_entries, within
+from evenrank.measures.gsr.study import cut_ties, perfect_lists
 from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words
@@ -168,13 +168,12 @@ def test_parts_are_told_apart_by_polarity_and_not_by_what_they_add() -> None:
 
 def test_the_perfect_engine_is_cut_where_the_run_is() -> None:
     graded = {"q": {"a": 2, "b": 1, "c": 1, "d": 1}, "p": {"e": 1}}
-    study = perfect_entries(tables.qrels(graded), tables.queries({"q": "x", "p": "y"})["query_id"])
-    listed = Valued(study.query_rows, np.arange(5), study.ranks, np.zeros(5))
-    kept, shares = within(listed, np.array([3, 3]))
-    assert shares[kept.ranks == 2].tolist() == pytest.approx([2 / 3] * 3)
-    assert shares[kept.ranks == 1].tolist() == [1, 1]
-    kept, shares = within(listed, np.array([1, 1]))
-    assert kept.ranks.tolist() == [1, 1]
+    lists = perfect_lists(tables.qrels(graded), tables.queries({"q": "x", "p": "y"})["query_id"])
+    kept, shares = cut_ties(lists, np.array([3, 3]))
+    assert shares[kept["rank"].to_numpy() == 2].tolist() == pytest.approx([2 / 3] * 3)
+    assert shares[kept["rank"].to_numpy() == 1].tolist() == [1, 1]
+    kept, shares = cut_ties(lists, np.array([1, 1]))
+    assert kept["rank"].to_list() == [1, 1]
 
 
 def test_stop_words_of_indri_are_another_reading_of_the_same_texts() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import evenrank as er
 from evenrank import GSR
-from evenrank.measures.gsr.results import most_gendered, scatter
+from evenrank.measures.gsr.results import most_gendered
 from evenrank.vectors import genderedness
 
 
@@ -35,9 +35,9 @@ def runs(shared: Path) -> dict[str, Path]:
 
 def test_the_points_of_a_scatter_lie_around_the_line(time: dict, runs: dict[str, Path]) -> None:
     found = er.measure(runs["bm25"], GSR, **time, confidence=None)[GSR]
-    drawn = scatter(found)
-    slope, intercept = np.polyfit(drawn.points["x"], drawn.points["y"], 1)
-    assert drawn.line is not None and drawn.perfect is not None
-    assert (drawn.line.slope, drawn.line.intercept) == pytest.approx((slope, intercept))
-    assert drawn.perfect.slope == pytest.approx(found.baselines["perfect"].value)
-    assert drawn.points["contribution"].mean() == pytest.approx(found.value)
+    slope, intercept = np.polyfit(found.points["x"], found.points["y"], 1)
+    assert found.line is not None
+    assert (found.line.slope, found.line.intercept) == pytest.approx((slope, intercept))
+    perfect = found.baseline_lines["perfect"].line
+    assert perfect is not None and perfect.slope == pytest.approx(found.baselines["perfect"].value)
+    assert found.points["contribution"].mean() == pytest.approx(found.value)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import InputError
-from evenrank.psychology.comparing import balanced, categories, read_scores, scores
+from evenrank.psychology import balanced, categories, read_scores, scores
 from evenrank.text.lexicon import dictionary
 from evenrank.text.tokens import tokens
 

@@ -376,11 +376,9 @@ def certain(name: str) -> dict[str, Any]:
         "intervals": {
             method: tidy(asdict(stats.mean_interval(a, method=method))) for method in ("bootstrap", "t")
         },
-        "power": [stats.power_of(0.05, 0.3, n) for n in (10, 100, 2000)],
         "detectable": [stats.detectable(0.3, n) for n in (10, 100, 2000)],
         "queries": [stats.queries_for(0.05, 0.3), stats.queries_for_equivalence(0.05, 0.3)],
         "holm": stats.holm([0.01, 0.04, 0.03, None]),
-        "benjamini hochberg": stats.benjamini_hochberg([0.01, 0.04, 0.03, None]),
     }
 
 

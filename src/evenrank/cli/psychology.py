@@ -292,7 +292,7 @@ def disparity_command(
         draws=draws,
         seed=seed,
     )
-    refuse_few(found.found[0].queries)
+    refuse_few(found.results[0].queries)
     adjusted = [] if confusion is None else _adjusted_runs(found, confusion, confidence, seed)
     deliver(_compared(found, form, confidence, output, adjusted), output)
 
@@ -361,7 +361,7 @@ def _compared(
         sides = " + ".join(f"{one.queries[gender]:,}" for gender in ("male", "female"))
         difference = number(one.difference, "+.4f")
         rows.append([str(one.measure), one.run, *means, sides, difference, bounds, *effect, *tests])
-    first = found.found[0]
+    first = found.results[0]
     remarks = [", ".join(f"{count:,} {gender}" for gender, count in first.queries.items()) + " queries"]
     remarks += [
         f"{counted(count, 'query', 'queries')} left out: {reason}" for reason, count in found.left_out.items()

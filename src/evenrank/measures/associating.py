@@ -1,4 +1,4 @@
-"""Degree of association: how close queries stand to their own relevant documents, female against male.
+"""Degree of association: how close queries are to their own relevant documents, female against male.
 
 Seyedsalehi et al. (SIGIR 2022, Section 3.2) explain by it why rankers serve male queries better: γ(q, d) is
 the BM25 score of a query with its relevant document, and rankers learn the easier association better.
@@ -20,7 +20,6 @@ from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.data.columns import QUERY_ID, SCORE, listing
 from evenrank.errors import InputError
-from evenrank.process import refuse_after_fork
 from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
 
@@ -101,7 +100,7 @@ class Association(Drawn):
 def association(
     female: Any, male: Any = None, *, genders: Any = None, bins: int = BINS, confidence: float = 0.95
 ) -> Association:
-    """How close female and male queries are to their own relevant documents, and how that differs.
+    """Compare how close female and male queries are to their own relevant documents.
 
     Parameters
     ----------
@@ -114,11 +113,10 @@ def association(
 
     Examples
     --------
-    >>> found = association([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
-    >>> found.wasserstein, found.welch.difference
+    >>> result = association([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    >>> result.wasserstein, result.welch.difference
     (1.0, 1.0)
     """
-    refuse_after_fork()
     if bins < 1:
         raise InputError(f"bins is {bins}, but must be at least 1")
     if male is None:
@@ -164,21 +162,19 @@ def _scores(x: Any) -> NDArray[np.float64]:
 
 
 def pair_scores(x: Any) -> pl.DataFrame:
-    """Scores of queries with their relevant documents: ``query_id``, ``doc_id``, ``score``.
+    """Read scores of queries with their relevant documents: ``query_id``, ``doc_id``, ``score``.
 
     ``x`` is a path (TSV or CSV with a header, JSONL, Parquet), a frame, rows, or a dict
     ``{query_id: score}``. Where documents are not named, ``doc_id`` is null and a query may have several
     scores; where they are, no pair may be there twice.
     """
-    refuse_after_fork()
-    named = not isinstance(x, Mapping)
-    table = door.table(x, None if named else {"query_id": QUERY_ID, "score": SCORE})
-    found = table.frame.columns
-    if not {"query_id", "score"} <= set(found):
-        raise table.error(f"scores need a header with query_id and score; found: {listing(found, 6)}")
-    known = "doc_id" in found
-    doc_ids = table.ids("doc_id") if known else pl.lit(None, pl.String).alias("doc_id")
+    table = door.table(x, {"query_id": QUERY_ID, "score": SCORE} if isinstance(x, Mapping) else None)
+    columns = table.frame.columns
+    if not {"query_id", "score"} <= set(columns):
+        raise table.error(f"scores need a header with query_id and score; found: {listing(columns, 6)}")
+    has_docs = "doc_id" in columns
+    doc_ids = table.ids("doc_id") if has_docs else pl.lit(None, pl.String).alias("doc_id")
     frame = table.frame.select(table.ids("query_id"), doc_ids, table.numbers("score"))
-    if known:
+    if has_docs:
         replace(table, frame=frame).once("query_id", "doc_id")
     return frame

@@ -1,4 +1,4 @@
-"""Disparity: are the queries of one gender served better than those of the other?
+"""Disparity: the difference in effectiveness between the queries of two genders.
 
 S. Seyedsalehi, A. Bigdeli, N. Arabzadeh, M. Zihayat and E. Bagheri, Addressing Gender-related Performance
 Disparities in Neural Rankers, SIGIR 2022; there U is MRR@10.
@@ -6,8 +6,9 @@ Disparities in Neural Rankers, SIGIR 2022; there U is MRR@10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ _GENDERS = ("female", "male", "neutral", "other")
 
 
 def percent_of_lower(male: float, female: float) -> float | None:
-    """100 · (male − female) / the lower of the two; None where that is 0.
+    """Return 100 · (male − female) / the lower of the two; None where that is 0.
 
     Positive where male queries fare better. The definition behind Table 2 of the paper:
 
@@ -93,7 +94,7 @@ class Disparity:
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class DisparityChange:
     """Whether a run has less disparity than the baseline.
 
     Attributes
@@ -146,30 +147,30 @@ def refuse_few(queries: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Disparities(Displayed):
-    """Disparity of runs, in the order asked for, and how each run differs from the baseline."""
+    """Disparity of each run and measure, in the order given, and how each run differs from the baseline."""
 
-    found: tuple[Disparity, ...]
-    changes: tuple[Change, ...]
+    results: tuple[Disparity, ...]
+    changes: tuple[DisparityChange, ...]
     left_out: dict[str, int]
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Disparity]:
-        return iter(self.found)
+        return iter(self.results)
 
     def __getitem__(self, key: str | tuple[str, str | Measure]) -> Disparity:
         """The disparity of a run; with several measures by run and measure: `["bm25", "RR@10"]`."""
-        run, wanted = key if isinstance(key, tuple) else (key, None)
-        of_run = {one.measure: one for one in self.found if one.run == run}
+        run, requested = key if isinstance(key, tuple) else (key, None)
+        of_run = {one.measure: one for one in self.results if one.run == run}
         if not of_run:
-            runs = dict.fromkeys(one.run for one in self.found)
+            runs = dict.fromkeys(one.run for one in self.results)
             raise InputError(f"there is no run {run!r}; one of {', '.join(runs)}")
         names = ", ".join(map(str, of_run))
-        if wanted is None:
+        if requested is None:
             if len(of_run) > 1:
                 example = f"[{run!r}, {str(next(iter(of_run)))!r}]"
                 raise InputError(f"there are several measures; name one of {names}, as in {example}")
             return next(iter(of_run.values()))
-        measure = parse(wanted)
+        measure = parse(requested)
         if measure not in of_run:
             raise InputError(f"{measure} was not measured; one of {names}")
         return of_run[measure]
@@ -177,7 +178,7 @@ class Disparities(Displayed):
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure."""
         rows = []
-        for one in self.found:
+        for one in self.results:
             row = one.to_dict()
             means, queries = row.pop("means"), row.pop("queries")
             row.pop("paired", None)
@@ -189,7 +190,7 @@ class Disparities(Displayed):
     def to_dict(self) -> dict[str, Any]:
         return {
             "positive": "male",
-            "runs": [one.to_dict() for one in self.found],
+            "runs": [one.to_dict() for one in self.results],
             "changes": [one.to_dict() for one in self.changes],
             "left_out": self.left_out,
             "provenance": self.provenance,
@@ -208,7 +209,7 @@ def disparity(
     draws: int = stats.tests.DRAWS,
     seed: int = 0,
 ) -> Disparities:
-    """How much better male queries are served than female ones, run by run.
+    """Compare the effectiveness of runs for male and for female queries.
 
     A judged query for which nothing was returned counts as 0.
 
@@ -230,11 +231,11 @@ def disparity(
 
     Examples
     --------
-    >>> found = disparity(
+    >>> result = disparity(
     ...     {"1": {"d1": 1.0}, "2": {"d2": 1.0, "d1": 2.0}},
     ...     {"1": {"d1": 1}, "2": {"d2": 1}}, {"1": "male", "2": "female"},
     ... )
-    >>> found["run"].percent
+    >>> result["run"].percent
     100.0
     """
     measures = listed_measures(measure)
@@ -247,24 +248,42 @@ def disparity(
         raise InputError(f"there is no run {baseline!r}; one of {', '.join(frames)}")
     judged, labels = tables.qrels(qrels), tables.genders(genders)
     matched = None if pairs is None else _pairs(pairs)
-    found: dict[tuple[str, Measure], Disparity] = {}
+    permutation = partial(stats.permutation, confidence=confidence, draws=draws, seed=seed)
+    results: dict[tuple[str, Measure], Disparity] = {}
     for name, run in frames.items():
         ids, values = effectiveness(run, judged, measures)
         for one in measures:
             table = pl.DataFrame({"query_id": ids, "value": values[one]})
             table = table.join(labels, on="query_id", maintain_order="left").drop_nans("value")
-            found[name, one] = _disparity(name, one, table, matched, confidence, draws, seed)
+            sides = {gender: side for gender in _GENDERS if len(side := _side(table, gender))}
+            for gender in ("male", "female"):
+                if gender not in sides:
+                    raise InputError(f"no judged query is labelled {gender}; check the gender labels")
+            means = {gender: float(side.mean()) for gender, side in sides.items()}
+            results[name, one] = Disparity(
+                run=name,
+                measure=one,
+                means=means,
+                queries={gender: len(side) for gender, side in sides.items()},
+                percent=percent_of_lower(means["male"], means["female"]),
+                welch=stats.welch(sides["male"], sides["female"], confidence=confidence),
+                permutation=permutation(sides["male"], sides["female"]),
+                paired=None if matched is None else _paired(table, matched, confidence),
+                values=table,
+            )
     changes = [
-        _change(found[baseline, one], found[name, one], confidence, draws, seed)
+        _change(results[baseline, one], results[name, one], permutation)
         for name in frames
         if name != baseline
         for one in measures
     ]
-    unlabelled = set(judged["query_id"].to_list()) - set(labels["query_id"].to_list())
-    unjudged = set(labels["query_id"].to_list()) - set(judged["query_id"].to_list())
-    reasons = {"no gender label": len(unlabelled), "labelled, but not judged": len(unjudged)}
+    judged_ids, labelled_ids = (set(table["query_id"].to_list()) for table in (judged, labels))
+    reasons = {
+        "no gender label": len(judged_ids - labelled_ids),
+        "labelled, but not judged": len(labelled_ids - judged_ids),
+    }
     return Disparities(
-        found=tuple(found.values()),
+        results=tuple(results.values()),
         changes=tuple(changes),
         left_out={reason: count for reason, count in reasons.items() if count},
         provenance={
@@ -278,79 +297,49 @@ def disparity(
     )
 
 
-def _disparity(
-    run: str,
-    measure: Measure,
-    table: pl.DataFrame,
-    pairs: list[tuple[str, str]] | None,
-    confidence: float,
-    draws: int,
-    seed: int,
-) -> Disparity:
-    sides = {g: _side(table, g) for g in _GENDERS}
-    for gender in ("male", "female"):
-        if not len(sides[gender]):
-            raise InputError(f"no judged query is labelled {gender}; check the gender labels")
-    means = {gender: float(side.mean()) for gender, side in sides.items() if len(side)}
-    return Disparity(
-        run=run,
-        measure=measure,
-        means=means,
-        queries={gender: len(side) for gender, side in sides.items() if len(side)},
-        percent=percent_of_lower(means["male"], means["female"]),
-        welch=stats.welch(sides["male"], sides["female"], confidence=confidence),
-        permutation=stats.permutation(
-            sides["male"], sides["female"], confidence=confidence, draws=draws, seed=seed
-        ),
-        paired=None if pairs is None else _paired(table, pairs, confidence),
-        values=table,
-    )
-
-
 def _side(table: pl.DataFrame, gender: str) -> np.ndarray:
     return table.filter(pl.col("gender") == gender)["value"].to_numpy()
 
 
 def _paired(table: pl.DataFrame, pairs: list[tuple[str, str]], confidence: float) -> Comparison:
-    values = dict(table.select("query_id", "value").iter_rows())
-    gender = dict(table.select("query_id", "gender").iter_rows())
+    labelled = {
+        gender: dict(table.filter(gender=gender).select("query_id", "value").iter_rows())
+        for gender in ("male", "female")
+    }
+    sides: dict[str, list[float]] = {"male": [], "female": []}
     for pair in pairs:
-        for query, expected in zip(pair, ("male", "female"), strict=True):
-            if gender.get(query) != expected:
+        for query, gender in zip(pair, sides, strict=True):
+            if query not in labelled[gender]:
                 raise InputError(
-                    f"the pair {pair[0]}, {pair[1]}: {query} is not a judged query labelled {expected}; "
+                    f"the pair {pair[0]}, {pair[1]}: {query} is not a judged query labelled {gender}; "
                     "pairs hold a male query, then a female one"
                 )
-    return stats.paired(
-        [values[male] for male, _ in pairs], [values[female] for _, female in pairs], confidence=confidence
-    )
+            sides[gender].append(labelled[gender][query])
+    return stats.paired(sides["male"], sides["female"], confidence=confidence)
 
 
-def _change(before: Disparity, after: Disparity, confidence: float, draws: int, seed: int) -> Change:
+def _change(before: Disparity, after: Disparity, permutation: Callable[..., Comparison]) -> DisparityChange:
     joined = before.values.join(after.values, on="query_id", suffix="_after", maintain_order="left")
-    moved = joined.select("gender", value=pl.col("value_after") - pl.col("value"))
-    change = stats.permutation(
-        _side(moved, "male"), _side(moved, "female"), confidence=confidence, draws=draws, seed=seed
-    )
-    first, second = (d.means["male"] - d.means["female"] for d in (before, after))
-    return Change(
+    differences = joined.select("gender", value=pl.col("value_after") - pl.col("value"))
+    first, second = (each.means["male"] - each.means["female"] for each in (before, after))
+    return DisparityChange(
         run=after.run,
         baseline=before.run,
         measure=after.measure,
         before=first,
         after=second,
-        change=change,
+        change=permutation(_side(differences, "male"), _side(differences, "female")),
         reduction=1 - abs(second) / abs(first) if first else None,
     )
 
 
 def _pairs(pairs: Any) -> list[tuple[str, str]]:
-    """Matched queries, the male one first, out of a file (with or without a header) or any table."""
+    """Read matched queries, the male one first, from a file (with or without a header) or any table."""
     names = {"male": ("male",), "female": ("female",)}
     if isinstance(pairs, pl.DataFrame) and pairs.width == 2 and not {*names} <= {*pairs.columns}:
         pairs = pairs.rows()
     table = door.table(pairs, names, layouts=[("male", "female")])
-    found = list(zip(*(table.ids(name).str.strip_chars() for name in names), strict=True))
-    if not found:
+    rows = list(zip(*(table.ids(name).str.strip_chars() for name in names), strict=True))
+    if not rows:
         raise table.error("there are no pairs of queries")
-    return found
+    return rows

@@ -1,8 +1,8 @@
 """VarRaB, VarARaB, VarNDRaB: does the list of a neutral query resemble that of its male or female variant?
 
-No document is read: three lists are compared, those of "beauty tips", "beauty tips for women" and "beauty
-tips for men". So an engine can be audited of which only the results are known. In a run the query ``x`` has
-its variants under the ids ``x#female`` and ``x#male``.
+Three lists are compared, those of "beauty tips", "beauty tips for women" and "beauty tips for men". No
+document is read, so an engine can be audited of which only the results are known. In a run the query ``x``
+has its variants under the ids ``x#female`` and ``x#male``.
 
 S. Kopeinik, M. Mara, L. Ratz, K. Krieg, M. Schedl and N. Rekabsaz, Show me a "Male Nurse"! How Gender Bias is
 Reflected in the Query Formulation of Search Engine Users, CHI 2023; L. Ratz, M. Schedl, S. Kopeinik and
@@ -35,7 +35,7 @@ MARK = "#"
 
 
 def variant_id(query: str, side: str) -> str:
-    """The id under which a variant of a query stands in a run.
+    """Return the id of a variant of a query in a run.
 
     >>> variant_id("x", "neutral"), variant_id("x", "female")
     ('x', 'x#female')
@@ -48,7 +48,7 @@ def _is_variant() -> pl.Expr:
 
 
 class Variants(View):
-    """Lists of neutral queries, and at which rank of its variants' lists each document stands; no texts."""
+    """Lists of neutral queries, and the rank of each document in the lists of the variants; no texts."""
 
     @cached_property
     def tally(self) -> Any:
@@ -79,14 +79,14 @@ class Variants(View):
             )
         for side in SIDES:
             ending = f"{MARK}{side}"
-            theirs = run.filter(pl.col("query_id").str.ends_with(ending)).select(
+            variant = run.filter(pl.col("query_id").str.ends_with(ending)).select(
                 pl.col("query_id").str.strip_suffix(ending), "doc_id", pl.col("rank").alias(side)
             )
-            asked = theirs.select("query_id", pl.lit(True).alias(f"has {side}")).unique()
-            theirs = theirs.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+            answered = variant.select("query_id", pl.lit(True).alias(f"has {side}")).unique()
+            variant = variant.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
             neutral = (
-                neutral.join(theirs, on=["query_id", "doc_id"], how="left", maintain_order="left")
-                .join(asked, on="query_id", how="left", maintain_order="left")
+                neutral.join(variant, on=["query_id", "doc_id"], how="left", maintain_order="left")
+                .join(answered, on="query_id", how="left", maintain_order="left")
                 .with_columns(pl.col(side).fill_null(0), pl.col(f"has {side}").fill_null(False))
             )
         first = np.flatnonzero(neutral["rank"].to_numpy() == 1)
@@ -105,7 +105,7 @@ class Variants(View):
 
 
 class VariantBias(BiasMeasure):
-    """What the three share: which documents of the neutral list stand in the top t of each variant's."""
+    """Base of the three: which documents of the neutral list are in the top t of each variant's."""
 
     VIEW = Variants
     NEEDS = frozenset()
@@ -137,7 +137,7 @@ class VariantBias(BiasMeasure):
 
 
 class _VarRaB(VariantBias):
-    """The share of a neutral query's top t that its male variant finds too, minus the female one's.
+    """The share of a neutral query's top t that is also in its male variant's, minus the female one's.
 
     VarRaB_t = (1/m) Σ_{i≤m} [x_m(i) − x_f(i)], m = min(t, n), where x_g(i) is 1 if the i-th document of the
     neutral list is among the top t of the list of variant g, else 0. From −1 to 1: positive where the neutral

@@ -22,7 +22,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
 from evenrank.process import refuse_after_fork
-from evenrank.psychology.comparing import scores_of
+from evenrank.psychology import scores_of
 from evenrank.queries.generation.generating import own_number, read_generated
 from evenrank.show.numbers import counted
 from evenrank.text.lexicon import DIMENSIONS, dictionary

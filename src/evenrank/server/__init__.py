@@ -11,5 +11,6 @@ rendering.py     templates and styles; the page of a monitor
 uploads.py       audits of uploaded runs, each in a process of its own
 limits.py        how large, how many, how long; what browsers may do with the pages
 monitor.py       a set of queries, asked again and again, and the file that keeps the answers
+sequences.py     `change`: has the mean of a series changed? Confidence sequences
 ================ ====================================================================
 """

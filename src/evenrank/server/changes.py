@@ -1,7 +1,7 @@
 """Has what a monitor watches changed? One answer for each measure of each source, that bears daily looks.
 
 The unit is the look: its mean change over a fixed panel of queries, each against its own mean over the
-baseline. `evenrank.stats.sequences` says when that is more than chance.
+baseline. `evenrank.server.sequences` says when that is more than chance.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from evenrank.errors import InputError
 from evenrank.server.monitor import Store
+from evenrank.server.sequences import BASELINE, Change, change, check_plan, paired_changes
 from evenrank.show.numbers import level, number
 from evenrank.stats.equivalence import ALPHA
 from evenrank.stats.intervals import ROUNDING, Floats
-from evenrank.stats.sequences import BASELINE, SHORTEST, Change, change, paired_changes
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,7 @@ class Judging:
     since: str | None = None
 
     def __post_init__(self) -> None:
-        if self.baseline < SHORTEST:
-            raise InputError(f"a baseline has at least {SHORTEST} looks, found {self.baseline}")
-        if not 0 < self.alpha < 1:
-            raise InputError(f"alpha must lie between 0 and 1, found {self.alpha}; 0.05 is usual")
+        check_plan(self.baseline, self.alpha)
         self.begin  # noqa: B018  says at once if the time cannot be read
 
     @property

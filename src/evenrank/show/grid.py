@@ -192,7 +192,10 @@ class Displayed:
 
     def to_pandas(self) -> Any:
         """The numbers as a pandas frame."""
-        return as_pandas(self.frame())
+        try:
+            return self.frame().to_pandas()
+        except ModuleNotFoundError:
+            raise InputError("pandas is not installed; pip install pandas, or use frame()") from None
 
     def __str__(self) -> str:
         return frame_grid(self.frame()).text()
@@ -222,14 +225,6 @@ class Recorded(Drawn):
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-
-
-def as_pandas(frame: pl.DataFrame) -> Any:
-    """The frame, in pandas."""
-    try:
-        return frame.to_pandas()
-    except ModuleNotFoundError:
-        raise InputError("pandas is not installed; pip install pandas, or use frame()") from None
 
 
 def frame_grid(frame: pl.DataFrame, rows: int = ROWS) -> Grid:

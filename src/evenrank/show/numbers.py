@@ -81,26 +81,26 @@ def p_said(p: float | None) -> str:
     return f"p = {p_value(p)}" if p >= 0.001 else f"p {p_value(p)}"
 
 
-def effect(found: Any) -> str:
+def effect(comparison: Any) -> str:
     """The effect size of a comparison, and what it is: `+0.420 d_z`."""
-    return DASH if found.effect is None else f"{signed(found.effect)} {found.effect_name}"
+    return DASH if comparison.effect is None else f"{signed(comparison.effect)} {comparison.effect_name}"
 
 
-def mirrored(found: Any) -> Any:
-    """A comparison seen from the other side: b − a instead of a − b.
+def mirrored(comparison: Any) -> Any:
+    """Return a comparison as seen from the other side: b − a instead of a − b.
 
     Results keep the sign of their papers; what is shown has one sign, positive for the second group.
     """
 
-    def turned(value: float | None) -> float | None:
+    def negated(value: float | None) -> float | None:
         return None if value is None else 0.0 - value
 
     return replace(
-        found,
-        difference=turned(found.difference),
-        low=turned(found.high),
-        high=turned(found.low),
-        effect=turned(found.effect),
+        comparison,
+        difference=negated(comparison.difference),
+        low=negated(comparison.high),
+        high=negated(comparison.low),
+        effect=negated(comparison.effect),
     )
 
 

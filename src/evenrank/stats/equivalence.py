@@ -1,4 +1,4 @@
-"""Is it small, and could it have been found? Equivalence, power and the number of queries.
+"""Equivalence tests, power and the number of queries.
 
 An interval that contains 0 proves nothing: with few queries it contains everything. That a mean is *small*
 has to be shown: by rejecting that it is δ or more, and that it is −δ or less. D. J. Schuirmann, A comparison
@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenrank.arithmetic import settled
 from evenrank.errors import InputError
 from evenrank.stats.intervals import constant, finite, mean_interval, quantile_of_t
 
 ALPHA = 0.05
 POWER = 0.8
-MOST = 10**9
-"""Queries beyond which nobody plans."""
+MAX_QUERIES = 10**9
+"""Plans that need more queries are refused."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,10 @@ def equivalence(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Equivalence:
-    """Does the mean of the values lie within ±δ?
+    """Test whether the mean of the values lies within ±δ.
 
-    The null hypothesis is that it does not; so few queries leave it open, and never prove it by silence. The
-    bootstrap makes no assumption on the shape, t holds its level better with few queries; both have to agree.
+    The null hypothesis is that it does not, so that few queries leave it open. The bootstrap makes no
+    assumption on the shape, t holds its level better with few queries; both have to agree.
 
     Parameters
     ----------
@@ -95,33 +94,18 @@ def equivalence(
 
         error = float(np.std(x, ddof=1)) / math.sqrt(len(x))
         nearest = min(delta - t.value, t.value + delta)  # type: ignore[operator]
-        p = settled(float(stdtr(len(x) - 1, -nearest / error)))
+        p = float(stdtr(len(x) - 1, -nearest / error))
     return Equivalence(delta, len(x), boot.low, boot.high, t.low, t.high, p, smallest, passed)
 
 
 def check_delta(delta: float) -> None:
-    """Refuse a bound that is no number above 0."""
+    """Refuse a bound that is not a number above 0."""
     if not (math.isfinite(delta) and delta > 0):
         raise InputError(f"delta is {delta}; it must be a number above 0")
 
 
-def power_of(effect: float, sd: float, n: int, *, alpha: float = ALPHA) -> float:
-    """The chance that a two-sided t-test at level α finds a mean of this size (noncentral t).
-
-    Parameters
-    ----------
-    effect, sd
-        The true mean, and the standard deviation of single queries.
-    """
-    _check_chances(alpha, POWER)
-    if n < 2:
-        return 0.0
-    if sd == 0:
-        return 1.0 if effect else 0.0
-    return settled(_power(abs(effect) * math.sqrt(n) / sd, n, alpha))
-
-
 def _power(noncentrality: float, n: int, alpha: float) -> float:
+    """Return the power of a two-sided t-test at level α (noncentral t)."""
     from scipy.special import nctdtr, ndtr
 
     critical = quantile_of_t(n, 1 - alpha)
@@ -133,10 +117,10 @@ def _power(noncentrality: float, n: int, alpha: float) -> float:
 
 
 def detectable(sd: float, n: int, *, alpha: float = ALPHA, power: float = POWER) -> float | None:
-    """The smallest mean that n queries would have shown with this power; None for fewer than two.
+    """Return the smallest mean that n queries detect with this power; None for fewer than two.
 
-    Computed from the spread that was found, not from the mean that was found: power "after the fact" at the
-    observed mean would only say p again (Hoenig & Heisey, The American Statistician 55, 2001).
+    Computed from the observed spread, not from the observed mean: power "after the fact" at the observed mean
+    would only say p again (Hoenig & Heisey, The American Statistician 55, 2001).
     """
     _check_chances(alpha, power)
     if n < 2:
@@ -147,23 +131,23 @@ def detectable(sd: float, n: int, *, alpha: float = ALPHA, power: float = POWER)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _power(middle, n, alpha) < power else (low, middle)
-    return settled(high * sd / math.sqrt(n))
+    return float(high * sd / math.sqrt(n))
 
 
 def queries_for(effect: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
-    """How many queries it takes to find a mean of this size with this power."""
+    """Return how many queries it takes to detect a mean of this size with this power."""
     _check_plan(effect, sd)
     _check_chances(alpha, power)
 
     def enough(n: int) -> bool:
-        found = detectable(sd, n, alpha=alpha, power=power)
-        return found is not None and found <= effect
+        smallest = detectable(sd, n, alpha=alpha, power=power)
+        return smallest is not None and smallest <= effect
 
-    return _fewest(enough)
+    return _smallest_n(enough)
 
 
 def queries_for_equivalence(delta: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
-    """How many queries it takes to show with this power that a mean lies within ±δ, if it is 0.
+    """Return how many queries it takes to show with this power that a mean lies within ±δ, if it is 0.
 
     The chance that both one-sided tests reject at a true mean of 0 is 2·P(T ≤ δ√n/sd − t) − 1.
     """
@@ -176,17 +160,16 @@ def queries_for_equivalence(delta: float, sd: float, *, alpha: float = ALPHA, po
         reach = delta * math.sqrt(n) / sd if sd else math.inf
         return 2 * float(stdtr(n - 1, reach - quantile_of_t(n, 1 - 2 * alpha))) - 1 >= power
 
-    return _fewest(enough)
+    return _smallest_n(enough)
 
 
-def _fewest(enough: Callable[[int], bool]) -> int:
-    """The first n from 2 on that is enough; enough stays enough."""
-
+def _smallest_n(enough: Callable[[int], bool]) -> int:
+    """Return the first n from 2 on that is enough; every larger n is enough too."""
     high = 2
     while not enough(high):
         high *= 2
-        if high > MOST:
-            raise InputError(f"that takes more than {MOST:,} queries; a larger effect needs fewer")
+        if high > MAX_QUERIES:
+            raise InputError(f"that takes more than {MAX_QUERIES:,} queries; a larger effect needs fewer")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2

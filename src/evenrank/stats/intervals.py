@@ -1,16 +1,15 @@
-"""Intervals: what the queries, as a sample, leave open about a mean or any other statistic."""
+"""Confidence intervals of a mean, or of any other statistic, over queries."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenrank.arithmetic import settled
 from evenrank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -20,6 +19,7 @@ ROUNDING = 1e-12  # what sums of the same numbers in another order may differ by
 
 
 def finite(values: ArrayLike, name: str) -> Floats:
+    """Return the values as an array, if they are one finite number per query."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise InputError(f"{name} must be one number per query, found an array of {array.ndim} dimensions")
@@ -30,23 +30,23 @@ def finite(values: ArrayLike, name: str) -> Floats:
     return array
 
 
-def largest(*arrays: Floats) -> float:
+def largest_magnitude(*arrays: Floats) -> float:
     return max((float(np.abs(a).max()) for a in arrays if len(a)), default=0.0)
 
 
 def constant(x: Floats, scale: float | None = None) -> bool:
-    """No spread beyond the rounding of numbers as large as ``scale``."""
-    return len(x) > 0 and float(np.ptp(x)) <= ROUNDING * (largest(x) if scale is None else scale)
+    """Whether there is no spread beyond the rounding of numbers as large as ``scale``."""
+    return len(x) > 0 and float(np.ptp(x)) <= ROUNDING * (largest_magnitude(x) if scale is None else scale)
 
 
-def one_of(choice: str, *legal: str) -> None:
+def check_choice(choice: str, *legal: str) -> None:
     if choice not in legal:
         raise InputError(f"unknown choice {choice!r}; choose one of {', '.join(legal)}")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the range that the queries, as a sample, leave open. ``None``: cannot be known."""
+    """A value and its confidence interval; ``None`` where it cannot be known."""
 
     value: float | None
     low: float | None
@@ -61,7 +61,7 @@ def mean_interval(
     seed: int = 0,
     method: Literal["bootstrap", "t"] = "bootstrap",
 ) -> Interval:
-    """The mean over the queries, and where it would lie for other queries of the same kind.
+    """Return the mean over the queries and its confidence interval.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def mean_interval(
     values), so that the interval of −x is exactly the mirrored interval of x.
     """
     x = np.sort(finite(values, "values"))
-    one_of(method, "bootstrap", "t")
+    check_choice(method, "bootstrap", "t")
     if len(x) == 0:
         return Interval(None, None, None)
     mean = math.fsum(x) / len(x)
@@ -106,7 +106,7 @@ def bootstrap(
     seed: int = 0,
     paired: bool = True,
 ) -> Interval:
-    """Any statistic of the queries, and where it would lie for other queries (percentile, expanded).
+    """Return any statistic of the queries and its bootstrap interval (percentile, expanded).
 
     Parameters
     ----------
@@ -134,28 +134,18 @@ def bootstrap(
         value = float(statistic(*data, axis=-1))
         if n == 1 or not math.isfinite(value):
             return Interval(value if math.isfinite(value) else None, None, None)
-        found = _resample(statistic, data, resamples, seed, paired=paired)
-    return interval_of(value, found, n, confidence)
+        resampled = _resample(statistic, data, resamples, seed, paired=paired)
+    return interval_of(value, resampled, n, confidence)
 
 
-def interval_of(value: float, found: Floats, n: int, confidence: float) -> Interval:
+def interval_of(value: float, resampled: Floats, n: int, confidence: float) -> Interval:
     """A value of n queries with the expanded percentiles of its resamples; None as in `bootstrap`."""
-    defined = found[np.isfinite(found)]
+    defined = resampled[np.isfinite(resampled)]
     if not math.isfinite(value):
         return Interval(None, None, None)
-    if len(defined) < 0.95 * len(found):
+    if len(defined) < 0.95 * len(resampled):
         return Interval(value, None, None)
     return Interval(float(value), *_percentiles(defined, n, confidence))
-
-
-def quantiles(
-    values: ArrayLike, at: Sequence[float] = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-) -> dict[float, float | None]:
-    """The value below which each share of the queries lies (linear between neighbours)."""
-    x = finite(values, "values")
-    if len(x) == 0:
-        return dict.fromkeys(at)
-    return dict(zip(at, np.quantile(x, at).tolist(), strict=True))
 
 
 def _resample(
@@ -164,25 +154,25 @@ def _resample(
     """The statistic of each resample, a bounded number of rows in memory at a time."""
     rng = np.random.default_rng(seed)
     step = max(1, CELLS // max(map(len, data)))
-    found = []
+    values = []
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
         drawn = [rng.integers(0, len(a), (rows, len(a))) for a in data[: 1 if paired else None]]
         picked = zip(data, drawn * len(data) if paired else drawn, strict=True)
-        found.append(statistic(*(a[i] for a, i in picked), axis=-1))
-    return np.concatenate(found, axis=-1, dtype=np.float64)
+        values.append(statistic(*(a[i] for a, i in picked), axis=-1))
+    return np.concatenate(values, axis=-1, dtype=np.float64)
 
 
 def _both_means(x: Floats, mirrored: Floats, axis: int) -> Floats:
     return np.stack([x.mean(axis=axis), mirrored.mean(axis=axis)])
 
 
-def _percentiles(found: Floats, n: int, confidence: float) -> tuple[float, float]:
+def _percentiles(resampled: Floats, n: int, confidence: float) -> tuple[float, float]:
     """Hesterberg's expanded percentiles: as far out as Student's t is beyond the normal curve."""
     from scipy.special import ndtr
 
-    tail = settled(float(ndtr(-math.sqrt(n / (n - 1)) * quantile_of_t(n, confidence))))
-    low, high = np.quantile(found, [tail, 1 - tail]).tolist()
+    tail = float(ndtr(-math.sqrt(n / (n - 1)) * quantile_of_t(n, confidence)))
+    low, high = np.quantile(resampled, [tail, 1 - tail]).tolist()
     return low, high
 
 
@@ -191,4 +181,4 @@ def quantile_of_t(n: int, confidence: float) -> float:
 
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, found {confidence}; 0.95 is usual")
-    return settled(float(stdtrit(n - 1, (1 + confidence) / 2)))
+    return float(stdtrit(n - 1, (1 + confidence) / 2))

@@ -1,35 +1,34 @@
-"""Comparisons of two samples, with differences, intervals and effect sizes; corrections for many tests."""
+"""Comparisons of two samples, with differences, intervals and effect sizes; Holm's correction."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenrank.arithmetic import dot, settled
 from evenrank.errors import InputError
 from evenrank.stats.intervals import (
     CELLS,
     ROUNDING,
     Floats,
     bootstrap,
+    check_choice,
     constant,
     finite,
-    largest,
+    largest_magnitude,
     mean_interval,
-    one_of,
 )
 
 EXACT = 1_000_000  # permutation tests enumerate up to this many arrangements
 DRAWS = 10_000  # and draw this many beyond it: p = 0.05 is then known to ± 0.004
 
 
-def sign_flips(d: Floats, draws: int, seed: int) -> float:
+def share_of_sign_flips(d: Floats, draws: int, seed: int) -> float:
     """Share of sign patterns whose sum is at least as far from 0 as the observed one.
 
     Ours, because scipy's permutation_test takes over 50 times as long for 10,000 pairs.
@@ -52,15 +51,15 @@ def sign_flips(d: Floats, draws: int, seed: int) -> float:
     return (beyond + 1) / (draws + 1)
 
 
-def splits(x: Floats, y: Floats, alternative: str, draws: int, seed: int) -> float:
-    """Share of splits of the pooled values that part the means at least as far as the observed one.
+def share_of_splits(x: Floats, y: Floats, alternative: str, draws: int, seed: int) -> float:
+    """Share of splits of the pooled values whose means are at least as far apart as the observed ones.
 
-    The smaller sample's sum tells everything, and the pool is sorted: neither the order of the
-    values nor which sample comes first has a say in the draws.
+    The smaller sample's sum is enough, and the pool is sorted: neither the order of the values nor
+    which sample comes first changes the draws.
     """
-    few = x if len(x) <= len(y) else y
+    smaller = x if len(x) <= len(y) else y
     pool = np.sort(np.concatenate([x, y]))
-    n, k = len(pool), len(few)
+    n, k = len(pool), len(smaller)
     exact = math.comb(n, k) <= EXACT
     if exact:
         by_count = [np.zeros(1)] + [np.empty(0)] * k  # sums of all subsets of 0, 1 … k values
@@ -72,25 +71,25 @@ def splits(x: Floats, y: Floats, alternative: str, draws: int, seed: int) -> flo
         rng = np.random.default_rng(seed)
         sums = np.array([pool[rng.choice(n, k, replace=False, shuffle=False)].sum() for _ in range(draws)])
     expected = k * math.fsum(pool) / n
-    moved, observed = sums - expected, math.fsum(few) - expected
+    differences, observed = sums - expected, math.fsum(smaller) - expected
     if alternative == "two-sided":
-        moved, observed = np.abs(moved), abs(observed)
-    elif few is y:
-        moved, observed = -moved, -observed
-    beyond = moved >= observed - ROUNDING * float(np.abs(pool).sum())
+        differences, observed = np.abs(differences), abs(observed)
+    elif smaller is y:
+        differences, observed = -differences, -observed
+    beyond = differences >= observed - ROUNDING * float(np.abs(pool).sum())
     return float(beyond.mean()) if exact else (int(beyond.sum()) + 1) / (draws + 1)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How much more ``a`` has than ``b``, and whether chance could have done it.
+    """The difference between two samples, with its interval, p and effect size.
 
     Attributes
     ----------
     difference, low, high
         Mean of ``a`` minus mean of ``b``, and its confidence interval.
     p
-        Two-sided, unless another alternative was asked for. Uncorrected: see `holm`.
+        Two-sided, unless another alternative is given. Uncorrected: see `holm`.
     effect, effect_name
         The difference without its unit: ``d_z`` and ``g`` in standard deviations, ``rank-biserial``
         and ``Cliff's delta`` in [−1, 1]. Positive: ``a`` is higher.
@@ -122,7 +121,7 @@ def paired(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Comparison:
-    """Two runs on the same queries: is ``a`` higher than ``b``, query by query?
+    """Compare two runs on the same queries, query by query; positive if ``a`` is higher.
 
     Parameters
     ----------
@@ -144,78 +143,80 @@ def paired(
     x, y = finite(a, "a"), finite(b, "b")
     if len(x) != len(y):
         raise InputError(f"paired values must be equally many, found {len(x)} and {len(y)}")
-    one_of(test, "t", "wilcoxon", "permutation")
+    check_choice(test, "t", "wilcoxon", "permutation")
     d = np.sort(x - y)
-    if constant(d, scale=largest(x, y)):  # differences that differ by rounding alone
-        d = np.full_like(d, 0.0 if largest(d) <= ROUNDING * largest(x, y) else math.fsum(d) / len(d))
+    if constant(d, scale=largest_magnitude(x, y)):  # differences that differ by rounding alone
+        d = np.full_like(
+            d, 0.0 if largest_magnitude(d) <= ROUNDING * largest_magnitude(x, y) else math.fsum(d) / len(d)
+        )
     interval = mean_interval(d, confidence=confidence, seed=seed, method="t" if test == "t" else "bootstrap")
     name = "rank-biserial" if test == "wilcoxon" else "d_z"
-    found = Comparison(interval.value, interval.low, interval.high, None, None, name, test, len(d))
-    if found.difference is None or len(d) < 2:
-        return found
+    result = Comparison(interval.value, interval.low, interval.high, None, None, name, test, len(d))
+    if result.difference is None or len(d) < 2:
+        return result
     if not d.any():
-        return replace(found, p=1.0, effect=0.0, statistic=0.0)
+        return replace(result, p=1.0, effect=0.0, statistic=0.0)
     if test == "wilcoxon":
         from scipy.stats import rankdata, wilcoxon
 
         outcome = wilcoxon(d)
-        moved = d[d != 0]
-        ranks = rankdata(np.abs(moved))
-        effect = float(dot(ranks, np.sign(moved)) / ranks.sum())
-        return replace(found, p=settled(outcome.pvalue), effect=effect, statistic=float(outcome.statistic))
+        nonzero = d[d != 0]
+        ranks = rankdata(np.abs(nonzero))
+        effect = float(ranks @ np.sign(nonzero) / ranks.sum())
+        return replace(result, p=float(outcome.pvalue), effect=effect, statistic=float(outcome.statistic))
     if not constant(d):
-        found = replace(found, effect=found.difference / float(np.std(d, ddof=1)))
+        result = replace(result, effect=result.difference / float(np.std(d, ddof=1)))
     if test == "permutation":
-        return replace(found, p=sign_flips(d, draws, seed), statistic=found.difference)
-    if found.effect is None:
-        return found
+        return replace(result, p=share_of_sign_flips(d, draws, seed), statistic=result.difference)
+    if result.effect is None:
+        return result
     from scipy.special import stdtr
 
-    t = found.effect * math.sqrt(len(d))
-    return replace(found, p=settled(2 * stdtr(len(d) - 1, -abs(t))), statistic=t)
+    t = result.effect * math.sqrt(len(d))
+    return replace(result, p=float(2 * stdtr(len(d) - 1, -abs(t))), statistic=t)
 
 
 def welch(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> Comparison:
-    """Two different sets of queries: is the mean of ``a`` higher? Spreads may differ (Welch's t).
+    """Compare the means of two different sets of queries by Welch's t-test; spreads may differ.
 
     The effect is Hedges' g. With fewer than two values on a side, or no spread at all but two
     different values, p is ``None``; all values equal: p = 1, g = 0.
     """
     x, y = finite(a, "a"), finite(b, "b")
-    found = Comparison(_difference(x, y), None, None, None, None, "g", "welch", len(x) + len(y))
+    result = Comparison(_difference(x, y), None, None, None, None, "g", "welch", len(x) + len(y))
     if min(len(x), len(y)) < 2:
-        return found
-    found = replace(found, effect=_hedges(x, y))
+        return result
+    result = replace(result, effect=_hedges(x, y))
     if constant(x) and constant(y):
-        found = replace(found, low=found.difference, high=found.difference)
-        return replace(found, p=1.0, statistic=0.0) if found.effect == 0 else found
+        result = replace(result, low=result.difference, high=result.difference)
+        return replace(result, p=1.0, statistic=0.0) if result.effect == 0 else result
     from scipy.stats import ttest_ind
 
     with warnings.catch_warnings():  # scipy warns of a side without spread, which Welch's test can bear
         warnings.simplefilter("ignore", RuntimeWarning)
         outcome = ttest_ind(x, y, equal_var=False)
-    low, high = map(settled, outcome.confidence_interval(confidence))
-    p, t = settled(outcome.pvalue), settled(outcome.statistic)
-    return replace(found, low=low, high=high, p=p, statistic=t)
+    low, high = map(float, outcome.confidence_interval(confidence))
+    p, t = float(outcome.pvalue), float(outcome.statistic)
+    return replace(result, low=low, high=high, p=p, statistic=t)
 
 
 def rank_sum(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int = 0) -> Comparison:
-    """Two different sets of queries: does a value of ``a`` tend to be above one of ``b``?
+    """Compare two different sets of queries by Mann–Whitney's U: is ``a`` mostly above ``b``?
 
-    Mann–Whitney's U. The effect is Cliff's delta, P(a > b) − P(a < b), which also is the
+    The effect is Cliff's delta, P(a > b) − P(a < b), which also is the
     rank-biserial correlation; the difference is that of the means, with a bootstrap interval.
     """
     x, y = finite(a, "a"), finite(b, "b")
-    found = _unpaired(x, y, "Cliff's delta", "rank-sum", confidence, seed)
+    result = _unpaired(x, y, "Cliff's delta", "rank-sum", confidence, seed)
     pairs = len(x) * len(y)
     if pairs == 0:
-        return found
+        return result
     if constant(np.concatenate([x, y])):
-        return replace(found, p=1.0, effect=0.0, statistic=pairs / 2)
+        return replace(result, p=1.0, effect=0.0, statistic=pairs / 2)
     from scipy.stats import mannwhitneyu
 
-    u, p = (settled(float(each)) for each in mannwhitneyu(x, y))
-    return replace(found, p=p, effect=2 * u / pairs - 1, statistic=u)
+    u, p = map(float, mannwhitneyu(x, y))
+    return replace(result, p=p, effect=2 * u / pairs - 1, statistic=u)
 
 
 def permutation(
@@ -227,19 +228,19 @@ def permutation(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Comparison:
-    """Two different sets of queries: how often does dealing them out anew part the means this far?
+    """Compare the means of two different sets of queries by a permutation test.
 
     All splits up to `EXACT`, else ``draws`` random ones with p = (b + 1) / (draws + 1). The effect
     is Hedges' g; the interval of the difference is a bootstrap. ``greater`` asks one-sidedly
     whether ``a`` is higher, for an expectation that was stated beforehand.
     """
     x, y = finite(a, "a"), finite(b, "b")
-    one_of(alternative, "two-sided", "greater")
-    found = _unpaired(x, y, "g", "permutation", confidence, seed)
-    if found.difference is None or found.n < 3:
-        return found
-    p = splits(x, y, alternative, draws, seed)
-    return replace(found, p=p, effect=_hedges(x, y), statistic=found.difference)
+    check_choice(alternative, "two-sided", "greater")
+    result = _unpaired(x, y, "g", "permutation", confidence, seed)
+    if result.difference is None or result.n < 3:
+        return result
+    p = share_of_splits(x, y, alternative, draws, seed)
+    return replace(result, p=p, effect=_hedges(x, y), statistic=result.difference)
 
 
 def _unpaired(x: Floats, y: Floats, name: str, test: str, confidence: float, seed: int) -> Comparison:
@@ -251,8 +252,8 @@ def _unpaired(x: Floats, y: Floats, name: str, test: str, confidence: float, see
     first, second = np.sort(x), np.sort(y)
     if swap := [len(x), *first.tolist()] > [len(y), *second.tolist()]:
         first, second = second, first
-    found = bootstrap(difference, first, second, confidence=confidence, seed=seed, paired=False)
-    low, high = found.low, found.high
+    interval = bootstrap(difference, first, second, confidence=confidence, seed=seed, paired=False)
+    low, high = interval.low, interval.high
     if swap and low is not None and high is not None:
         low, high = -high, -low
     return Comparison(_difference(x, y), low, high, None, None, name, test, len(x) + len(y))
@@ -270,43 +271,22 @@ def _hedges(x: Floats, y: Floats) -> float | None:
     if difference is None or freedom < 1:
         return None
     if constant(x) and constant(y):
-        return 0.0 if abs(difference) <= ROUNDING * largest(x, y) else None
+        return 0.0 if abs(difference) <= ROUNDING * largest_magnitude(x, y) else None
     squares = sum(float(np.sum((s - s.mean()) ** 2)) for s in (x, y))
     gamma = gammaln(freedom / 2) - gammaln((freedom - 1) / 2)
-    shrink = settled(math.exp(gamma) / math.sqrt(freedom / 2))
+    shrink = float(math.exp(gamma) / math.sqrt(freedom / 2))
     return shrink * difference / math.sqrt(squares / freedom)
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """p-values made larger, so that any false alarm in the whole family is as rare as each p says.
+    """Correct p-values, so that any false alarm in the whole family is as rare as each p says.
 
     Holm (1979), in the order given; undefined values (None, NaN) stay ``None`` and do not count.
     """
-
-    def adjust(p: Floats) -> Floats:
-        order = np.argsort(p, kind="stable")
-        steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-        return np.minimum(steps, 1.0)[np.argsort(order, kind="stable")]
-
-    return _adjust(p, adjust)
-
-
-def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
-    """p-values made larger, so that p bounds the expected share of false alarms among the findings.
-
-    Benjamini & Hochberg (1995), in the order given; undefined values (None, NaN) stay ``None`` and
-    do not count.
-    """
-    from scipy.stats import false_discovery_control
-
-    return _adjust(p, false_discovery_control)
-
-
-def _adjust(p: Sequence[float | None], method: Callable[[Floats], Floats]) -> list[float | None]:
     adjusted = np.array([math.nan if x is None else x for x in p], dtype=np.float64)
-    known = ~np.isnan(adjusted)
-    if ((adjusted[known] < 0) | (adjusted[known] > 1)).any():
+    if ((adjusted < 0) | (adjusted > 1)).any():
         raise InputError("p-values must lie between 0 and 1")
-    if known.any():
-        adjusted[known] = method(adjusted[known])
+    order = np.argsort(adjusted, kind="stable")[: int((~np.isnan(adjusted)).sum())]  # NaN is last
+    steps = np.maximum.accumulate(adjusted[order] * np.arange(len(order), 0, -1))
+    adjusted[order] = np.minimum(steps, 1.0)
     return [None if math.isnan(x) else x for x in adjusted.tolist()]

@@ -3,9 +3,9 @@
 ===========  ==========================================================================
 measure.py   the measure `GSR`, and how it sees the inputs
 slope.py     its arithmetic, on plain arrays
-study.py     ranked lists and the collection as GSR reads them; what all runs of one call
-             share, and lines through their queries
+study.py     the lists and documents that all runs of one call share, and lines through their
+             queries
 results.py   `Reinforcement`: GSR of one run, its attribution, one run against another;
-             the most gendered queries, and the points that a report draws
+             the most gendered queries
 ===========  ==========================================================================
 """

@@ -7,7 +7,7 @@ Conveyed by Ranking Algorithms, Information Processing & Management 57(6), 2020.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,19 +16,16 @@ from ir_measures.measures import ParamInfo
 from evenrank.data.frames import described, fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
-from evenrank.measures.gsr.results import compared_lines, measure_reinforcement
+from evenrank.measures.gsr.results import compare_reinforcement, measure_reinforcement
 from evenrank.measures.gsr.slope import DISCOUNTS, Ints
 from evenrank.measures.gsr.study import Study
 from evenrank.measures.lists import WHOLE
-from evenrank.measures.results import Measurement, Options
+from evenrank.measures.results import Change, Measurement, Options
 from evenrank.measures.views import View
-
-if TYPE_CHECKING:
-    from evenrank.measures.results import Change
 
 
 class Genderedness(View):
-    """Queries and documents as the leaning of their words along a gender direction."""
+    """Queries and documents as the genderedness of their words."""
 
     NEEDED = "the text of documents and queries; give docs and queries"
     WHOLE = True
@@ -42,10 +39,10 @@ class Genderedness(View):
         texts, inputs = self.inputs.genderedness, self.inputs
         table = pl.DataFrame({"word": texts.vocabulary, "g": texts.values})
         assert inputs.docs is not None  # `check` sees to it
-        read = pl.DataFrame({"docs": [inputs.docs.fingerprint()]})
-        words = described(fingerprint([table], numbers=True))  # what a word is worth is a number
-        known = fingerprint([inputs.queries, inputs.background, words, read])[:8]
-        return known + ("" if self.missing == "error" else f",{self.missing}")
+        docs = pl.DataFrame({"docs": [inputs.docs.fingerprint()]})
+        words = described(fingerprint([table], numbers=True))
+        hashed = fingerprint([inputs.queries, inputs.background, words, docs])[:8]
+        return hashed + ("" if self.missing == "error" else f",{self.missing}")
 
     def provenance(self) -> dict[str, Any]:
         texts = self.inputs.genderedness
@@ -54,9 +51,9 @@ class Genderedness(View):
     def prepare(self, seed: int = 0) -> None:
         """Read queries and documents, once for all runs (and for each list of stop words)."""
         self.check()
-        self.studies = self.studied(self.inputs.runs, self.measures, self.inputs.qrels, seed=seed)
+        self.studies = self._studies(self.inputs.runs, self.measures, self.inputs.qrels, seed=seed)
 
-    def studied(
+    def _studies(
         self,
         runs: Mapping[str, pl.DataFrame],
         measures: Sequence[Any],
@@ -68,10 +65,10 @@ class Genderedness(View):
         """The study of each list of stop words."""
         assert self.inputs.queries is not None  # `check` sees to it
         return {
-            stopped: Study.of(
+            stop_words: Study(
                 runs,
-                [measure for measure in measures if measure["stop_words"] == stopped],
-                self.inputs.genderedness.stopping(stopped),
+                [measure for measure in measures if measure["stop_words"] == stop_words],
+                self.inputs.genderedness.stopping(stop_words),
                 docs=self.inputs.docs,
                 queries=self.inputs.queries,
                 qrels=qrels,
@@ -79,37 +76,34 @@ class Genderedness(View):
                 seed=seed,
                 baselines=baselines,
             )
-            for stopped in dict.fromkeys(measure["stop_words"] for measure in measures)
+            for stop_words in dict.fromkeys(measure["stop_words"] for measure in measures)
         }
 
     def values(
         self, run: pl.DataFrame, measures: Sequence[Any], qrels: pl.DataFrame | None = None
     ) -> dict[BiasMeasure, dict[str, float]]:
-        asked = self.inputs.queries
-        assert asked is not None  # `check` sees to it
-        judged = set() if qrels is None else {*qrels["query_id"].to_list()}
-        _refuse_batches(measures[0], asked["query_id"], judged | {*run["query_id"].unique().to_list()})
-        studies = self.studied({"the run": run}, measures, qrels, baselines=False)
+        queries = self.inputs.queries
+        assert queries is not None  # `check` sees to it
+        present = {*run["query_id"].unique().to_list()}
+        if qrels is not None:
+            present |= {*qrels["query_id"].to_list()}
+        count = sum(query in present for query in queries["query_id"].to_list())
+        if 2 * count <= len(queries):  # one batch of several: its slope is not the slope of all
+            raise InputError(
+                f"{measures[0]} is a slope over all queries, but only {count:,} of the {len(queries):,} "
+                "bound ones are judged or ranked; evaluate without batch_size, and bind the queries that "
+                "are evaluated"
+            )
+        studies = self._studies({"the run": run}, measures, qrels, baselines=False)
         return {m: studies[m["stop_words"]].contributions("the run", m) for m in measures}
 
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
-        slopes: Any = self.measures
-        found: dict[Any, Measurement] = {}
-        for stopped, study in self.studies.items():
-            those = [measure for measure in slopes if measure["stop_words"] == stopped]
-            for one in measure_reinforcement(name, run, those, study, self.inputs, options):
-                found[one.measure] = one
-        return [found[measure] for measure in slopes]
-
-
-def _refuse_batches(measure: BiasMeasure, asked: pl.Series, present: set[str]) -> None:
-    """A slope over a batch of queries is not the slope; the smallest of several batches gives them away."""
-    count = sum(query in present for query in asked.to_list())
-    if 2 * count <= len(asked):
-        raise InputError(
-            f"{measure} is a slope over all queries, but only {count:,} of the {len(asked):,} bound "
-            "ones are judged or ranked; evaluate without batch_size, and bind the queries that are evaluated"
-        )
+        results: dict[Any, Measurement] = {}
+        for stop_words, study in self.studies.items():
+            measures: Any = [measure for measure in self.measures if measure["stop_words"] == stop_words]
+            for result in measure_reinforcement(name, run, measures, study, self.inputs, options):
+                results[result.measure] = result
+        return [results[measure] for measure in self.measures]
 
 
 class StereotypeReinforcement(BiasMeasure):
@@ -119,7 +113,7 @@ class StereotypeReinforcement(BiasMeasure):
     genderedness on the queries'. g(q) is the mean cosine of the query's words with the gender direction;
     g_q(L) the mean over the list of its documents' genderedness without the query's words, the document
     at rank r weighing 1/log2(r + 1). Positive: female-leaning queries get female-leaning documents, and
-    male-leaning ones male-leaning; 0: what is found does not depend on the leaning of the query; negative:
+    male-leaning ones male-leaning; 0: results do not depend on the leaning of the query; negative:
     lists run against the stereotype. It has no bounds; the relevant documents alone give a positive value
     wherever topics have a language of their own, so compare with the perfect engine.
 
@@ -172,7 +166,7 @@ class StereotypeReinforcement(BiasMeasure):
         return WHOLE if self["cutoff"] is None else int(self["cutoff"])
 
     def depths(self, relevant: Ints | None, queries: int) -> Ints:
-        """How deep to look for each query; 0 for one without a relevant document, where that decides."""
+        """The depth of each query; without a cut-off as many as it has relevant documents."""
         if self["cutoff"] is not None:
             return np.full(queries, self["cutoff"], np.int64)
         if relevant is None:
@@ -182,8 +176,9 @@ class StereotypeReinforcement(BiasMeasure):
     def compare(
         self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
     ) -> Change:
-        """One run against another: both lines are fitted anew, see `compare_reinforcement`."""
-        return compared_lines(mine, theirs, confidence=confidence, seed=seed)
+        """Compare two runs, see `compare_reinforcement`; the change has no values by query."""
+        comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)  # type: ignore[arg-type]
+        return Change(comparison, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
 
     def per_query(self, context: Context) -> PerQuery:
         raise InputError(f"{self} is not computed from a tally; use evenrank.measure")

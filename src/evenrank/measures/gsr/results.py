@@ -12,14 +12,13 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.arithmetic import dot
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import Ints, Line
-from evenrank.measures.gsr.study import Fitted, Study
-from evenrank.measures.results import Change, Measurement, Options, labels_of, left_out
+from evenrank.measures.gsr.study import Fitted, Study, cut
+from evenrank.measures.results import Measurement, Options, labels_of, left_out
 from evenrank.text.tokens import tokens
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 
 EQUAL = "all queries are equally gendered"
+"""Why no line can be fitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,8 @@ class Reinforcement(Measurement):
     Attributes
     ----------
     fitted
-        Where the queries stand (`x`, `y`) and the line through them, with r and its standard error.
+        The genderedness of queries (`x`) and lists (`y`), and the line through them, with r and its
+        standard error.
     baselines
         GSR of the perfect engine (all and only the relevant documents, if qrels are given) and of
         documents drawn at random.
@@ -62,9 +63,24 @@ class Reinforcement(Measurement):
 
     @property
     def relative(self) -> float | None:
-        """How much it is above the GSR of the perfect engine, which is cut at the same depth."""
-        return relative_to(
-            self.value, self.baselines["perfect"].value if "perfect" in self.baselines else None
+        """(GSR − GSR of the perfect engine) / GSR of the perfect engine, which is cut at the same depth.
+
+        None where the perfect engine's is not above 0: then there is no stereotype in the judgments for
+        others to exceed.
+        """
+        perfect = self.baselines["perfect"].value if "perfect" in self.baselines else None
+        if self.value is None or perfect is None or perfect <= 0:
+            return None
+        return (self.value - perfect) / perfect
+
+    @property
+    def points(self) -> pl.DataFrame:
+        """The queries as points (Figures 8 and 9 of the paper): query_id, x, y and contribution."""
+        if self.fitted is None or self.line is None:
+            raise InputError(f"{self.measure} of {self.run} is undefined; there is no line to draw")
+        ids, contributions = self.query_ids, self.fitted.contributions
+        return pl.DataFrame(
+            {"query_id": ids, "x": self.fitted.x, "y": self.fitted.y, "contribution": contributions}
         )
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
@@ -76,9 +92,7 @@ class Reinforcement(Measurement):
             "relative": self.relative,
             **{name: baseline.to_dict() for name, baseline in self.baselines.items()},
         }
-        row = super().to_dict(per_query)
-        contributions = row.pop("per_query", None)
-        return row | about | ({} if contributions is None else {"per_query": contributions})
+        return super().to_dict(per_query) | about
 
 
 def measure_reinforcement(
@@ -93,42 +107,40 @@ def measure_reinforcement(
     labels, only = inputs.genders, options.only or "all"
     label = labels_of(study.query_ids, labels)
     chosen = np.ones(len(label), bool) if only == "all" else (label == only).fill_null(False).to_numpy()
+    other_labels = [other for other in label.drop_nulls().unique().sort().to_list() if other != only]
     deepest = np.max([m.depths(study.relevant, len(label)) for m in measures], axis=0)
-    listed = study.listed(name, deepest)
+    lists = study.ranked(name, deepest)
     ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
-    known = dict.fromkeys([*study.query_ids.to_list(), *ranked])
     results: list[Measurement] = []
     for measure in measures:
-        depths = measure.depths(study.relevant, len(label))
-        top = listed.top(depths)
-        fitted = study.fitted(top, measure["discount"], chosen)
+        depths, discount = measure.depths(study.relevant, len(label)), measure["discount"]
+        top = cut(lists, depths)
+        fitted = study.fitted(top, discount, chosen)
         defined = fitted.line is not None
         ids = study.query_ids.gather(fitted.queries if defined else [])
-        missed = left_out(
-            known,
-            set(ids.to_list()),
-            labels=labels,
-            only=only,
-            otherwise="the query has no text",
-            reasons=_reasons(study, depths, set(ranked), fitted),
-        )
-        apart = [other for other in label.drop_nulls().unique().sort().to_list() if other != only]
+        subsets = {}
+        if options.only is None:
+            for other in other_labels:
+                same_label = (label == other).fill_null(False).to_numpy()
+                subsets[other] = study.fitted(top, discount, same_label).summary(options.bootstrap)
         results.append(
             Reinforcement(
                 run=name,
                 measure=measure,
                 summary=fitted.summary(options.bootstrap),
-                left_out=missed,
+                left_out=left_out(
+                    dict.fromkeys([*study.query_ids.to_list(), *ranked]),
+                    set(ids.to_list()),
+                    labels=labels,
+                    only=only,
+                    otherwise="the query has no text",
+                    reasons=_reasons(study, depths, set(ranked), fitted),
+                ),
                 query_ids=ids,
                 values=fitted.contributions if defined else np.zeros(0),
                 part_values=fitted.parts if defined else {},
                 only=None if labels is None else only,
-                subsets={
-                    other: study.fitted(
-                        top, measure["discount"], (label == other).fill_null(False).to_numpy()
-                    ).summary(options.bootstrap)
-                    for other in (apart if options.only is None else [])
-                },
+                subsets=subsets,
                 notes=_notes(name, study, fitted, inputs),
                 attribution=attribution(study, fitted) if options.explain and defined else None,
                 yardsticks=partial(study.baselines, measure, chosen, options.bootstrap),
@@ -140,7 +152,7 @@ def measure_reinforcement(
 
 
 def _reasons(study: Study, depths: Ints, ranked: set[str], fitted: Fitted) -> dict[str, str]:
-    """Why each query that is not measured has no value; the first reason that applies."""
+    """Return for each query why it has no value, should it have none; the first reason that applies."""
     reasons = {}
     fitted_rows = set(fitted.queries.tolist())
     for row, query in enumerate(study.query_ids.to_list()):
@@ -160,16 +172,19 @@ def _reasons(study: Study, depths: Ints, ranked: set[str], fitted: Fitted) -> di
 def _notes(name: str, study: Study, fitted: Fitted, inputs: Inputs) -> tuple[str, ...]:
     notes = []
     if inputs.missing != "error":
-        ranked = study.lists[name].doc_ids
-        absent = int((~ranked.is_in(study.collection.doc_ids.implode())).sum())
+        ranked = study.lists[name]["doc_id"]
+        absent = int((~ranked.is_in(study.doc_ids.implode())).sum())
         if absent:
-            done = "skipped" if inputs.missing == "skip" else "counted as having no value"
-            notes.append(f"{absent:,} of {len(ranked):,} ranked documents are not in the collection: {done}")
+            action = "skipped" if inputs.missing == "skip" else "counted as having no value"
+            notes.append(
+                f"{absent:,} of {len(ranked):,} ranked documents are not in the collection: {action}"
+            )
     if fitted.line is None and len(fitted.x):
-        few = "only one query has a value" if len(fitted.x) == 1 else EQUAL
-        notes.append(f"undefined: {few}, and no line can be fitted")
-    if study.lacking:
-        notes.append(f"{study.lacking:,} relevant documents are not in the collection")
+        reason = "only one query has a value" if len(fitted.x) == 1 else EQUAL
+        notes.append(f"undefined: {reason}, and no line can be fitted")
+    absent = 0 if study.perfect is None else int((study.perfect["doc_row"] < 0).sum())
+    if absent:
+        notes.append(f"{absent:,} relevant documents are not in the collection")
     if inputs.ties == "expected":
         notes.append("tied documents stay in the order of their ids: GSR has no mean over orders")
     return tuple(notes)
@@ -177,17 +192,16 @@ def _notes(name: str, study: Study, fitted: Fitted, inputs: Inputs) -> tuple[str
 
 def attribution(study: Study, fitted: Fitted) -> Attribution:
     """What each word, document and query adds to the slope; exact, and each frame adds up to it."""
-    texts, collection = study.collection.texts, study.collection
-    held = ~np.isnan(fitted.entries.values)
-    owner, rows, shares = fitted.owner[held], fitted.entries.doc_rows[held], fitted.shares[held]
-    dx = fitted.x - fitted.x.mean()
-    scale = (dx / (float(dot(dx, dx)) * fitted.sizes))[owner] * fitted.weights[held]
+    assert fitted.line is not None
+    texts = study.texts
+    held = ~np.isnan(fitted.entries["value"].to_numpy())
+    owner, rows = fitted.owner[held], fitted.entries["doc_row"].to_numpy()[held]
     by_word = texts.word_shares(
         study.query_texts,
-        collection.found,
+        study.words,
         fitted.queries[owner],
         rows,
-        scale,
+        fitted.coefficients[held],
         float(fitted.y.mean()),
     )
     used = np.flatnonzero(by_word)
@@ -201,7 +215,13 @@ def attribution(study: Study, fitted: Fitted) -> Attribution:
         schema={"group": pl.String, "word": pl.String, "contribution": pl.Float64},
     )
     documents = summed(
-        pl.DataFrame({"doc_id": collection.doc_ids.gather(rows), "queries": 1.0, "contribution": shares}),
+        pl.DataFrame(
+            {
+                "doc_id": study.doc_ids.gather(rows),
+                "queries": 1.0,
+                "contribution": fitted.shares[held],
+            }
+        ),
         ["doc_id"],
         ["queries", "contribution"],
     ).with_columns(pl.col("queries").cast(pl.Int64))
@@ -211,7 +231,6 @@ def attribution(study: Study, fitted: Fitted) -> Attribution:
             "contribution": fitted.contributions / len(fitted.x),
         }
     )
-    assert fitted.line is not None
     return Attribution(
         value=fitted.line.slope,
         words=largest_first(words, ["word"]),
@@ -220,28 +239,14 @@ def attribution(study: Study, fitted: Fitted) -> Attribution:
     )
 
 
-def compared_lines(mine: Measurement, theirs: Measurement, *, confidence: float, seed: int) -> Change:
-    """GSR of one run against another; values by query are contributions, so there is no change of each."""
-    assert isinstance(mine, Reinforcement) and isinstance(theirs, Reinforcement)
-    if mine.line is None or theirs.line is None:
-        comparison = stats.Comparison(None, None, None, None, None, "", "permutation", 0)
-    else:
-        comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)
-    return Change(comparison, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
-
-
 def compare_reinforcement(
-    first: Reinforcement,
-    second: Reinforcement,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    first: Reinforcement, second: Reinforcement, *, confidence: float = 0.95, seed: int = 0
 ) -> stats.Comparison:
-    """How much more one run reinforces stereotypes than another, over the queries that both have.
+    """Compare how much two runs reinforce stereotypes, over the queries that both have.
 
-    The interval draws queries, the same for both runs, and refits both slopes. p is that of a
-    permutation test in which the two lists of a query change places.
+    The difference is the slope of the differences between the lists. The interval draws queries, the same
+    for both runs, and refits both slopes. p is that of a permutation test in which the two lists of a query
+    change places.
 
     Parameters
     ----------
@@ -253,23 +258,14 @@ def compare_reinforcement(
     if first.fitted is None or second.fitted is None:
         raise InputError("there is nothing to compare; give two measurements of GSR")
     _, mine, theirs = np.intersect1d(first.fitted.queries, second.fitted.queries, return_indices=True)
-    x, gap = first.fitted.x[mine], first.fitted.y[mine] - second.fitted.y[theirs]
+    x, difference = first.fitted.x[mine], first.fitted.y[mine] - second.fitted.y[theirs]
     if not np.array_equal(x, second.fitted.x[theirs]):
         raise InputError("the two were measured with different queries or vectors; measure them in one call")
-    return compared_slopes(x, gap, confidence=confidence, resamples=resamples, seed=seed)
-
-
-def compared_slopes(
-    x: slope.Floats, gap: slope.Floats, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> stats.Comparison:
-    """The slope of differences between the lists of two systems on the genderedness of their queries."""
-    line = slope.fit(x, gap)
-    if line is None:
+    line = slope.fit(x, difference)
+    if line is None or first.line is None or second.line is None:
         return stats.Comparison(None, None, None, None, None, "", "permutation", len(x))
-    interval = stats.bootstrap(
-        slope.slopes, x, gap, confidence=confidence, resamples=resamples, seed=seed, paired=True
-    )
-    terms = (x - x.mean()) * gap
+    interval = stats.bootstrap(slope.slopes, x, difference, confidence=confidence, seed=seed)
+    terms = (x - x.mean()) * difference
     p = stats.paired(terms, np.zeros(len(terms)), test="permutation", seed=seed).p
     return stats.Comparison(
         line.slope, interval.low, interval.high, p, None, "", "permutation", len(x), line.slope
@@ -285,21 +281,13 @@ class GenderedQuery(NamedTuple):
     words: tuple[tuple[str, float | None], ...]
 
 
-def relative_to(value: float | None, perfect: float | None) -> float | None:
-    """(GSR − GSR of the perfect engine) / GSR of the perfect engine; None where that is not above 0.
-
-    With a perfect engine at 0 or below, there is no stereotype in the judgments for others to exceed.
-    """
-    return None if value is None or perfect is None or perfect <= 0 else (value - perfect) / perfect
-
-
 def most_gendered(
     queries: Any, vectors: Any = None, *, count: int = 10, pairs: Any = None
 ) -> tuple[list[GenderedQuery], list[GenderedQuery]]:
-    """The queries that lean most to the positive (female) side, and to the negative; the furthest first.
+    """Return the queries that lean most to the positive (female) side, and to the negative; furthest first.
 
-    Figure 7 of the paper. A query that does not lean to a side is not among those of that side, so there may
-    be fewer than `count`. Ties keep the order of the queries.
+    Figure 7 of the paper. There are fewer than `count` where fewer queries lean to a side. Ties keep the
+    order of the queries.
     """
     from evenrank.vectors.texts import gendered_texts
 
@@ -307,7 +295,7 @@ def most_gendered(
     g = texts.of_texts(table["text"].to_list())
     value = dict(zip(texts.vocabulary, texts.values.tolist(), strict=True))
 
-    def shown(row: int) -> GenderedQuery:
+    def gendered_query(row: int) -> GenderedQuery:
         query_id, text = table.row(row)
         words = tuple((word, value.get(word)) for word in tokens(text))
         return GenderedQuery(query_id, text, float(g[row]), words)
@@ -316,35 +304,6 @@ def most_gendered(
     positive = positive[np.argsort(-g[positive], kind="stable")]
     negative = negative[np.argsort(g[negative], kind="stable")]
     return (
-        [shown(row) for row in positive[:count].tolist()],
-        [shown(row) for row in negative[:count].tolist()],
+        [gendered_query(row) for row in positive[:count].tolist()],
+        [gendered_query(row) for row in negative[:count].tolist()],
     )
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """Queries as points, g(q) against g_q(L), with the line through them and the perfect engine's.
-
-    `points` has the columns query_id, x, y and contribution.
-    """
-
-    points: pl.DataFrame
-    line: Line | None
-    perfect: Line | None
-
-
-def scatter(measured: Reinforcement) -> Scatter:
-    """Where the queries of a run stand (Figures 8 and 9 of the paper)."""
-    fitted = measured.fitted
-    if fitted is None or fitted.line is None:
-        raise InputError(f"{measured.measure} of {measured.run} is undefined; there is no line to draw")
-    points = pl.DataFrame(
-        {
-            "query_id": measured.query_ids,
-            "x": fitted.x,
-            "y": fitted.y,
-            "contribution": fitted.contributions,
-        }
-    )
-    perfect = measured.baseline_lines.get("perfect")
-    return Scatter(points, fitted.line, None if perfect is None else perfect.line)

@@ -1,4 +1,4 @@
-"""The arithmetic of GSR: lists as weighted means, a slope over queries, and what makes it up.
+"""The arithmetic of GSR: lists as weighted means, a slope over queries, and the contributions to it.
 
 All functions take plain arrays. Entries are the ranked documents of all lists, one list after the other;
 `owner` names the list of each entry. Fabris et al. 2020, Definition 3.7 and Eqs. 2 to 5.
@@ -11,8 +11,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from evenrank.arithmetic import log2, settled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,20 +28,20 @@ class Line(NamedTuple):
 
 
 def rank_weights(ranks: Ints, discount: Discount = "log") -> Floats:
-    """What a document at each rank weighs: 1/log2(r + 1) as defined.
+    """Return the weight of a document at each rank: 1/log2(r + 1) as defined.
 
-    `released` is what the authors' released code computes, 1/max(1, log2 r), one rank later; `none`
-    weighs all alike.
+    `released` is what the authors' released code computes, 1/max(1, log2 r), one rank later; with `none`
+    all weigh the same.
     """
     if discount == "none":
         return np.ones(len(ranks))
     if discount == "released":
-        return 1.0 / np.maximum(1.0, log2(ranks))
-    return 1.0 / log2(ranks + 1.0)
+        return 1.0 / np.maximum(1.0, np.log2(ranks))
+    return 1.0 / np.log2(ranks + 1.0)
 
 
 def list_means(values: Floats, weights: Floats, owner: Ints, lists: int) -> tuple[Floats, Floats]:
-    """g_q(L) of each list and its sum of weights; entries without a value leave with their weight."""
+    """Return g_q(L) of each list and its sum of weights; entries without a value do not count."""
     defined = ~np.isnan(values)
     weight = np.where(defined, weights, 0.0)
     total = np.bincount(owner, weight * np.where(defined, values, 0.0), minlength=lists)
@@ -52,7 +50,7 @@ def list_means(values: Floats, weights: Floats, owner: Ints, lists: int) -> tupl
 
 
 def fit(x: Floats, y: Floats) -> Line | None:
-    """The line y = intercept + slope · x; None if fewer than two points, or all x are equal.
+    """Fit the line y = intercept + slope · x; None if fewer than two points, or all x are equal.
 
     Summed in extended precision, so that lists that are all alike have a slope of exactly 0, and
     mirrored lists the mirrored slope.
@@ -85,7 +83,7 @@ def significance(r: float, points: int) -> float | None:
         return 0.0
     from scipy.special import stdtr
 
-    return settled(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
+    return float(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
 
 
 def slopes(x: Floats, y: Floats, axis: int = -1) -> Floats:
@@ -103,14 +101,10 @@ def query_contributions(x: Floats, y: Floats) -> Floats:
     return dx * (y - y.mean()) / float(np.mean(dx * dx))
 
 
-def document_contributions(
-    x: Floats, y: Floats, values: Floats, weights: Floats, owner: Ints, sizes: Floats
-) -> Floats:
-    """w_k (x_i − μ_x)(g_q(d_k) − μ_y)/(σ²_x N W_i): each document's share; their sum is the slope.
+def document_coefficients(x: Floats, weights: Floats, owner: Ints, sizes: Floats) -> Floats:
+    """w_k (x_i − μ_x)/(σ²_x N W_i): Σ coefficient · (g_q(d_k) − μ_y) over all documents is the slope.
 
-    x, y and sizes (W) are by list, the rest by entry; entries without a value contribute 0.
+    x and sizes (W) are by list, the rest by entry; entries without a value do not count.
     """
     dx = x - x.mean()
-    scale = dx / (float(np.mean(dx * dx)) * len(x) * sizes)
-    shares = weights * scale[owner] * (values - y.mean())
-    return np.where(np.isnan(values), 0.0, shares)
+    return weights * (dx / (float(dx @ dx) * sizes))[owner]

@@ -58,10 +58,7 @@ def process_bars(frame: pl.DataFrame) -> Any:
 def psychology_figures(given: Any) -> list[Figure]:
     if given is None:
         return []
-    if isinstance(given, RankingsAudit):
-        bars = given.bars().filter(pl.col("run") == given.baseline).drop("run")
-    else:
-        bars = given.bars()
+    bars = given.bars()
     counts = ", ".join(f"{count:,} {gender}" for gender, count in given.queries.items())
     caption = f"Share of words, mean over the queries of each gender: {counts}."
     if min(given.queries.get(gender, 0) for gender in ("female", "male")) < FEWEST:
@@ -106,9 +103,10 @@ def psychology_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 def _found(given: JudgmentsAudit | RankingsAudit) -> Psychology:
     """The characteristics of the judged documents, or of the baseline's top results."""
     if isinstance(given, RankingsAudit):
-        where, found = f"top {given.at} results of {given.baseline}", given.runs[given.baseline]
+        where = f"top {given.at} results of {given.baseline}"
     else:
-        where, found = "judged documents", given.characteristics
+        where = "judged documents"
+    found = given.characteristics
     clear = [one for one in found if one.p_holm is not None and one.p_holm < LEVEL]
     ordered = sorted(found, key=lambda one: -abs(one.welch.effect or 0))
     return Psychology(where, given.queries, ordered, sorted(clear, key=ordered.index))
@@ -277,25 +275,20 @@ def stereotype_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 
 def stereotype_figures(audit: Audit) -> list[Figure]:
-    from evenrank.measures.gsr.results import scatter
-
     found: list[Figure] = []
     each = [m for m in audit.measured if isinstance(m, Reinforcement) and m.line is not None][:RUNS]
-    scatters = [scatter(m) for m in each]  # where positive is female; a report has one sign: positive is male
-    domain = reach((-y for drawn in scatters for y in drawn.points["y"].to_list()), zero=False)
-    for m, drawn in zip(each, scatters, strict=True):
-        points = drawn.points.with_columns(
-            query=drawn.points["query_id"].replace_strict(
-                dict(audit.queries), default=drawn.points["query_id"]
-            )
-            if audit.queries
-            else drawn.points["query_id"]
-        ).select(
-            pl.col("query").str.slice(0, 90), x=-pl.col("x"), y=-pl.col("y"), contribution="contribution"
+    domain = reach((-y for m in each for y in m.points["y"].to_list()), zero=False)
+    for m in each:
+        ids = m.points["query_id"]
+        query = ids.replace_strict(dict(audit.queries), default=ids) if audit.queries else ids
+        # In `points` positive is female; a report has one sign: positive is male.
+        points = m.points.select(
+            query.str.slice(0, 90).alias("query"), x=-pl.col("x"), y=-pl.col("y"), contribution="contribution"
         )
+        perfect_line = m.baseline_lines["perfect"].line if "perfect" in m.baseline_lines else None
         shown = sampled(points)
         low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
-        lines = [("this run", drawn.line), ("perfect engine", drawn.perfect)]
+        lines = [("this run", m.line), ("perfect engine", perfect_line)]
         ends = pl.DataFrame(
             [
                 (engine, x, line.slope * x - line.intercept)
@@ -307,9 +300,9 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             orient="row",
         )
         perfect = ""
-        if drawn.perfect is not None:
+        if perfect_line is not None:
             judged = counted(m.baselines["perfect"].queries, "query", "queries")
-            perfect = f" A perfect engine has {drawn.perfect.slope:+.3f} ({judged})."
+            perfect = f" A perfect engine has {perfect_line.slope:+.3f} ({judged})."
         few = (
             ""
             if shown.height == points.height
