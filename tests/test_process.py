@@ -58,7 +58,6 @@ entries = {
     "swap": lambda: er.swap(frame),
     "counterfactual": lambda: er.counterfactual(docs, queries),
     "balance": lambda: er.balance({"a": 1.0}, {"b": 1.0}),
-    "adjusted": lambda: er.adjusted({"q1": 1.0}, genders, "shipped"),
     "classify": lambda: er.classify(["he is a nurse"]),
     "trace": lambda: er.trace(run, ["RaB@2"], tally=tally),
     "preference": lambda: er.preference(docs, queries),

@@ -17,25 +17,19 @@ from evenrank.stats.equivalence import (
     queries_for_equivalence,
 )
 from evenrank.stats.intervals import Interval, bootstrap, mean_interval, quantiles
-from evenrank.stats.misclassified import Adjusted, Confusion, adjusted_means, adjusted_shares, error_tests
 from evenrank.stats.sequences import Change, change, first_alarms, paired_changes, sequence
 from evenrank.stats.tests import Comparison, benjamini_hochberg, holm, paired, permutation, rank_sum, welch
 
 __all__ = [
-    "Adjusted",
     "Change",
     "Comparison",
-    "Confusion",
     "Equivalence",
     "Interval",
-    "adjusted_means",
-    "adjusted_shares",
     "benjamini_hochberg",
     "bootstrap",
     "change",
     "detectable",
     "equivalence",
-    "error_tests",
     "first_alarms",
     "holm",
     "mean_interval",
