@@ -43,7 +43,7 @@ def read_store(path: str | os.PathLike[str], *, duplicates: Duplicates = "error"
             column.validate(full=not pa.types.is_fixed_size_list(column.type))
     words, rows = _columns(table, path)
     matrix = numbers(rows.flatten()).reshape(len(rows), -1)
-    facts = _facts(table, path)
+    facts = read_provenance(table, path)
     _verify(table.schema.metadata or {}, words, matrix, path)
     if facts is not None:
         return Vectors.trusted(words, matrix, facts)
@@ -87,7 +87,8 @@ def _columns(table: pa.Table, path: str | os.PathLike[str]) -> tuple[pa.Array, p
     return words, rows
 
 
-def _facts(table: pa.Table, path: str | os.PathLike[str]) -> dict[str, Any] | None:
+def read_provenance(table: pa.Table, path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The provenance in the metadata of a table that evenrank wrote; None for a table of others."""
     stored = (table.schema.metadata or {}).get(_KEY)
     if stored is None:
         return None
