@@ -142,14 +142,14 @@ def _progress_callbacks(progress: Progress | None, size: int | None, epochs: int
         return ()
     from gensim.models.callbacks import CallbackAny2Vec
 
-    report, total = progress, size * (1 + epochs)
+    report, pass_size = progress, size
 
     class Epochs(CallbackAny2Vec):
-        done = size
+        passes = 1
 
         def on_epoch_end(self, model: Any) -> None:
-            self.done += total // (1 + epochs)
-            report(self.done, total)
+            self.passes += 1
+            report(pass_size * self.passes, pass_size * (1 + epochs))
 
     return (Epochs(),)
 
