@@ -13,7 +13,7 @@ from evenrank import process
 
 __version__ = "0.1.0"
 
-process.settle_cache()
+process.set_numba_cache_dir()
 process.watch_forks()
 
 # Where each public name lives; it is imported when first used, so that `import evenrank` costs nothing.
