@@ -95,7 +95,7 @@ def _tested(data: Path, name: str, cutoff: int, learned: Dial, encodings: Encodi
     rows["control: A q instead of Aᵀq"] = testing.both(asked @ matrix.T, sides)
     direction = np.linalg.svd(learned.eraser.projection)[0][:, : learned.eraser.rank]
     rows["control: orthogonal projection"] = testing.both(asked - asked @ direction @ direction.T, sides)
-    erased = {side: (ids, learned.eraser.apply(v), counted) for side, (ids, v, counted) in sides.items()}
+    erased = {side: (ids, learned.documents(v), counted) for side, (ids, v, counted) in sides.items()}
     rows["control: documents erased"] = testing.both(asked, erased)
     run = testing.run(asked, *sides["raw"][:2])
     for bound in (0.3, 0.1):
