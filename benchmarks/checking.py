@@ -27,7 +27,6 @@ from benchmarks.pages import (
 _TABLES = {
     "certainty.md": ("certainty", "certainty_evidence:page"),
     "monitor.md": ("monitor", "monitor_evidence:page"),
-    "label-errors.md": ("label-errors", "label_errors_evidence:page"),
     "query-gender.md": ("query-gender", "classifier_evidence:page"),
     "query-gender-transformer.md": ("query-gender-transformer", "transformer_evidence:page"),
     "query-variants.md": ("query-variants", "variants_evidence:page"),

@@ -217,20 +217,6 @@ def monitor(data: Path) -> dict[str, Any]:
     return found(data)
 
 
-def label_errors(data: Path) -> dict[str, Any]:
-    """Coverage of means of groups whose labels are guesses, corrected and not: seeds are in it."""
-    from benchmarks.label_errors_evidence import label_errors as found
-
-    return found(data)
-
-
-def word_errors(data: Path) -> dict[str, Any]:
-    """Coverage of shares of documents whose gender a lexicon guesses, corrected and not: a minute."""
-    from benchmarks.word_errors_evidence import word_errors as found
-
-    return found(data)
-
-
 def dial(data: Path) -> dict[str, Any]:
     """The dial for dense rankers, fitted on one collection and tested on another."""
     from benchmarks.dial_evidence import dial as found
@@ -298,8 +284,6 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "dial": dial,
     "certainty": certainty,
     "monitor": monitor,
-    "label-errors": label_errors,
-    "word-errors": word_errors,
     "server-load": server_load,
     "reliability": reliability,
     "query-gender-transformer": query_gender_transformer,

@@ -43,9 +43,9 @@ _LATER = tuple(
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
     arithmetic.py server/sequences.py server/changes.py data/sequences.py measures/alignments.py
-    measures/expected_exposure.py queries/label_errors.py stats/misclassified.py
+    measures/expected_exposure.py
     auditing/rules.py
-    show/label_errors.py process.py cli/streams.py queries/teaching.py
+    process.py cli/streams.py queries/teaching.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 # In the parent: Polars, and the tables that the entries ask for. In each child: one entry.
 ENTRIES = """
 import os, signal, sys, time, warnings
+import numpy as np
 import polars as pl
 import evenrank as er
 from evenrank.data import tables
@@ -36,7 +37,16 @@ expanded = pl.DataFrame({"query_id": ["q"], "term": ["he"], "weight": [1.0]})
 labels, targets = {"d1": "a", "d2": "b", "d3": "a"}, {"q1": {"a": 0.5, "b": 0.5}, "q2": {"a": 0.5, "b": 0.5}}
 sheet = pl.DataFrame({"query_id": ["q1"], "text": ["said"], "label": ["male"]})
 scores = pl.DataFrame({"query_id": ["a", "b"], "score": [1.0, 2.0]})
-measured = er.measure(run, "ARaB@2", tally=tally)
+values = pl.DataFrame({"run": ["a"], "query_id": ["q1"], "value": [1.0]})
+gendered = {str(i): "he said" if i % 3 else "she said he" for i in range(90)}
+
+class Encoder:
+    def documents(self, texts):
+        return np.array([[float(text.count(letter)) for letter in "heas"] for text in texts])
+
+    def facts(self):
+        return {}
+
 entries = {
     "audit": lambda: er.audit(run, ["ARaB@2"], tally=tally),
     "load": lambda: er.load("demo"),
@@ -58,11 +68,10 @@ entries = {
     "swap": lambda: er.swap(frame),
     "counterfactual": lambda: er.counterfactual(docs, queries),
     "balance": lambda: er.balance({"a": 1.0}, {"b": 1.0}),
-    "adjusted": lambda: er.adjusted({"q1": 1.0}, genders, "shipped"),
     "classify": lambda: er.classify(["he is a nurse"]),
     "trace": lambda: er.trace(run, ["RaB@2"], tally=tally),
     "preference": lambda: er.preference(docs, queries),
-    "dial": lambda: er.dial(docs),
+    "dial": lambda: er.dial(gendered, encoder=Encoder()),
     "penalise": lambda: er.penalise(run, tally),
     "negatives": lambda: er.negatives(run, qrels, tally),
     "fill": lambda: er.fill(scores, sheet, genders=genders, generated_scores=scores),
@@ -73,7 +82,7 @@ entries = {
     "plan": lambda: er.plan(0.1, run=run, measure="ARaB@2", tally=tally),
     "variants": lambda: er.variants(queries),
     "compare_variants": lambda: er.compare_variants(index, queries=queries),
-    "pool": lambda: er.pool(measured.frame(), queries),
+    "pool": lambda: er.pool(values, queries),
     "vote": lambda: er.vote(sheet),
     "feedback": lambda: er.feedback(index, queries),
     "rerank": lambda: er.rerank(where, run, docs, queries),
@@ -121,8 +130,10 @@ def test_no_public_entry_hangs_in_a_forked_worker(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert {name: what for name, what in found.items() if what != "refused"} == {
-        "tally": "worked",  # it waits for no thread of Polars
+        "tally": "worked",  # these wait for no thread of Polars
         "swap": "worked",
+        "dial": "worked",
+        "Index": "worked",
     }
     functions = {name for name in er._HOME if inspect.isfunction(getattr(er, name))}
     assert functions - set(found) == {
@@ -202,9 +213,9 @@ def test_a_folder_that_others_may_have_made_is_not_trusted_with_code(
         folder.chmod(0o770)
     else:
         folder.write_text("")
-    assert process._own_folder() is None
+    assert process._private_folder() is None
     folder.unlink() if how != "open to others" else folder.rmdir()
-    assert process._own_folder() == str(folder)
+    assert process._private_folder() == str(folder)
 
 
 @pytest.mark.slow

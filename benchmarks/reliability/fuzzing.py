@@ -24,7 +24,6 @@ from evenrank.errors import InputError
 from evenrank.measures.associating import pair_scores
 from evenrank.mitigate.comparing_sets import Plan
 from evenrank.queries.generation.generating import read_generated
-from evenrank.queries.label_errors import label_errors
 from evenrank.text.lexicon import dictionary
 
 MUTATIONS = 2_000
@@ -149,10 +148,6 @@ READERS: dict[str, Reader] = {
     "run-json": Reader(*_small("a.json", b'{"q": {"a": 2.5, "b": 1.0}, "r": {"a": 0.5}}'), tables.run),
     "generated": Reader(
         *_small("m.tsv", b"query_id\tdoc_id\ttext\ng1\ta\twho was she\ng2\tb\twhat is it\n"), read_generated
-    ),
-    "confusion": Reader(
-        *_small("c.tsv", b"true\tpredicted\tcount\nfemale\tfemale\t9\nmale\tmale\t8\nmale\tfemale\t1\n"),
-        label_errors,
     ),
     "plan": Reader(*_small("p.toml", _PLAN), Plan.read),
     "tally": Reader(material.tally, "t.parquet", er.Tally.of),

@@ -13,7 +13,7 @@ from evenrank import process
 
 __version__ = "0.1.0"
 
-process.settle_cache()
+process.set_numba_cache_dir()
 process.watch_forks()
 
 # Where each public name lives; it is imported when first used, so that `import evenrank` costs nothing.
@@ -68,7 +68,6 @@ _HOME = {
     "fill": "mitigate.filling",
     "even_judgments": "mitigate.judgments",
     "classify": "queries.classifier",
-    "adjusted": "queries.label_errors",
     "variants": "queries.rewriting",
     "compare_variants": "auditing.black_box",
     "generate": "queries.generation.generating",
@@ -165,7 +164,6 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.queries.generation.closeness import closeness as closeness
     from evenrank.queries.generation.filtering import filter_generated as filter_generated
     from evenrank.queries.generation.generating import generate as generate
-    from evenrank.queries.label_errors import adjusted as adjusted
     from evenrank.queries.pooling import pool as pool
     from evenrank.queries.pooling import vote as vote
     from evenrank.queries.rewriting import variants as variants

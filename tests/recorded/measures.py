@@ -491,19 +491,6 @@ def associated_by_gender() -> Any:
     return tidy(er.association(scores, genders=genders("demo"), bins=5).to_dict())
 
 
-def adjusted(name: str) -> Any:
-    """Means by gender, if labels are guesses."""
-    where = collection(name)
-    run = next(iter(where.runs.values()))
-    measured = er.measure(run, ["RR@10", "RaB(magnitude='boolean')@10"], tally=tally(name), qrels=where.qrels)
-    shipped = er.adjusted(measured["RR@10"], genders(name), "shipped")
-    confusion = {
-        group: {"yes": {"yes": 45, "no": 5}, "no": {"yes": 8, "no": 42}} for group in ("female", "male")
-    }
-    texts = er.adjusted(measured["RaB(magnitude='boolean')@10"], documents=confusion)
-    return {"queries": tidy(shipped.to_dict()), "documents": tidy(texts.to_dict())}
-
-
 # Queries.
 
 
@@ -676,7 +663,6 @@ def _cases() -> dict[str, Case]:
             f"{name}/psychology/judgments-unbalanced": partial(judgments, name, balance=False),
             f"{name}/psychology/rankings": partial(rankings, name),
             f"{name}/disparity": partial(disparities, name),
-            f"{name}/adjusted": partial(adjusted, name),
         }
     for model in ("lexicon", "static"):
         for queries in ("annotated", "predicted"):

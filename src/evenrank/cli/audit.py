@@ -63,8 +63,6 @@ def audit_command(
         ),
     ] = None,
     only: options.OnlyQueries = None,
-    confusion: options.LabelErrors = None,
-    true_groups: options.TrueGroups = None,
     confidence: options.Confidence = 0.95,
     resamples: options.Resamples = 2000,
     seed: options.Seed = 0,
@@ -181,16 +179,12 @@ def audit_command(
         resamples=resamples,
         seed=seed,
         selected=selected,
-        confusion=confusion,
-        true_groups=true_groups,
         variants=variants,
         stages=parse_runs(stage) if stage else {},
         rankers=tuple(mirror or ()),
         title=title,
         per_query=per_query,
     )
-    if confusion is not None and given.genders is None:
-        raise InputError("--confusion says how often the labels of --genders are wrong; give --genders too")
     if tradeoff and given.qrels is None:
         raise InputError("--tradeoff weighs bias against usefulness; give --qrels too")
     if tradeoff and output is None and charts is None:

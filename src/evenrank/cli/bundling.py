@@ -33,7 +33,7 @@ _FILES = (
     "targets", "genders",
 )  # fmt: skip
 
-_TABLES = ("confusion", "true_groups", "variants")
+_TABLES = ("variants",)
 
 
 class ProfileName(StrEnum):
@@ -149,8 +149,6 @@ class Asked:
     resamples: int = 2000
     seed: int = 0
     selected: int | None = None
-    confusion: str | None = None
-    true_groups: str | None = None
     variants: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     rankers: tuple[str, ...] = ()
@@ -175,8 +173,6 @@ class Asked:
                 seed=self.seed,
                 delta=self.delta,
                 selected=self.selected,
-                confusion=self.confusion,
-                true_groups=self.true_groups,
                 variants=self.variants,
                 stages=dict(self.stages) or None,
                 rankers=list(self.rankers) or None,

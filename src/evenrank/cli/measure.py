@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,8 +32,6 @@ def measure_command(
     ],
     given: options.GivenInputs,
     only: options.OnlyQueries = None,
-    confusion: options.LabelErrors = None,
-    true_groups: options.TrueGroups = None,
     per_query: Annotated[
         bool,
         typer.Option("--per-query", help="Show the value of every query.", rich_help_panel=options.OUTPUT),
@@ -99,10 +97,6 @@ def measure_command(
     runs = given.runs(files)
     conditions = [parse_condition(text) for text in fail_if or []]
     options.check_engine(engine, master)
-    if confusion is not None and given.genders is None:
-        raise InputError("--confusion says how often the labels of --genders are wrong; give --genders too")
-    if engine is options.Engine.spark and (confusion is not None or true_groups is not None):
-        raise InputError("--confusion and --true-groups work on this machine; leave --engine out")
     if engine is options.Engine.spark and explain:
         raise InputError("--explain reads the documents, which Spark's workers lack; leave --engine out")
     if engine is options.Engine.spark:
@@ -127,10 +121,6 @@ def measure_command(
             compare="pairs" if compare else None,
             **keywords,
         )
-        if confusion is not None or true_groups is not None:
-            measured = _adjusted(
-                measured, opened, keywords, given, confusion, true_groups, (confidence, resamples, seed)
-            )
     failures = _failures(measured, conditions, judging)
     if by_query:
         texts = {} if given.queries is None else dict(tables.queries(given.queries).iter_rows())
@@ -154,38 +144,6 @@ def _failures(
     from evenrank.auditing import gate
 
     return gate.failures(gate.check(measured, conditions, judging=judging.value))
-
-
-def _adjusted(
-    measured: Measurements,
-    runs: Any,
-    keywords: dict[str, Any],
-    given: options.GivenInputs,
-    confusion: str | None,
-    true_groups: str | None,
-    chance: tuple[float, int, int],
-) -> Measurements:
-    """The measurements with what errors of the labels do to them."""
-    from evenrank.measures.evaluate import measure
-    from evenrank.queries.label_errors import with_adjusted, word_confusion
-
-    confidence, resamples, seed = chance
-    everything = documents = None
-    if confusion is not None:
-        wanted = list(dict.fromkeys(one.measure for one in measured))
-        everything = measure(runs, wanted, only="all", confidence=None, **keywords)
-    if true_groups is not None:
-        documents = word_confusion(true_groups, given.counted())
-    return with_adjusted(
-        measured,
-        everything,
-        keywords.get("genders"),
-        confusion,
-        documents=documents,
-        confidence=confidence,
-        resamples=resamples or 1000,
-        seed=seed,
-    )
 
 
 def _check_form(form: Format, *, explain: bool, per_query: bool) -> None:

@@ -201,25 +201,6 @@ Genders = Annotated[
         rich_help_panel=QUERIES,
     ),
 ]
-LabelErrors = Annotated[
-    str | None,
-    typer.Option(
-        "--confusion",
-        metavar="FILE|shipped",
-        help="How often the labels of --genders are wrong (true, predicted, count), to adjust the "
-        "means for it.",
-        rich_help_panel=QUERIES,
-    ),
-]
-TrueGroups = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Documents with their true group (doc_id, gender), to adjust magnitude='boolean' for "
-        "errors of the lexicon.",
-        rich_help_panel=FURTHER,
-    ),
-]
 OnlyQueries = Annotated[
     Only | None,
     typer.Option(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from evenrank.measures.associating import Association
     from evenrank.measures.disparities import Disparities
     from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
-    from evenrank.queries.label_errors import AdjustedMeans
 
 
 def psychology_command(
@@ -35,7 +34,6 @@ def psychology_command(
     ] = None,
     genders: options.Genders = None,
     queries: options.Queries = None,
-    confusion: options.LabelErrors = None,
     docs: options.Docs = None,
     dictionary: Annotated[
         str | None,
@@ -79,11 +77,6 @@ def psychology_command(
     from evenrank.measures.disparities import refuse_few
     from evenrank.psychology import audit_judgments, audit_rankings
 
-    if confusion is not None and (run or balance or genders is None):
-        raise InputError(
-            "--confusion adjusts the judgments of all labelled queries: give --genders and --no-balance, "
-            "not --run"
-        )
     ready = None if not scores else scores[0] if len(scores) == 1 else list(scores)
     found: JudgmentsAudit | RankingsAudit
     if run:
@@ -123,30 +116,7 @@ def psychology_command(
     from evenrank.cli.rendering import draw
 
     draw(found, chart)
-    adjusted = {} if confusion is None else _adjusted_judgments(found, confusion, confidence, seed)
-    deliver(_rendered(found, form, confidence, output, adjusted), output)
-
-
-def _adjusted_judgments(
-    found: JudgmentsAudit | RankingsAudit, confusion: str, confidence: float, seed: int
-) -> dict[str, AdjustedMeans]:
-    """For each characteristic the means of the true genders; queries without a gender are left out."""
-    from evenrank.psychology import RankingsAudit
-    from evenrank.queries.label_errors import adjusted, label_errors
-
-    assert not isinstance(found, RankingsAudit)
-    labels = found.values.select("query_id", "gender")
-    errors = label_errors(confusion).confusion.among(("female", "male", "neutral"))
-    return {
-        one.name: adjusted(
-            dict(found.values.select("query_id", one.name).iter_rows()),
-            labels,
-            errors,
-            confidence=confidence,
-            seed=seed,
-        )
-        for one in found.characteristics
-    }
+    deliver(_rendered(found, form, confidence, output), output)
 
 
 def _rendered(
@@ -154,18 +124,13 @@ def _rendered(
     form: Format,
     confidence: float,
     output: Path | None,
-    adjusted: dict[str, AdjustedMeans],
 ) -> str:
     from evenrank.cli.rendering import render_grid
     from evenrank.psychology import JudgmentsAudit
-    from evenrank.queries.label_errors import ASSUMED
-    from evenrank.show.numbers import counted, interval, level, number
+    from evenrank.show.numbers import counted, level
 
     if form is Format.json:
-        content = found.to_dict()
-        if adjusted:
-            content["adjusted"] = {name: each.to_dict() for name, each in adjusted.items()}
-        return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+        return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if form is Format.csv:
         return found.frame().write_csv()
     headings = [
@@ -186,14 +151,6 @@ def _rendered(
         if found.affiliation is False:
             remarks.append("caution: gender words do not follow the queries' labels; check the labels")
         rows = _rows(found.characteristics, list(found.queries))
-        if adjusted:
-            headings.append("adjusted for label errors")
-            for row, each in zip(rows, adjusted.values(), strict=True):
-                gap = each.difference
-                row.append(f"{number(gap.value)} {interval(gap.low, gap.high)}".strip())
-            problems = {each.problem for each in adjusted.values() if each.problem}
-            remarks += [f"not adjusted for errors of the labels: {problem}" for problem in sorted(problems)]
-            remarks.append(ASSUMED)
         return render_grid(form, headings, rows, remarks=remarks, output=output)
     rows = []
     for name, characteristics in found.runs.items():
@@ -225,7 +182,6 @@ def disparity_command(
     qrels: Annotated[str | None, typer.Option(metavar="FILE", help="Relevance judgments.")] = None,
     genders: options.Genders = None,
     queries: options.Queries = None,
-    confusion: options.LabelErrors = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(help="An effectiveness measure. Repeat it for several.", show_default="RR@10"),
@@ -261,8 +217,6 @@ def disparity_command(
     """
 
     if association:
-        if confusion is not None:
-            raise InputError("--confusion goes with --run; scores of --association are not adjusted")
         if run or qrels:
             raise InputError("--association compares scores, --run effectiveness; give one of them")
         from evenrank.measures.associating import association as associate
@@ -293,8 +247,7 @@ def disparity_command(
         seed=seed,
     )
     refuse_few(found.results[0].queries)
-    adjusted = [] if confusion is None else _adjusted_runs(found, confusion, confidence, seed)
-    deliver(_compared(found, form, confidence, output, adjusted), output)
+    deliver(_compared(found, form, confidence, output), output)
 
 
 def _by_gender(given: list[str], genders: pl.DataFrame | str | None) -> dict[str, Any]:
@@ -311,40 +264,17 @@ def _by_gender(given: list[str], genders: pl.DataFrame | str | None) -> dict[str
     return files
 
 
-def _adjusted_runs(
-    found: Disparities, confusion: str, confidence: float, seed: int
-) -> list[tuple[str, str, AdjustedMeans]]:
-    """For each measure and run the means of the true genders."""
-    from evenrank.queries.label_errors import adjusted, label_errors
-
-    errors = label_errors(confusion)
-    told = []
-    for one in found:
-        values = dict(one.values.select("query_id", "value").iter_rows())
-        labels = one.values.select("query_id", "gender")
-        each = adjusted(values, labels, errors, confidence=confidence, seed=seed)
-        told.append((str(one.measure), one.run, each))
-    return told
-
-
 def _compared(
     found: Disparities,
     form: Format,
     confidence: float,
     output: Path | None,
-    adjusted: list[tuple[str, str, AdjustedMeans]],
 ) -> str:
     from evenrank.cli.rendering import render_grid
-    from evenrank.queries.label_errors import ASSUMED
     from evenrank.show.numbers import counted, interval, level, number, p_said, p_value
 
     if form is Format.json:
-        content = found.to_dict()
-        if adjusted:
-            content["adjusted"] = [
-                {"measure": measure, "run": run, **each.to_dict()} for measure, run, each in adjusted
-            ]
-        return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+        return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if form is Format.csv:
         return found.frame().write_csv()
     between = f"{level(confidence)} interval"
@@ -374,10 +304,6 @@ def _compared(
             f"{change.measure}, {change.run} against {change.baseline}: {number(moved.difference, '+.4f')} "
             f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}, {many}"
         )
-    for name, run, each in adjusted:
-        remarks += [f"{name} of {run}: {sentence}" for sentence in each.sentences(form=".4f")]
-    if adjusted:
-        remarks.append(ASSUMED)
     columns = [*headings, "p paired"] if paired else headings
     return render_grid(form, columns, rows, remarks=remarks, left=2, output=output)
 

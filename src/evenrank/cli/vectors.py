@@ -49,7 +49,7 @@ class Debiasing(StrEnum):
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="VECTORS", help="word2vec, GloVe, fastText .vec, gensim, .npz (all may be .gz) or .arrow."
+        metavar="VECTORS", help="word2vec, GloVe, fastText .vec, .npz (all may be .gz) or .arrow."
     ),
 ]
 Output = Annotated[

@@ -50,8 +50,6 @@ class Measurement:
     baselines
         The same measure of rankings that serve as yardsticks, for measures that have any; computed when
         first asked for.
-    adjusted
-        What errors of the labels of `queries` or `documents` do to it, if that was asked for.
     """
 
     run: str
@@ -67,7 +65,6 @@ class Measurement:
     subsets: dict[str, Summary] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     attribution: Any = None
-    adjusted: Mapping[str, Any] = field(default_factory=dict)
     yardsticks: Callable[[], dict[str, Summary]] = dict
 
     @cached_property
@@ -146,8 +143,6 @@ class Measurement:
             }
         if self.notes:
             row["notes"] = list(self.notes)
-        if self.adjusted:
-            row["adjusted"] = {of: each.to_dict() for of, each in self.adjusted.items()}
         if self.attribution is not None:
             row["attribution"] = self.attribution.to_dict()
         if per_query:

@@ -23,7 +23,6 @@ from evenrank.data import door, tables
 from evenrank.data.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
 from evenrank.data.topics import SPELLINGS, plain
 from evenrank.errors import InputError
-from evenrank.process import refuse_after_fork
 
 CLASSES = ("neutral", "female", "male", "other")
 """The four classes of the paper; neutral is its "non-gendered", other its "other or multiple genders"."""
@@ -66,10 +65,10 @@ def pool(
     groups
         What negative and positive values lean toward.
     """
-    refuse_after_fork()
     for name, number in (("top", top), ("annotators", annotators)):
         if number < 1:
             raise InputError(f"{name} must be at least 1, found {number}")
+    texts = tables.queries(queries)
     if missing := {"run", "query_id", "value"} - set(values.columns):
         raise InputError(f"per-query values need the columns {listing(sorted(missing))}")
     if "measure" in values.columns and values["measure"].n_unique() > 1:
@@ -89,7 +88,7 @@ def pool(
         .group_by("query_id")
         .agg(pl.len().cast(pl.Int64).alias("lists"), value.sort_by(value.abs(), value).last())
         .with_columns(toward=value.sign().replace_strict(leans, default=None, return_dtype=pl.String))
-        .join(tables.queries(queries), on="query_id", how="left")
+        .join(texts, on="query_id", how="left")
         .sort("query_id")
     )
     unknown = pooled.filter(pl.col("text").is_null())["query_id"]
@@ -161,7 +160,6 @@ def vote(
     -----
     A query without such a majority is dropped, as in the paper: for three annotators, when all differ.
     """
-    refuse_after_fork()
     if incomplete not in ("error", "drop"):
         raise InputError(f"unknown choice {incomplete!r}; choose one of error, drop")
     every = list(sheets) if isinstance(sheets, list | tuple) else [sheets]

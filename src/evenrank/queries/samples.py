@@ -18,7 +18,7 @@ from evenrank.queries.words import (
     term_groups,
     whole_terms,
 )
-from evenrank.vectors.words import DEFINITION, MIRRORED
+from evenrank.vectors import DEFINITION, MIRRORED
 
 _WORD = re.compile(r"[^\W_]+")
 _OTHER = {"female": "male", "male": "female"}

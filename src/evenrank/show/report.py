@@ -22,7 +22,7 @@ from evenrank.auditing.result import Audit
 from evenrank.data.files import make_folder, writing
 from evenrank.errors import InputError
 from evenrank.measures.base import direction, is_bias, meaning, short
-from evenrank.show import label_errors, numbers, tables
+from evenrank.show import numbers, tables
 from evenrank.show.charts import change, query_gender, representation, stages, tradeoff, values
 from evenrank.show.charts.theme import FONT, LIGHT, configuration
 from evenrank.show.figure import Figure, Section, embedded
@@ -69,7 +69,6 @@ SECTIONS: tuple[Callable[[Audit, Mapping[str, Any]], Section | None], ...] = (
     representation.section,
     tables.selection,
     tables.disparity,
-    label_errors.section,
     query_gender.psychology_section,
     query_gender.association_section,
     query_gender.variant_section,

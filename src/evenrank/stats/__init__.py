@@ -16,21 +16,15 @@ from evenrank.stats.equivalence import (
     queries_for_equivalence,
 )
 from evenrank.stats.intervals import Interval, bootstrap, mean_interval
-from evenrank.stats.misclassified import Adjusted, Confusion, adjusted_means, adjusted_shares, error_tests
 from evenrank.stats.tests import Comparison, holm, paired, permutation, rank_sum, welch
 
 __all__ = [
-    "Adjusted",
     "Comparison",
-    "Confusion",
     "Equivalence",
     "Interval",
-    "adjusted_means",
-    "adjusted_shares",
     "bootstrap",
     "detectable",
     "equivalence",
-    "error_tests",
     "holm",
     "mean_interval",
     "paired",

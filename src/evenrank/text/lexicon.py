@@ -1,8 +1,8 @@
-"""A lexicon: which words stand for which group; and dictionaries, lexicons of psychological characteristics.
+"""Lexicons (words for each group) and dictionaries (lexicons of psychological characteristics).
 
-A dictionary has many, overlapping categories. LIWC itself is proprietary and does not ship; who has a licence
-gives the path of its ``.dic`` file. The open dictionary is original to this project and only an
-approximation: what it finds is not what LIWC would find.
+A dictionary has many, overlapping categories. LIWC itself is proprietary and not included; with a licence,
+give the path of its ``.dic`` file. The open dictionary is original to this project and an approximation: its
+counts differ from those of LIWC.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Words = Mapping[str, Iterable[str]]
 
 _SHORT = {"f": "female", "m": "male", "female": "female", "male": "male"}
-_FIRST = ("female", "male")  # always in this order, so that the sign of a measure never depends on a file
+_FIRST = ("female", "male")  # always first, so that the sign of a measure does not depend on the file
 _RESERVED = {"doc_id", "tokens"}  # columns of every tally
 
 
@@ -38,24 +38,24 @@ class Lexicon:
     """Words for each group, in order; female always comes before male.
 
     An entry is a word (``she``), a phrase of several tokens (``ex-boyfriend``, ``prime minister``), or
-    a prefix (``wom*``). Entries are lower-cased and each stands once in its group.
+    a prefix (``wom*``). Entries are lower-cased and unique in their group.
 
     Attributes
     ----------
     name
-        What reports call it.
+        Its name in reports.
     groups
         Group to words, read-only.
     language
         ISO 639-1 code of the words.
     source
-        Where the words come from, to be cited.
+        Where the words come from, for citations.
     experimental
-        True for a list that no study has validated.
+        Whether no study has validated the list.
     note
-        What a user of the list should know.
+        Advice for users of the list.
     overlapping
-        Whether a word may stand in several groups, as in a ``.dic``; in any other lexicon it may not.
+        Whether a word may be in several groups, as in a ``.dic``.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Lexicon:
 
     @cached_property
     def hash(self) -> str:
-        """Hex digest of what is counted: the groups in order, their words and whether they may overlap."""
+        """Hex digest of the groups in order, their words and whether they may overlap."""
         import xxhash
 
         content: list[Any] = [[group, sorted(words)] for group, words in self.groups.items()]
@@ -83,26 +83,25 @@ class Lexicon:
         return str(xxhash.xxh3_128_hexdigest(canonical.encode()))
 
     def select(self, groups: Sequence[str]) -> Lexicon:
-        """The same lexicon with only these groups."""
-        wanted = [groups] if isinstance(groups, str) else list(groups)
-        if not wanted:
+        """Return the lexicon with only these groups."""
+        names = [_group_name(group) for group in ([groups] if isinstance(groups, str) else groups)]
+        if not names:
             raise InputError(f"lexicon {self.name!r}: name at least one group")
-        wanted = [_group_name(group) for group in wanted]
-        for group in wanted:
+        for group in names:
             if group not in self.groups:
                 raise InputError(
                     f"lexicon {self.name!r} has no group {group!r}; {_choice(group, self.groups)}"
                 )
-        return replace(self, groups={group: self.groups[group] for group in wanted})
+        return replace(self, groups={group: self.groups[group] for group in names})
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, fit for JSON; :meth:`from_dict` takes them back."""
+        """JSON-ready dict; :meth:`from_dict` is the inverse."""
         facts = {key: getattr(self, key) for key in wordlists.FACTS}
         return {**facts, "groups": {group: list(words) for group, words in self.groups.items()}}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Lexicon:
-        """The lexicon that :meth:`to_dict` described."""
+        """Return the lexicon that :meth:`to_dict` described."""
         if missing := {"name", "groups"} - set(values):
             raise InputError(f"a lexicon needs {' and '.join(sorted(missing))}")
         if unknown := set(values) - {*wordlists.FACTS, "groups"}:
@@ -119,7 +118,7 @@ class Lexicon:
 def lexicon(
     source: Lexicon | Words | str | os.PathLike[str], *, groups: Sequence[str] | None = None
 ) -> Lexicon:
-    """The words whose occurrences are counted.
+    """Open a lexicon.
 
     Parameters
     ----------
@@ -141,12 +140,12 @@ def lexicon(
     >>> lexicon({"m": ["he", "his"], "f": ["she", "her"]}).groups["female"]
     ('she', 'her')
     """
-    found = _find(source)
-    return found if groups is None else found.select(groups)
+    opened = _open_lexicon(source)
+    return opened if groups is None else opened.select(groups)
 
 
 def shipped() -> list[str]:
-    """Names of the lexicons that come with the package, in alphabetical order."""
+    """Names of the shipped lexicons, in alphabetical order."""
     return sorted(
         file.name.removesuffix(".toml") for file in _data().iterdir() if file.name.endswith(".toml")
     )
@@ -156,11 +155,11 @@ def _data() -> Path:
     return Path(str(resources.files("evenrank.text"))) / "data"
 
 
-def _find(source: Lexicon | Words | str | os.PathLike[str]) -> Lexicon:
+def _open_lexicon(source: Lexicon | Words | str | os.PathLike[str]) -> Lexicon:
     if isinstance(source, Lexicon):
         return source
     if isinstance(source, Mapping):
-        return Lexicon("custom", source)  # type: ignore[arg-type]  # made tuples on the way in
+        return Lexicon("custom", source)  # type: ignore[arg-type]  # converted to tuples by Lexicon
     if not isinstance(source, (str, os.PathLike)):
         kind = type(source).__name__
         raise InputError(f"a lexicon is a name, a path or a mapping of groups to words, not {kind}")
@@ -188,16 +187,16 @@ def _from_file(path: Path) -> Lexicon:
 def _grouped(
     entries: Iterable[Entry], overlapping: bool, *, path: Path | None = None
 ) -> Mapping[str, tuple[str, ...]]:
-    """Entries by group, checked, each word once; female and male first, the others as they appear."""
+    """Check and group the entries, each word once; female and male first, the others as they appear."""
     groups: dict[str, dict[str, None]] = {}
-    home: dict[str, str] = {}
+    group_of: dict[str, str] = {}
     for entry in entries:
-        word = _checked(entry, path)
+        word = _normalised(entry, path)
         try:
             group = _group_name(entry.group)
-        except InputError as error:  # only now: finding the line means a search through the file
+        except InputError as error:  # finding the line means searching the file
             raise InputError(error.message, path=path, line=entry.line) from None
-        other = home.setdefault(word, group)
+        other = group_of.setdefault(word, group)
         if other != group and not overlapping:
             raise InputError(
                 f"the word {word!r} is in two groups, {other!r} and {group!r}; leave it in one",
@@ -214,8 +213,8 @@ def _grouped(
     return MappingProxyType({group: tuple(groups[group]) for group in order})
 
 
-def _checked(entry: Entry, path: Path | None) -> str:
-    """The word lower-cased, with single spaces inside; an error if it could never be found in a text."""
+def _normalised(entry: Entry, path: Path | None) -> str:
+    """The word in lower case with single spaces; an error if it could never occur in a text."""
     problem = None
     # Character by character, as the tokenizers do: İ keeps its length.
     word = "".join(low if len(low := c.lower()) == 1 else c for c in " ".join(entry.word.split()))
@@ -226,7 +225,7 @@ def _checked(entry: Entry, path: Path | None) -> str:
         problem = f"the star in {word!r} is not at the end; only prefixes such as 'wom*' are understood"
     elif stem.endswith(" "):
         problem = f"the star in {word!r} stands alone; only prefixes such as 'wom*' are understood"
-    elif not _writable(word):
+    elif not _is_printable(word):
         problem = f"{word!r} holds a character that no text can hold"
     if problem:
         where = f"{problem} (group {entry.group!r})" if path is None else problem
@@ -239,18 +238,18 @@ def _group_name(name: str) -> str:
     name = _SHORT.get(name.lower(), name)
     if not name:
         raise InputError("a group without a name")
-    if name in _RESERVED or name.endswith("_logwords") or not _writable(name):
+    if name in _RESERVED or name.endswith("_logwords") or not _is_printable(name):
         raise InputError(f"{name!r} cannot be the name of a group; choose another")
     return name
 
 
-def _writable(text: str) -> bool:
-    """No control characters and no halves of surrogate pairs, which JSON can smuggle in."""
+def _is_printable(text: str) -> bool:
+    """Whether a text has no control characters and no lone surrogates, which JSON may contain."""
     return not any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text)
 
 
 def _choice(name: str, known: Iterable[str]) -> str:
-    """ "did you mean …? there are: …" for a name that is not known."""
+    """A hint for an unknown name: "did you mean …? there are: …"."""
     known = list(known)
     close = nearest(name, known)
     meant = f"did you mean {close!r}? " if close else ""
@@ -268,12 +267,12 @@ TREE: Mapping[str, tuple[str, ...]] = {
     "social": ("family", "friends", "female", "male"),
 }
 PROCESSES = ("affect", "cognition", "drives", "concerns")
-# The 22 dimensions by which the thesis compares documents: no totals, nothing of social.
+# The 22 dimensions with which the thesis compares documents: no totals, nothing of social.
 DIMENSIONS = tuple(name for process in PROCESSES for name in TREE[process])
 # All characteristics, each process before its parts.
 CHARACTERISTICS = tuple(name for process, parts in TREE.items() for name in (process, *parts))
 
-# What LIWC 2007, 2015 and 22 call them.
+# Their names in LIWC 2007, 2015 and 22.
 _SYNONYMS = {
     "posemo": "positive",
     "emo_pos": "positive",
@@ -301,13 +300,13 @@ _SYNONYMS = {
 
 
 def characteristic(name: str) -> str:
-    """Our name for a category: `posemo` is `positive`; a name that LIWC does not have stays as it is."""
+    """Our name for a category of LIWC (`posemo` is `positive`); other names stay."""
     low = name.strip().lower()
     return _SYNONYMS.get(low, low if low in CHARACTERISTICS else name.strip())
 
 
 def renamed(names: Iterable[str]) -> dict[str, str]:
-    """Each category by our name for it; where two would be called the same, the later keeps its own."""
+    """Map each category to our name for it; if two would get the same name, the later keeps its own."""
     taken: dict[str, str] = {}
     for name in names:
         ours = characteristic(name)
@@ -316,12 +315,12 @@ def renamed(names: Iterable[str]) -> dict[str, str]:
 
 
 def dictionary(source: Source | None = None) -> Lexicon:
-    """A dictionary of psychological characteristics, its categories under the names of `CHARACTERISTICS`.
+    """Open a dictionary of psychological characteristics; categories are renamed to `CHARACTERISTICS`.
 
     Parameters
     ----------
     source
-        The path of a LIWC-style ``.dic``, or anything :func:`evenrank.lexicon` takes. Without it (or as
+        The path of a LIWC-style ``.dic``, or anything :func:`evenrank.lexicon` takes; by default (or as
         ``"open-psychology"``) the open dictionary that ships with evenrank.
 
     Examples
@@ -331,21 +330,21 @@ def dictionary(source: Source | None = None) -> Lexicon:
     """
     if source is None or source == OPEN:
         return _open()
-    found = lexicon(source)
-    names = renamed(found.groups)
-    return replace(found, groups={names[group]: words for group, words in found.groups.items()})
+    opened = lexicon(source)
+    names = renamed(opened.groups)
+    return replace(opened, groups={names[group]: words for group, words in opened.groups.items()})
 
 
 def female_and_male(source: Source | None = None) -> Lexicon:
-    """The two gender categories of a dictionary."""
-    found = dictionary(source)
-    missing = [name for name in ("female", "male") if name not in found.groups]
+    """Return the two gender categories of a dictionary."""
+    opened = dictionary(source)
+    missing = [name for name in ("female", "male") if name not in opened.groups]
     if missing:
         raise InputError(
-            f"the dictionary {found.name} has no category {' and no category '.join(missing)}; "
-            f"it has: {listing(found.groups)}"
+            f"the dictionary {opened.name} has no category {' and no category '.join(missing)}; "
+            f"it has: {listing(opened.groups)}"
         )
-    return found.select(("female", "male"))
+    return opened.select(("female", "male"))
 
 
 @cache

@@ -1,31 +1,30 @@
-"""Word vectors: opening and making them, the gender direction in them, and taking it out."""
+"""Word vectors: load, train, distil; the gender direction, genderedness, stereotypes and debiasing."""
 
-from evenrank.vectors.debias import Recoverability, debiased, recoverability
+from evenrank.vectors.associations import (
+    STEREOTYPES,
+    Association,
+    Stereotype,
+    association_test,
+    association_tests,
+)
+from evenrank.vectors.debias import Recoverability, debiased, grow_specific, recoverability
 from evenrank.vectors.encoders import find_model, minilm
 from evenrank.vectors.files import load, save
 from evenrank.vectors.gendered import (
-    Association,
+    DEFINITION,
+    MIRRORED,
     Direction,
     Genderedness,
-    association_test,
-    association_tests,
     find_direction,
     genderedness,
     leaning,
-)
-from evenrank.vectors.space import Vectors
-from evenrank.vectors.training import distil, train, vocabulary
-from evenrank.vectors.words import (
-    DEFINITION,
-    MIRRORED,
-    STEREOTYPES,
-    Stereotype,
-    grow_specific,
     ordinary_places,
     read_pairs,
     read_words,
     specific_words,
 )
+from evenrank.vectors.space import Vectors
+from evenrank.vectors.training import distil, train, vocabulary
 
 __all__ = [
     "DEFINITION",

@@ -1,9 +1,9 @@
-"""A dial for dense rankers: what tells genders apart in the vectors of documents, taken out of the queries.
+"""The gender projection for dense rankers: remove from queries what tells the genders of documents apart.
 
-LEACE fitted on documents is the map d ↦ A d + b after which no linear model tells the genders of documents
-apart. Erasing every document of an index would mean to build it anew. But qᵀ(A d + b) = (Aᵀq)ᵀd + qᵀb, and
-the last term is the same for all documents: the transpose, applied to the query, ranks as if all had been
-erased. And it can be turned: q ↦ (1 − s) q + s Aᵀq.
+LEACE fitted on documents is the map d ↦ A d + b after which no linear model can predict the gender of a
+document. Applying it to documents would require a new index. But qᵀ(A d + b) = (Aᵀq)ᵀd + qᵀb, and the last
+term is the same for all documents: applying the transpose to the query gives the same ranking as erasing all
+documents. A strength s interpolates: q ↦ (1 − s) q + s Aᵀq.
 
 N. Belrose, D. Schneider-Joseph, S. Ravfogel, R. Cotterell, E. Raff and S. Biderman, LEACE: Perfect linear
 concept erasure in closed form, NeurIPS 2023.
@@ -30,16 +30,16 @@ _ARRAYS = "dial.npz"
 
 @dataclass(frozen=True, eq=False)
 class Dial:
-    """The map A = I − P and its mean, as LEACE finds them.
+    """A gender projection, fitted for one encoder.
 
     Attributes
     ----------
     eraser
-        The map of documents.
+        The map of documents that LEACE fitted.
     encoder
-        What decides the vectors that it was fitted on; others are refused.
+        The settings of the encoder; with another encoder the projection is refused.
     facts
-        Where it comes from.
+        Provenance.
     """
 
     eraser: Eraser
@@ -51,7 +51,7 @@ class Dial:
         return len(self.eraser.mean)
 
     def queries(self, vectors: Doubles, strength: float = 1.0) -> Doubles:
-        """The queries as rows, turned: (1 − s) q + s Aᵀq. At 0 they stay, at 1 documents are as if erased."""
+        """Project queries, as rows: (1 − s) q + s Aᵀq. At 0 they stay, at 1 documents are as if erased."""
         _check_strength(strength)
         if vectors.shape[-1] != self.dimension:
             raise InputError(
@@ -60,11 +60,11 @@ class Dial:
         return vectors - strength * (vectors @ self.eraser.projection)
 
     def documents(self, vectors: Doubles) -> Doubles:
-        """The documents as rows, erased: A d + b. What the dial spares."""
+        """Erase documents, as rows: A d + b. Projected queries give the same ranking without it."""
         return self.eraser.apply(vectors)
 
     def check(self, encoder: Mapping[str, Any]) -> None:
-        """Refuse another encoder than that it was fitted with."""
+        """Refuse an encoder with other settings than the one it was fitted for."""
         for name, value in self.encoder.items():
             if encoder.get(name) != value:
                 raise InputError(
@@ -73,7 +73,7 @@ class Dial:
                 )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as a model folder."""
+        """Write a model folder."""
         arrays = {"projection": self.eraser.projection, "mean": self.eraser.mean}
         facts = {"encoder": dict(self.encoder), "rank": self.eraser.rank, **self.facts}
         write_model(path, KIND, facts, {_ARRAYS: packed(arrays)})
@@ -82,7 +82,7 @@ class Dial:
 def fit_dial(
     vectors: Doubles, lean: Doubles, *, encoder: Mapping[str, Any] | None = None, **facts: Any
 ) -> Dial:
-    """A dial out of the vectors of documents, and what each leans to (−1 female, 1 male)."""
+    """Fit a projection to the vectors of documents and their genders (−1 female, 1 male)."""
     if len(vectors) != len(lean):
         raise InputError(f"{len(vectors)} vectors and {len(lean)} labels; give one label for each vector")
     if len({*lean.tolist()}) < 2:
@@ -94,31 +94,32 @@ def fit_dial(
 def chosen_dial(
     path: str | os.PathLike[str] | None, strength: float | None, encoder: Callable[[], Mapping[str, Any]]
 ) -> tuple[Dial, float] | None:
-    """A dial for an encoder, and how far it turns: all the way if not said; None where none is named."""
+    """Open a projection, check its encoder, and return it with its strength (default 1); None if no path."""
     if path is None:
         if strength is not None:
             raise InputError("strength says how far a dial turns queries; name one: dial=FILE")
         return None
     if strength is not None:
         _check_strength(strength)
-    found = open_dial(path)
-    found.check(encoder())
-    return found, 1.0 if strength is None else strength
+    dial = open_dial(path)
+    dial.check(encoder())
+    return dial, 1.0 if strength is None else strength
 
 
-_MOST = 1000
-"""Beyond that nothing of a query is left but what the dial has added."""
+_MAX_STRENGTH = 1000
+"""Beyond that nothing of the original query is left."""
 
 
 def _check_strength(strength: float) -> None:
-    if not abs(strength) <= _MOST:  # nor if it is no number
+    if not abs(strength) <= _MAX_STRENGTH:  # NaN is refused too
         raise InputError(
-            f"the strength of a dial is {strength:g}; it must be from {-_MOST} to {_MOST}, 1 for all of it"
+            f"the strength of a dial is {strength:g}; it must be from {-_MAX_STRENGTH} to {_MAX_STRENGTH}, "
+            "1 for all of it"
         )
 
 
 def open_dial(path: str | os.PathLike[str]) -> Dial:
-    """A dial that was saved."""
+    """Open a saved projection."""
     if not Path(path).is_dir():
         raise InputError("no such dial; make one with: evenrank mitigate dial --docs DOCS -o DIAL", path=path)
     saved = read_model(path, KIND)

@@ -1,10 +1,10 @@
-"""Word vectors in files: any format is read, Arrow is written."""
+"""Word vectors in files: text (word2vec, GloVe, fastText), word2vec's binary, ``.npz`` and our own store."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
+from pyarrow import csv
 
 from evenrank.data.files import fingerprint, format_suffix, magic, reading, require_regular, writing
 from evenrank.errors import InputError
-from evenrank.vectors.formats import Parsed, header, read_binary, read_gensim, read_text
-from evenrank.vectors.space import Duplicates, Vectors, checked, numbers
+from evenrank.vectors.space import Duplicates, Floats, Vectors, checked, numbers
 
 MAGIC = b"ARROW1"
 _KEY, _HASH = b"evenrank", b"evenrank.hash"
@@ -43,7 +43,7 @@ def read_store(path: str | os.PathLike[str], *, duplicates: Duplicates = "error"
             column.validate(full=not pa.types.is_fixed_size_list(column.type))
     words, rows = _columns(table, path)
     matrix = numbers(rows.flatten()).reshape(len(rows), -1)
-    facts = _facts(table, path)
+    facts = read_provenance(table, path)
     _verify(table.schema.metadata or {}, words, matrix, path)
     if facts is not None:
         return Vectors.trusted(words, matrix, facts)
@@ -87,7 +87,8 @@ def _columns(table: pa.Table, path: str | os.PathLike[str]) -> tuple[pa.Array, p
     return words, rows
 
 
-def _facts(table: pa.Table, path: str | os.PathLike[str]) -> dict[str, Any] | None:
+def read_provenance(table: pa.Table, path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The provenance in the metadata of a table that evenrank wrote; None for a table of others."""
     stored = (table.schema.metadata or {}).get(_KEY)
     if stored is None:
         return None
@@ -99,27 +100,33 @@ def _facts(table: pa.Table, path: str | os.PathLike[str]) -> dict[str, Any] | No
         ) from None
 
 
-_HEAD = 1 << 13
+_HEAD_BYTES = 1 << 13
+_BLOCK_BYTES = 1 << 24
+_MAX_DIMENSION = 1 << 16
+_MAX_WORD_BYTES = 1 << 12
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v") | {127}
-_FOREIGN = {
+_OTHER_FORMATS = {
     b"\x93NUMPY": "a .npy file holds no words; put words and vectors together into an .npz",
     b"\xba\x16\x4f\x2f": "this is a model of the fastText program; give its .vec file",
     b"PAR1": "this is a Parquet file; give the vectors themselves",
 }
 
+Parsed = tuple[list[str], Floats, int | None]
+"""The words, their vectors as rows, and the line of the first vector if the file has lines."""
+
 
 def load(
     source: Vectors | Mapping[str, Any] | str | os.PathLike[str] | Any, *, duplicates: Duplicates = "error"
 ) -> Vectors:
-    """Open word vectors, in whatever format they are.
+    """Open word vectors in any format.
 
     Parameters
     ----------
     source
         A file: word2vec binary or text, GloVe text, fastText ``.vec`` (all of these also as gzip or
-        zstd), a saved gensim ``KeyedVectors`` or model, an ``.npz`` with an array of words and a matrix,
-        or our own store (:func:`save` to ``.arrow``), which opens in milliseconds. Or a gensim object,
-        or a mapping from word to vector.
+        zstd), an ``.npz`` with an array of words and a matrix, or our own store (:func:`save` to
+        ``.arrow``), which opens in milliseconds. Or gensim's ``KeyedVectors`` or a model in memory, or a
+        mapping from word to vector.
     duplicates
         What to do with a word that occurs twice: ``error``, or keep the ``first``.
 
@@ -141,16 +148,16 @@ def load(
     if isinstance(source, Vectors):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _of_file(source, duplicates)
+        return _load_file(source, duplicates)
     if isinstance(source, Mapping):
         return Vectors(list(source), list(source.values()), duplicates=duplicates)
-    inner = getattr(source, "wv", source)
-    if hasattr(inner, "index_to_key") and hasattr(inner, "vectors"):
-        return Vectors(inner.index_to_key, inner.vectors, duplicates=duplicates)
+    keyed_vectors = getattr(source, "wv", source)
+    if hasattr(keyed_vectors, "index_to_key") and hasattr(keyed_vectors, "vectors"):
+        return Vectors(keyed_vectors.index_to_key, keyed_vectors.vectors, duplicates=duplicates)
     raise InputError(f"vectors are a file, a gensim object or a mapping, not {type(source).__name__}")
 
 
-def _of_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
+def _load_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
     if Path(path).is_dir():
         raise InputError("this is a folder; name a file", path=path)
     if not require_regular(path):
@@ -158,67 +165,264 @@ def _of_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
     start = magic(path, 8)
     if start.startswith(MAGIC):
         return read_store(path, duplicates=duplicates)
-    for known, message in _FOREIGN.items():
-        if start.startswith(known):
+    for prefix, message in _OTHER_FORMATS.items():
+        if start.startswith(prefix):
             raise InputError(message, path=path)
+    if start[:1] == b"\x80" and start[1:2] <= b"\x05":
+        raise InputError(
+            "this looks like a pickle, as gensim saves, and pickles are not read; load it with gensim and "
+            "write it by save_word2vec_format(…, binary=True)",
+            path=path,
+        )
     if start.startswith(b"PK\x03\x04"):
-        kind, parsed = "npz", _read_npz(path)
-    elif start[:1] == b"\x80" and start[1] <= 5:
-        kind, parsed = "gensim", read_gensim(path)
+        kind, (words, matrix, first_line) = "npz", _read_npz(path)
+    elif _is_binary(path):
+        kind, (words, matrix, first_line) = "word2vec binary", _read_binary(path)
     else:
-        kind, parsed = _read_stream(path)
-    facts = {"name": Path(path).name, "format": kind, "fingerprint": fingerprint(path)}
-    words, matrix, first_line = parsed
+        kind, (words, matrix, first_line) = _read_text_or_binary(path)
     return checked(
         words,
         matrix,
-        provenance={"input": facts},
+        provenance={
+            "input": {"name": Path(path).name, "format": kind, "fingerprint": fingerprint(path)},
+        },
         duplicates=duplicates,
         path=path,
         first_line=first_line,
     )
 
 
-def _read_stream(path: str | os.PathLike[str]) -> tuple[str, Parsed]:
-    """Text or binary, after a look at the beginning."""
-    with _stream(path) as stream, reading(path):
-        head: bytes = stream.read(_HEAD)
+def _is_binary(path: str | os.PathLike[str]) -> bool:
+    """Whether the first bytes of a file are word2vec's binary format; refuse what is not text either."""
+    with _open(path) as stream, reading(path):
+        head: bytes = stream.read(_HEAD_BYTES)
     if not head:
         raise InputError("the file is empty", path=path)
     first, _, rest = head.partition(b"\n")
-    if header(first, path) is None or (not _CONTROL & set(rest) and _is_text(rest)):
-        if _CONTROL & set(head):
-            raise InputError("neither text nor a known format of word vectors", path=path)
-        try:
-            return "text", read_text(path)
-        except InputError as error:  # a few numbers in binary may look like text
-            try:
-                with _stream(path) as stream:
-                    return "word2vec binary", read_binary(stream, path)
-            except InputError:
-                raise error from None
-    with _stream(path) as stream:
-        return "word2vec binary", read_binary(stream, path)
+    if _header(first, path) is not None and (_CONTROL & set(rest) or not _is_utf8(rest)):
+        return True
+    if _CONTROL & set(head):
+        raise InputError("neither text nor a known format of word vectors", path=path)
+    return False
 
 
-def _is_text(content: bytes) -> bool:
+def _read_text_or_binary(path: str | os.PathLike[str]) -> tuple[str, Any]:
+    """Read text; a small file whose binary numbers look like text is read as word2vec's binary format."""
     try:
-        content.decode()
+        return "text", _read_text(path)
+    except InputError as error:
+        try:
+            return "word2vec binary", _read_binary(path)
+        except InputError:
+            raise error from None
+
+
+def _is_utf8(sample: bytes) -> bool:
+    try:
+        sample.decode()
     except UnicodeDecodeError as error:
-        return error.start > len(content) - 4  # a character that the end of the sample cuts
+        return error.start > len(sample) - 4  # a character that the end of the sample cuts
     return True
 
 
-def _stream(path: str | os.PathLike[str]) -> Any:
-    """The bytes of a file, uncompressed on the way."""
+def _open(path: str | os.PathLike[str]) -> Any:
+    """Open a file, decompressing gzip and zstd."""
     start = magic(path)
-    kind = "gzip" if start[:2] == b"\x1f\x8b" else "zstd" if start == b"\x28\xb5\x2f\xfd" else None
+    compression = "gzip" if start[:2] == b"\x1f\x8b" else "zstd" if start == b"\x28\xb5\x2f\xfd" else None
     with reading(path):
-        return pa.input_stream(os.fspath(path), compression=kind)
+        return pa.input_stream(os.fspath(path), compression=compression)
+
+
+def _header(line: bytes, path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Rows and dimension, if the first line is the header of a word2vec file."""
+    fields = line.split()
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        return None
+    rows, dimension = int(fields[0]), int(fields[1])
+    if not rows or not 0 < dimension <= _MAX_DIMENSION:
+        raise InputError(
+            f"the header promises {rows:,} vectors of {dimension:,} dimensions", path=path, line=1
+        )
+    return rows, dimension
+
+
+def _read_text(path: str | os.PathLike[str]) -> Parsed:
+    """Read vectors as text, with or without a header.
+
+    A word may contain spaces: the numbers are counted from the end of the line. Arrow parses; a block that
+    it cannot parse is read again line by line, which succeeds or names the line.
+    """
+    words: list[str] = []
+    matrix = np.empty((0, 0), np.float32)
+    promised: int | None = None
+    first_line = 1
+    for number, block in enumerate(_line_blocks(path)):
+        if not number:
+            first = block.split(b"\n", 1)[0]
+            if header := _header(first, path):
+                promised, dimension = header
+                first_line, block = 2, block[len(first) + 1 :]
+            else:
+                dimension = len(first.split()) - 1
+            if dimension < 1:
+                raise InputError("expected a word and its numbers", path=path, line=1)
+            matrix = np.empty((1 << 12, dimension), np.float32)
+        more, rows = _parse_block(block, matrix.shape[1], path, first_line + len(words))
+        total = len(words) + len(more)
+        if promised is not None and total > promised:
+            raise InputError(f"the header promises {promised:,} vectors, but there are more", path=path)
+        if total > len(matrix):  # grows in place: no second matrix is needed
+            matrix.resize((max(2 * len(matrix), total), matrix.shape[1]), refcheck=False)
+        matrix[len(words) : total] = rows
+        words += more
+    if promised is not None and len(words) < promised:
+        raise InputError(
+            f"the header promises {promised:,} vectors, the file ends after {len(words):,}: is it cut off?",
+            path=path,
+        )
+    matrix.resize((len(words), matrix.shape[1]), refcheck=False)
+    return words, matrix, first_line
+
+
+def _line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """Yield a text file in blocks of whole lines, without the blank lines at its end."""
+    rest = b""
+    with _open(path) as stream, reading(path):
+        while more := stream.read(_BLOCK_BYTES):
+            block = rest + more if rest else more.removeprefix(b"\xef\xbb\xbf")
+            lines = block[: block.rfind(b"\n") + 1].rstrip(b"\r\n")
+            end = block.index(b"\n", len(lines)) + 1 if lines else 0
+            if end:
+                yield block[:end]
+            rest = block[end:]
+            if len(rest) > 16 * max(_BLOCK_BYTES, _MAX_DIMENSION):
+                raise InputError("a line is too long for a word and its numbers", path=path)
+    if rest.strip(b"\r\n"):
+        yield rest + b"\n"
+
+
+def _parse_block(
+    block: bytes, dimension: int, path: str | os.PathLike[str], line: int
+) -> tuple[list[str], Floats]:
+    """Words and vectors of a block of lines, of which the first has the number `line`."""
+    if not block:
+        return [], np.empty((0, dimension), np.float32)
+    first = block[: block.index(b"\n")].removesuffix(b"\r")
+    delimiter = "\t" if b"\t" in first else " "
+    names = ["word", *map(str, range(dimension))]
+    ends_with_delimiter = first.endswith(delimiter.encode())  # as fastText writes
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(block),
+            read_options=csv.ReadOptions(column_names=[*names, "rest"] if ends_with_delimiter else names),
+            parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
+            convert_options=csv.ConvertOptions(
+                include_columns=names,
+                column_types={"word": pa.string(), **dict.fromkeys(names[1:], pa.float32())},
+                null_values=[],
+            ),
+        )
+    except pa.ArrowInvalid:
+        return _parse_lines(block, dimension, path, line)
+    words = table.column("word").to_pylist()
+    if "" in words:
+        return _parse_lines(block, dimension, path, line)
+    rows = np.empty((len(table), dimension), np.float32)
+    for number, column in enumerate(table.columns[1:]):
+        rows[:, number] = numbers(pa.concat_arrays(column.chunks))
+    return words, rows
+
+
+def _parse_lines(
+    block: bytes, dimension: int, path: str | os.PathLike[str], line: int
+) -> tuple[list[str], Floats]:
+    """The same in plain Python: name the first bad line."""
+    lines = block.removesuffix(b"\n").split(b"\n")
+    words: list[str] = []
+    rows = np.empty((len(lines), dimension), np.float32)
+    for row, content in enumerate(lines):
+        fields = content.rsplit(None, dimension)
+        try:
+            if len(fields) <= dimension or _are_numbers(fields[0].split()[1:]):
+                count = max(0, len(content.split()) - 1)
+                raise InputError(
+                    f"expected a word and {dimension} numbers, found {count} behind the word",
+                    path=path,
+                    line=line + row,
+                )
+            rows[row] = [float(field) for field in fields[1:]]
+            words.append(fields[0].decode())
+        except UnicodeDecodeError:
+            raise InputError("a word in bytes that are not UTF-8", path=path, line=line + row) from None
+        except InputError:
+            raise
+        except ValueError as error:
+            message = f"expected {dimension} numbers: {error}"
+            raise InputError(message, path=path, line=line + row) from None
+    return words, rows
+
+
+def _are_numbers(pieces: list[bytes]) -> bool:
+    """Whether the later pieces of a word with spaces are numbers: then the line has too many."""
+    try:
+        return bool([float(piece) for piece in pieces])
+    except ValueError:
+        return False
+
+
+def _read_binary(path: str | os.PathLike[str]) -> Parsed:
+    """Read word2vec's binary format; beyond the result, one block of it is held in memory."""
+    with _open(path) as stream, reading(path):
+        buffer: bytes = stream.read(_BLOCK_BYTES)
+        first = buffer.partition(b"\n")[0]
+        header = _header(first, path)
+        if header is None:
+            raise InputError("no word2vec file: the first line is not a count and a dimension", path=path)
+        count, dimension = header
+        matrix = np.empty((count, dimension), np.float32)
+        width = 4 * dimension
+        words: list[str] = []
+        position, ended = len(first) + 1, False
+        for row in range(count):
+            if not ended and len(buffer) - position < width + _MAX_WORD_BYTES:
+                more: bytes = stream.read(_BLOCK_BYTES)
+                ended = not more
+                buffer, position = buffer[position:] + more, 0
+            space = buffer.find(b" ", position, position + _MAX_WORD_BYTES)
+            if (space < 0 and ended) or len(buffer) < space + 1 + width:
+                raise InputError(
+                    f"the header promises {count:,} vectors, the file ends after {row:,}: is it cut off?",
+                    path=path,
+                )
+            words.append(_binary_word(buffer[position:space] if space >= 0 else b"", row, dimension, path))
+            matrix[row] = np.frombuffer(buffer, "<f4", dimension, space + 1)
+            position = space + 1 + width
+        if buffer[position:].strip(b"\n") or (not ended and stream.read(1)):
+            raise InputError(
+                f"the header promises {count:,} vectors of {dimension} dimensions, but the file goes on "
+                "behind them",
+                path=path,
+            )
+    return words, matrix, None
+
+
+def _binary_word(content: bytes, row: int, dimension: int, path: str | os.PathLike[str]) -> str:
+    """Decode a word; the C program ends each vector with a newline, gensim does not."""
+    word = content.lstrip(b"\n")
+    try:
+        if word:
+            return word.decode()
+        problem = "there is no word"
+    except UnicodeDecodeError:
+        problem = "the word is not UTF-8"
+    raise InputError(
+        f"{problem} before vector number {row + 1:,}; are there {dimension} dimensions, as the header says?",
+        path=path,
+    )
 
 
 def _read_npz(path: str | os.PathLike[str]) -> Parsed:
-    """The one-dimensional array of text and the two-dimensional one of numbers, whatever their names."""
+    """Read the one-dimensional array of text and the two-dimensional one of numbers, whatever their names."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = [archive[name] for name in archive.files]
@@ -235,12 +439,12 @@ def _read_npz(path: str | os.PathLike[str]) -> Parsed:
     rows = [array for array in arrays if array.ndim == 2 and array.dtype.kind == "f"]
     if len(words) != 1 or len(rows) != 1:
         raise InputError("expected one array of words and one matrix of numbers", path=path)
-    return Parsed(words[0].tolist(), np.array(rows[0], np.float32, order="C"))
+    return words[0].tolist(), np.array(rows[0], np.float32, order="C"), None
 
 
 _ROWS = 1 << 13
 _SPACES = set(" \t\n\r\v\f")
-_KNOWN = ".arrow (opens at once), .bin (word2vec), .txt or .vec (text with a header), .npz"
+_ENDINGS = ".arrow (opens at once), .bin (word2vec), .txt or .vec (text with a header), .npz"
 
 
 def save(vectors: Vectors, path: str | os.PathLike[str]) -> None:
@@ -263,7 +467,7 @@ def save(vectors: Vectors, path: str | os.PathLike[str]) -> None:
         with writing(path) as file:
             np.savez_compressed(file, words=np.array(vectors.words, dtype=np.str_), vectors=vectors.matrix)
     else:
-        raise InputError(f"the ending says how vectors are written: {_KNOWN}", path=path)
+        raise InputError(f"the ending says how vectors are written: {_ENDINGS}", path=path)
 
 
 def _write_binary(vectors: Vectors, path: str | os.PathLike[str]) -> None:
@@ -278,7 +482,7 @@ def _write_binary(vectors: Vectors, path: str | os.PathLike[str]) -> None:
 
 
 def _write_text(vectors: Vectors, path: str | os.PathLike[str]) -> None:
-    """The shortest digits that give the same float32 again."""
+    """Write text with the shortest digits that give the same float32 again."""
     _refuse_spaces(vectors, path)
     with writing(path) as file:
         file.write(f"{len(vectors)} {vectors.dimension}\n".encode())

@@ -1,8 +1,7 @@
-"""Genderedness of words: a table made from vectors, or the shipped one.
+"""Gender in word vectors: the words that define it, its direction, and the genderedness of words.
 
-It is made with the direction that tells the first words of some pairs from the second: gender, or anything
-else. Whether the vectors hold stereotypes is asked of two sets of words: could chance have parted them so
-far? (Fabris, Purpura, Silvello & Susto: Gender stereotype reinforcement. IP&M 57(6), 2020, §3.2.1.)
+The direction tells the first words of some pairs from the second: gender, or anything else. Genderedness is
+the cosine of a word with it; one table ships with the package.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -23,27 +22,141 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evenrank.data import parquet
+from evenrank.data import door, parquet
+from evenrank.data.columns import show
 from evenrank.data.files import magic, writing
 from evenrank.errors import InputError
-from evenrank.stats import permutation
-from evenrank.vectors.files import load
+from evenrank.text.lexicon import lexicon
+from evenrank.vectors.files import load, read_provenance
 from evenrank.vectors.space import Floats, Vectors, numbers
-from evenrank.vectors.words import (
-    DEFINITION,
-    STEREOTYPES,
-    Pair,
-    Stereotype,
-    check_pairs,
-    ordinary_places,
-    read_pairs,
-    specific_words,
-)
 
-_FEWEST = 3
+FREQUENT = 50_000
+"""The first rows of vectors, which are the most frequent words."""
+_MIN_PAIRS = 3
 _ROWS = 1 << 14
+_LEXICONS = ("rekabsaz2020", "fabris2020")
 
+Pair = tuple[str, str]
 Pairs = Iterable[Iterable[str]] | str | os.PathLike[str]
+
+DEFINITION: tuple[Pair, ...] = (
+    ("she", "he"),
+    ("her", "his"),
+    ("woman", "man"),
+    ("Mary", "John"),
+    ("herself", "himself"),
+    ("daughter", "son"),
+    ("mother", "father"),
+    ("gal", "guy"),
+    ("girl", "boy"),
+    ("female", "male"),
+)
+"""What defines the gender direction (Bolukbasi et al., NIPS 2016): female first."""
+
+_MIRRORED = """
+    convent monastery, spokeswoman spokesman, mom dad, women men, councilwoman councilman, grandma grandpa,
+    granddaughters grandsons, estrogen testosterone, aunt uncle, wives husbands, mother father, girl boy,
+    girls boys, sister brother, sisters brothers, businesswoman businessman, chairwoman chairman, filly colt,
+    congresswoman congressman, moms dads, gals dudes, motherhood fatherhood, mothers fathers, granny fella,
+    sorority fraternity, mare gelding, lady gentleman, ladies gentlemen, grandmother grandfather,
+    granddaughter grandson, she he, herself himself, her his, queen king, queens kings, female male,
+    females males, woman man, niece nephew, princess prince, schoolgirl schoolboy, daughter son,
+    daughters sons
+"""
+
+
+def _pairs(text: str) -> tuple[Pair, ...]:
+    return tuple((first, second) for first, second in (pair.split() for pair in text.split(",")))
+
+
+MIRRORED: tuple[Pair, ...] = _pairs(_MIRRORED)
+"""Pairs that hard debiasing equalises: the list released by Bolukbasi et al. (2016), single words only."""
+
+
+def read_words(path: str | os.PathLike[str]) -> list[str]:
+    """Read words from a file: one on each line, where ``#`` begins a comment; or a JSON list."""
+    if (words := _json_list(path)) is None:
+        words = [line for _, line in door.lines(path)]
+    elif not all(isinstance(word, str) and word for word in words):
+        raise InputError("expected a list of words", path=path)
+    if not words:
+        raise InputError("there are no words in it", path=path)
+    return words
+
+
+def read_pairs(source: Pairs) -> tuple[Pair, ...]:
+    """Return pairs of words as tuples, each once: given, or from a file.
+
+    A file has two words on each line (between them a tab, a comma or spaces; ``#`` begins a comment), or is
+    a JSON list of lists.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return _unique_pairs(source, None)
+    if (content := _json_list(source)) is not None:
+        return _unique_pairs(content, source)
+    pairs: list[list[str]] = []
+    for number, line in door.lines(source):
+        separator = "\t" if "\t" in line else "," if "," in line else None
+        words = [word.strip() for word in line.split(separator)]
+        if len(words) != 2 or not all(words):
+            raise InputError(f"expected two words, found {show(line)}", path=source, line=number)
+        pairs.append(words)
+    return _unique_pairs(pairs, source)
+
+
+def _unique_pairs(pairs: Iterable[Any], path: str | os.PathLike[str] | None) -> tuple[Pair, ...]:
+    unique: dict[Pair, None] = {}
+    for pair in pairs:
+        words = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else ()
+        if len(words) != 2 or not all(isinstance(word, str) and word for word in words):
+            raise InputError(f"expected pairs of two words, found {show(pair)}", path=path)
+        unique[words[0], words[1]] = None
+    if not unique:
+        raise InputError("there are no pairs of words", path=path)
+    return tuple(unique)
+
+
+def _json_list(path: str | os.PathLike[str]) -> list[Any] | None:
+    """The list in a JSON file; None if the file is not JSON."""
+    text = door.text(path)
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        return list(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        raise InputError(f"not readable as JSON: {error}", path=path, line=line) from None
+
+
+def specific_words(source: Iterable[str] | str | os.PathLike[str] | None = None) -> frozenset[str]:
+    """Return gender-specific words in lower case: given, from a file with one per line, or the default set.
+
+    The default set is the shipped lexicons rekabsaz2020 and fabris2020, :data:`DEFINITION` and
+    :data:`MIRRORED`.
+    """
+    if source is None:
+        shipped = {w for name in _LEXICONS for group in lexicon(name).groups.values() for w in group}
+        return frozenset(shipped | {word.lower() for pair in (*DEFINITION, *MIRRORED) for word in pair})
+    if isinstance(source, (str, os.PathLike)):
+        source = read_words(source)
+    words = frozenset(word.lower() for word in source)
+    if not words:
+        raise InputError("there are no gender-specific words")
+    return words
+
+
+def ordinary_places(vectors: Vectors, specific: frozenset[str]) -> npt.NDArray[np.int64]:
+    """Rows of ordinary words: frequent, of 2 to 20 letters in lower case, not gender-specific.
+
+    After Gonen & Goldberg (NAACL 2019). Files of vectors list the most frequent words first; the first
+    50,000 rows count as frequent.
+    """
+    rows = (
+        row
+        for row, word in enumerate(vectors.words[:FREQUENT])
+        if 2 <= len(word) <= 20 and word.isalpha() and word == word.lower() and word not in specific
+    )
+    return np.fromiter(rows, np.int64)
 
 
 @dataclass(frozen=True)
@@ -70,13 +183,13 @@ class Direction:
 
     def of(self, matrix: npt.NDArray[Any]) -> Floats:
         """The cosine of each row, of length 1, with the direction."""
-        found = np.empty(len(matrix), np.float32)
+        cosines = np.empty(len(matrix), np.float32)
         for start in range(0, len(matrix), _ROWS):
-            found[start : start + _ROWS] = matrix[start : start + _ROWS] @ self.vector
-        return found
+            cosines[start : start + _ROWS] = matrix[start : start + _ROWS] @ self.vector
+        return cosines
 
     def to_dict(self) -> dict[str, Any]:
-        """What made the direction, as plain values."""
+        """JSON-ready dict of what made the direction."""
         return {
             "pairs": [list(pair) for pair in self.pairs],
             "left_out": [list(pair) for pair in self.left_out],
@@ -85,7 +198,7 @@ class Direction:
 
 
 def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
-    """The direction along which the words of the pairs differ most (Bolukbasi et al. 2016).
+    """Find the direction along which the words of the pairs differ most (Bolukbasi et al. 2016).
 
     From both words of each pair the pair's centre is taken away; the first principal component of what
     remains, of all pairs together, is the direction. It is turned so that the first word of the first
@@ -109,15 +222,15 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
     UserWarning
         Names the pairs that are left out because a word has no vector.
     """
-    wanted = _wanted(pairs)
-    places = {pair: vectors.places(pair) for pair in wanted}
-    used = tuple(pair for pair in wanted if places[pair].min() >= 0)
-    left_out = tuple(pair for pair in wanted if pair not in used)
-    if len(used) < _FEWEST:
+    all_pairs = DEFINITION if pairs is None else read_pairs(pairs)
+    places = {pair: vectors.places(pair) for pair in all_pairs}
+    used = tuple(pair for pair in all_pairs if places[pair].min() >= 0)
+    left_out = tuple(pair for pair in all_pairs if pair not in used)
+    if len(used) < _MIN_PAIRS:
         missing = ", ".join(sorted({word for pair in left_out for word in pair if word not in vectors}))
         raise InputError(
-            f"only {len(used)} of {len(wanted)} pairs have vectors for both words, {_FEWEST} are needed; "
-            f"without a vector: {missing or 'none'}"
+            f"only {len(used)} of {len(all_pairs)} pairs have vectors for both words, {_MIN_PAIRS} are "
+            f"needed; without a vector: {missing or 'none'}"
         )
     if left_out:
         names = ", ".join(f"{first}–{second}" for first, second in left_out)
@@ -132,12 +245,6 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
     first = components[0] / np.linalg.norm(components[0])
     side = halves[0] @ first or (halves @ first).sum()
     return Direction(-first if side < 0 else first, variance / variance.sum(), used, left_out)
-
-
-def _wanted(pairs: Pairs | None) -> tuple[Pair, ...]:
-    if pairs is None:
-        return DEFINITION
-    return read_pairs(pairs) if isinstance(pairs, (str, os.PathLike)) else check_pairs(pairs)
 
 
 Leaning = tuple[str, float]
@@ -167,14 +274,13 @@ class Genderedness:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _rows(self) -> dict[str, int]:
         return dict(zip(self.words.to_pylist(), range(len(self.words)), strict=True))
 
     def of(self, words: Iterable[str]) -> npt.NDArray[np.float64]:
         """g of each word, looked up as written and then in lower case; NaN for those not in the table."""
-        places = self._places
-        found = (places.get(word, places.get(word.lower(), -1)) for word in words)
-        return np.array([self.values[place] if place >= 0 else np.nan for place in found], np.float64)
+        rows = (self._rows.get(word, self._rows.get(word.lower(), -1)) for word in words)
+        return np.array([self.values[row] if row >= 0 else np.nan for row in rows], np.float64)
 
     def __getitem__(self, word: str) -> float:
         value = float(self.of([word])[0])
@@ -221,16 +327,20 @@ class Genderedness:
             raise InputError(f"word should be text and g a number: {error}", path=path) from None
         if words.null_count or values.null_count:
             raise InputError("a word or a value is missing", path=path)
-        stored = (table.schema.metadata or {}).get(_KEY)
-        found = cls(words.chunk(0), numbers(values.chunk(0)), _facts(stored, path))
-        _check(found, path)
-        return found
+        g = numbers(values.chunk(0))
+        if len(pc.unique(words)) != len(g):
+            raise InputError("a word occurs twice", path=path)
+        outside = np.flatnonzero(~(np.abs(g) <= 1 + 1e-6))
+        if len(outside):
+            row = int(outside[0])
+            raise InputError(f"g of {words[row].as_py()!r} is {g[row]}, not in [−1, 1]", path=path)
+        return cls(words.chunk(0), g, read_provenance(table, path) or {})
 
 
 def genderedness(
     source: Genderedness | Vectors | str | os.PathLike[str] | Any = None, *, pairs: Pairs | None = None
 ) -> Genderedness:
-    """How far each word leans toward female (positive) or male (negative).
+    """Return how far each word leans toward female (positive) or male (negative).
 
     Parameters
     ----------
@@ -264,7 +374,7 @@ def genderedness(
 
 
 def leaning(vectors: Vectors, direction: Direction, count: int) -> tuple[list[Leaning], list[Leaning]]:
-    """The ordinary words that lean most to the positive side, and those that lean most to the negative."""
+    """Return the ordinary words that lean most to the positive side, and those most to the negative."""
     rows = ordinary_places(vectors, specific_words())
     values = direction.of(vectors.matrix[rows])
     order = np.argsort(values, kind="stable")
@@ -276,145 +386,3 @@ def leaning(vectors: Vectors, direction: Direction, count: int) -> tuple[list[Le
 @lru_cache(maxsize=1)
 def _shipped() -> Genderedness:
     return Genderedness.read(Path(str(resources.files("evenrank.vectors"))) / "data" / "genderedness.parquet")
-
-
-def _facts(stored: bytes | None, path: str | os.PathLike[str]) -> dict[str, Any]:
-    try:
-        return {} if stored is None else dict(json.loads(stored))
-    except ValueError:
-        raise InputError(
-            "the provenance in the file is not readable; write the file again", path=path
-        ) from None
-
-
-def _check(found: Genderedness, path: str | os.PathLike[str]) -> None:
-    """A table from anywhere: every word once, every value a cosine."""
-    if len(pc.unique(found.words)) != len(found):
-        raise InputError("a word occurs twice", path=path)
-    bad = ~(np.abs(found.values) <= 1 + 1e-6)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InputError(
-            f"g of {found.words[row].as_py()!r} is {found.values[row]}, not in [−1, 1]", path=path
-        )
-
-
-DRAWS = 100_000
-
-
-@dataclass(frozen=True)
-class Association:
-    """How much more female the second set of words is than the first.
-
-    Attributes
-    ----------
-    name
-        What is tested.
-    male, female
-        Mean g of the words that are held to be male, and of those held to be female.
-    difference, low, high
-        ``female − male`` and its confidence interval; positive: the stereotype is in the vectors.
-    p
-        One-sided: the share of ways to deal the same words into sets of these sizes that part the means
-        at least as far. All ways up to a million, else 100,000 seeded draws with p = (b + 1) / (n + 1).
-    effect
-        Hedges' g: the difference in standard deviations.
-    words
-        How many words of the two sets have vectors.
-    missing
-        The words that have none, and are left out.
-    published
-        p with Google-News vectors, if the sets are those of the paper; printed as 0 where none was found.
-    """
-
-    name: str
-    male: float
-    female: float
-    difference: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    effect: float | None
-    words: tuple[int, int]
-    missing: tuple[str, ...]
-    published: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def association_test(
-    male: Iterable[str],
-    female: Iterable[str],
-    source: Genderedness | Any = None,
-    *,
-    name: str = "",
-    pairs: Pairs | None = None,
-    seed: int = 0,
-    published: float | None = None,
-) -> Association:
-    """Whether the second set of words leans more to the positive side than the first.
-
-    Parameters
-    ----------
-    male, female
-        The sets: the first is expected on the negative (male) side, the second on the positive.
-    source
-        What :func:`~evenrank.vectors.genderedness` takes: nothing for the shipped table,
-        vectors, or a file.
-    pairs
-        Other pairs of words for another direction.
-
-    Raises
-    ------
-    InputError
-        A set has no word with a vector, or a word is in both sets.
-    """
-    table = genderedness(source, pairs=pairs)
-    sets = tuple(dict.fromkeys(male)), tuple(dict.fromkeys(female))
-    if both := set(sets[0]) & set(sets[1]):
-        raise InputError(f"the word {sorted(both)[0]!r} is in both sets; leave it in one")
-    values = [table.of(words) for words in sets]
-    missing = tuple(
-        word
-        for words, found in zip(sets, values, strict=True)
-        for word, unknown in zip(words, np.isnan(found), strict=True)
-        if unknown
-    )
-    low_side, high_side = (_present(found, name) for found in values)
-    test = permutation(high_side, low_side, alternative="greater", draws=DRAWS, seed=seed)
-    return Association(
-        name,
-        float(low_side.mean()),
-        float(high_side.mean()),
-        test.difference,
-        test.low,
-        test.high,
-        test.p,
-        test.effect,
-        (len(low_side), len(high_side)),
-        missing,
-        published,
-    )
-
-
-def association_tests(
-    source: Genderedness | Any = None,
-    *,
-    stereotypes: Iterable[Stereotype] = STEREOTYPES,
-    pairs: Pairs | None = None,
-    seed: int = 0,
-) -> list[Association]:
-    """The stereotype association tests: agency–communion, science–arts, career–family, jobs."""
-    table = genderedness(source, pairs=pairs)
-    return [
-        association_test(s.male, s.female, table, name=s.name, seed=seed, published=s.published)
-        for s in stereotypes
-    ]
-
-
-def _present(values: npt.NDArray[np.float64], name: str) -> npt.NDArray[np.float64]:
-    found = values[~np.isnan(values)]
-    if not len(found):
-        raise InputError(f"{name or 'the test'}: none of the words of a set has a vector")
-    return found

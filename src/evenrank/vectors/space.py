@@ -1,4 +1,4 @@
-"""Word vectors: words, and for each of them a direction in space."""
+"""Word vectors: a list of words and a matrix of unit vectors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from evenrank.errors import InputError
 Floats = npt.NDArray[np.float32]
 Duplicates = Literal["error", "first"]
 
-_ROWS = 1 << 14  # rows worked on at a time, so that no second matrix is ever needed
+_ROWS = 1 << 14  # rows processed at a time, so that no second matrix is needed
 
 
 class Vectors:
-    """Words and their vectors, each of length 1, so that a product of two is the cosine.
+    """Words and their vectors, each of length 1, so that the product of two is their cosine.
 
-    Made by :func:`evenrank.vectors.files`, :func:`~evenrank.vectors.train` or
+    Returned by :func:`evenrank.vectors.load`, :func:`~evenrank.vectors.train` and
     :func:`~evenrank.vectors.distil`. A word is looked up as written, then in lower case: ``Mary`` finds
     ``mary`` where the vectors have no case.
 
@@ -33,10 +33,10 @@ class Vectors:
     words
         One for each row.
     matrix
-        The vectors as rows. It is copied, made float32 and scaled to length 1. NaN and infinity are an
+        The vectors as rows. They are copied to float32 and scaled to length 1. NaN and infinity are an
         error; a row of zeros has no direction and is left out with a warning.
     provenance
-        Where the vectors come from, carried along into everything made from them.
+        Where the vectors come from; kept in everything computed from them.
     duplicates
         What to do with a word that occurs twice: ``error``, or keep the ``first``.
 
@@ -59,27 +59,24 @@ class Vectors:
         duplicates: Duplicates = "error",
     ) -> None:
         rows = np.array(matrix, np.float32, order="C")
-        made = checked(list(words), rows, provenance=provenance, duplicates=duplicates)
-        self.__dict__.update(made.__dict__)
+        vectors = checked(list(words), rows, provenance=provenance, duplicates=duplicates)
+        self.__dict__.update(vectors.__dict__)
 
     @classmethod
     def trusted(
         cls, words: list[str] | pa.Array, matrix: Floats, provenance: Mapping[str, Any] | None = None
     ) -> Vectors:
-        """Vectors that are known to be sound and of length 1: nothing is looked at, nothing copied."""
-        made = cls.__new__(cls)
-        made.matrix = matrix.view()
-        made.matrix.flags.writeable = False
-        made.provenance = {"evenrank": evenrank.__version__, **(provenance or {})}
-        if isinstance(words, list):
-            made.__dict__["words"] = words
-        else:
-            made.__dict__["word_array"] = words
-        return made
+        """Return vectors without checks or copies; the rows must be sound and of length 1."""
+        vectors = cls.__new__(cls)
+        vectors.matrix = matrix.view()
+        vectors.matrix.flags.writeable = False
+        vectors.provenance = {"evenrank": evenrank.__version__, **(provenance or {})}
+        vectors.__dict__["words" if isinstance(words, list) else "word_array"] = words
+        return vectors
 
     @cached_property
     def words(self) -> list[str]:
-        """The words, in the order of the rows: usually the most frequent first."""
+        """The words in the order of the rows, usually the most frequent first."""
         return list(self.word_array.to_pylist())
 
     @cached_property
@@ -93,13 +90,13 @@ class Vectors:
 
     @property
     def dimension(self) -> int:
-        """How many numbers make a vector."""
+        """The length of a row."""
         return int(self.matrix.shape[1])
 
     def place(self, word: str) -> int | None:
         """The row of a word, as written or else in lower case; None if it has no vector."""
-        found = self._places.get(word)
-        return self._places.get(word.lower()) if found is None else found
+        row = self._places.get(word)
+        return self._places.get(word.lower()) if row is None else row
 
     def exact_place(self, word: str) -> int | None:
         """The row of a word exactly as written."""
@@ -107,32 +104,32 @@ class Vectors:
 
     def places(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
         """The rows of the words, −1 for those that have none."""
-        found = (self.place(word) for word in words)
-        return np.array([-1 if place is None else place for place in found], np.int64)
+        rows = (self.place(word) for word in words)
+        return np.array([-1 if row is None else row for row in rows], np.int64)
 
     def neighbours(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words nearest to this one, and their cosine with it."""
-        place = self._required(word)
-        cosines = self.matrix @ self.matrix[place]
-        cosines[place] = -np.inf
+        """The nearest words and their cosines."""
+        row = self._row(word)
+        cosines = self.matrix @ self.matrix[row]
+        cosines[row] = -np.inf
         count = min(count, len(self) - 1)
         best = np.argpartition(-cosines, count - 1)[:count] if count else np.empty(0, np.int64)
         return [(self.words[i], float(cosines[i])) for i in best[np.argsort(-cosines[best], kind="stable")]]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the vectors; the ending decides the format: see :func:`evenrank.vectors.save`."""
+        """Write the vectors in the format of the ending; see :func:`evenrank.vectors.save`."""
         from evenrank.vectors.files import save
 
         save(self, path)
 
-    def _required(self, word: str) -> int:
-        place = self.place(word)
-        if place is None:
+    def _row(self, word: str) -> int:
+        row = self.place(word)
+        if row is None:
             raise InputError(f"there is no vector for the word {word!r}")
-        return place
+        return row
 
     def __getitem__(self, word: str) -> Floats:
-        return self.matrix[self._required(word)]
+        return self.matrix[self._row(word)]
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self.place(word) is not None
@@ -153,7 +150,7 @@ def checked(
     path: str | os.PathLike[str] | None = None,
     first_line: int | None = None,
 ) -> Vectors:
-    """Vectors out of a matrix that may be overwritten; errors name file and line, if it is a file."""
+    """Check and scale a matrix in place and return it as vectors; errors name the file and line, if any."""
     if duplicates not in ("error", "first"):
         raise InputError(f"unknown choice {duplicates!r} for duplicates; choose one of: error, first")
     if matrix.ndim != 2 or len(words) != len(matrix):
@@ -188,35 +185,26 @@ def checked(
     if not keep.any():
         raise InputError("all vectors are zero", path=path)
     if not keep.all():
-        words, matrix, places = _without(words, matrix, keep, places)
-    made = Vectors.trusted(words, matrix, provenance)
-    made.__dict__["_places"] = places
-    return made
+        zero = [row for row in np.flatnonzero(~keep).tolist() if places[words[row]] == row]
+        if zero:
+            warnings.warn(
+                f"{len(zero):,} words have a vector of zeros and are left out, the first is "
+                f"{words[zero[0]]!r}",
+                stacklevel=3,
+            )
+        words = [words[row] for row in np.flatnonzero(keep).tolist()]
+        matrix = matrix[keep]
+    return Vectors.trusted(words, matrix, provenance)
 
 
 def numbers(array: pa.Array, kind: type[np.generic] = np.float32) -> npt.NDArray[Any]:
-    """The numbers of an Arrow array without nulls, not copied. (``to_numpy`` would import pandas.)"""
+    """View an Arrow array without nulls as numpy. (``to_numpy`` would import pandas.)"""
     buffer = array.buffers()[1]
-    found = np.empty(0, kind) if buffer is None else np.frombuffer(buffer, kind)
-    return found[array.offset : array.offset + len(array)]
+    values = np.empty(0, kind) if buffer is None else np.frombuffer(buffer, kind)
+    return values[array.offset : array.offset + len(array)]
 
 
 def row_lengths(block: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """The length of each row, summed in double precision."""
+    """The Euclidean length of each row, in double precision."""
     wide = block.astype(np.float64)
     return np.sqrt(np.einsum("ij,ij->i", wide, wide))
-
-
-def _without(
-    words: list[str], matrix: Floats, keep: npt.NDArray[np.bool_], places: dict[str, int]
-) -> tuple[list[str], Floats, dict[str, int]]:
-    """Only the rows to keep; zero vectors are mentioned, repeated words were asked for."""
-    zero = [row for row in np.flatnonzero(~keep).tolist() if places[words[row]] == row]
-    if zero:
-        warnings.warn(
-            f"{len(zero):,} words have a vector of zeros and are left out, the first is {words[zero[0]]!r}",
-            stacklevel=4,
-        )
-    kept = np.flatnonzero(keep)
-    chosen = [words[row] for row in kept.tolist()]
-    return chosen, matrix[kept], dict(zip(chosen, range(len(chosen)), strict=True))

@@ -1,12 +1,11 @@
-"""Word vectors of one's own: trained on a collection, or distilled from a sentence encoder."""
+"""Make word vectors: train them on a collection, or distil them from a sentence encoder."""
 
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
@@ -20,9 +19,7 @@ from evenrank.vectors.space import Vectors, checked
 Method = Literal["word2vec", "fasttext"]
 Progress = Callable[[int, int | None], None]
 
-_LINE = 10_000  # gensim cuts off what a line has beyond this many tokens
-_ALONE = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9](?=')|(?<=')[A-Za-z0-9](?![A-Za-z0-9])")
-_ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_LINE_TOKENS = 10_000  # gensim ignores what a line has beyond this many tokens
 
 
 def train(
@@ -36,15 +33,15 @@ def train(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Vectors:
-    """Word vectors of a collection: the associations that its own texts carry.
+    """Train word vectors on a collection.
 
-    The same collection, parameters and seed give the same vectors, since one thread does the training.
+    The same collection, parameters and seed give the same vectors, since training uses one thread.
 
     Parameters
     ----------
     docs
-        Anything that holds documents: a path, a frame, a dict, an iterator, an ``irds:`` id. It is read
-        once; the tokens wait in a temporary file, so the collection need not fit in memory.
+        Documents: a path, a frame, a dict, an iterator, an ``irds:`` id. They are read once; the tokens are
+        kept in a temporary file, so the collection need not fit in memory.
     method
         ``word2vec`` or ``fasttext``, which also learns from parts of words; both as skip-gram with
         negative sampling, which does better on small collections than CBOW.
@@ -57,11 +54,11 @@ def train(
 
     Notes
     -----
-    Small collections give poor vectors, and the share of variance that the gender direction explains
-    does not tell (it is high where all words are alike). Before relying on them, look at
-    :func:`~evenrank.vectors.association_tests` and at the neighbours of some words.
+    Small collections give poor vectors. The variance that the gender direction explains does not show this
+    (it is high where all words are alike); check :func:`~evenrank.vectors.association_tests` and the
+    neighbours of some words.
     """
-    from evenrank.data.tables import docs as as_docs
+    from evenrank.data.tables import docs as open_docs
 
     if method not in get_args(Method):
         raise InputError(f"unknown method {method!r}; choose one of: {', '.join(get_args(Method))}")
@@ -69,19 +66,25 @@ def train(
     for name, value in parameters.items():
         if value < 1:
             raise InputError(f"{name} must be at least 1, not {value}")
-    models = _gensim()
-    source = as_docs(docs)
+    try:
+        import gensim
+        from gensim.models import FastText, Word2Vec
+    except ImportError:
+        raise InputError(
+            "training needs gensim, which is not installed: pip install 'evenrank[vectors]'"
+        ) from None
+    source = open_docs(docs)
     with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         corpus = Path(folder) / "tokens.txt"
         with corpus.open("w", encoding="utf-8", newline="\n") as file:
-            count = _write_tokens(source, file, _share(progress, 0, epochs + 1))
-        common = max(count.values(), default=0)
-        if common < min_count:
+            counts = _count_tokens(source, file, _first_of(epochs + 1, progress))
+        most_frequent = max(counts.values(), default=0)
+        if most_frequent < min_count:
             raise InputError(
-                f"no word of {source.name} occurs {min_count} times, the most frequent one {common:,} times; "
-                "lower min_count"
+                f"no word of {source.name} occurs {min_count} times, the most frequent one "
+                f"{most_frequent:,} times; lower min_count"
             )
-        model = (models.Word2Vec if method == "word2vec" else models.FastText)(
+        model = (Word2Vec if method == "word2vec" else FastText)(
             corpus_file=str(corpus),
             vector_size=dimension,
             window=window,
@@ -90,100 +93,68 @@ def train(
             sg=1,
             seed=seed,
             workers=1,
-            callbacks=_callbacks(progress, source.size, epochs),
+            callbacks=_progress_callbacks(progress, source.size, epochs),
         )
     facts = {
-        "trained": {"method": method, **parameters, "seed": seed, "gensim": models.version},
+        "trained": {"method": method, **parameters, "seed": seed, "gensim": str(gensim.__version__)},
         "input": source.describe(),
-        "tokens": count.total(),
+        "tokens": counts.total(),
     }
     return checked(list(model.wv.index_to_key), np.array(model.wv.vectors, np.float32), provenance=facts)
 
 
 def vocabulary(docs: Any, *, min_count: int = 5, progress: Progress | None = None) -> list[str]:
-    """The words of a collection that occur at least ``min_count`` times, the most frequent first."""
-    from evenrank.data.tables import docs as as_docs
+    """Return the words that occur at least ``min_count`` times in a collection, the most frequent first."""
+    from evenrank.data.tables import docs as open_docs
 
-    count = _write_tokens(as_docs(docs), None, progress)
-    found = [word for word, number in count.items() if number >= min_count]
-    return sorted(found, key=lambda word: (-count[word], word))
-
-
-def quick_tokens(text: str) -> list[str]:
-    """What :func:`evenrank.text.tokens.tokens` gives, some ten times faster where all is ASCII."""
-    if not text.isascii():
-        return tokens(text)
-    if "'" in text:
-        text = _ALONE.sub(" ", text)
-    return text.translate(_ASCII).split()
+    counts = _count_tokens(open_docs(docs), None, progress)
+    words = [word for word, count in counts.items() if count >= min_count]
+    return sorted(words, key=lambda word: (-counts[word], word))
 
 
-def _write_tokens(source: Any, file: IO[str] | None, progress: Progress | None) -> Counter[str]:
-    count: Counter[str] = Counter()
+def _count_tokens(source: Any, file: IO[str] | None, progress: Progress | None) -> Counter[str]:
+    """Count the tokens of a collection, and write them to a file that gensim can read."""
+    counts: Counter[str] = Counter()
     done = 0
     for block in source.blocks():
         for text in block.read().column("text").to_pylist():
-            found = quick_tokens(text or "")
-            count.update(found)
-            for line in _lines(found) if file else ():
-                file.write(line)  # type: ignore[union-attr]
+            words = tokens(text or "")
+            counts.update(words)
+            if file:
+                for start in range(0, len(words), _LINE_TOKENS):
+                    file.write(" ".join(words[start : start + _LINE_TOKENS]) + "\n")
         done += block.size
         if progress:
             progress(done, source.size)
-    return count
+    return counts
 
 
-def _lines(found: list[str]) -> Iterator[str]:
-    for start in range(0, len(found), _LINE):
-        yield " ".join(found[start : start + _LINE]) + "\n"
-
-
-class _Models:
-    def __init__(self) -> None:
-        import gensim
-        from gensim.models import FastText, Word2Vec
-
-        self.Word2Vec, self.FastText, self.version = Word2Vec, FastText, str(gensim.__version__)
-
-
-def _gensim() -> _Models:
-    try:
-        return _Models()
-    except ImportError:
-        raise InputError(
-            "training needs gensim, which is not installed: pip install 'evenrank[vectors]'"
-        ) from None
-
-
-def _share(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Progress of one part of the work as progress of the whole."""
+def _first_of(parts: int, progress: Progress | None) -> Progress | None:
+    """Report the progress of the first of several equal parts as progress of the whole."""
     if progress is None:
         return None
-
-    def show(done: int, total: int | None) -> None:
-        progress(done + part * (total or 0), None if total is None else total * parts)
-
-    return show
+    return lambda done, total: progress(done, None if total is None else total * parts)
 
 
-def _callbacks(progress: Progress | None, size: int | None, epochs: int) -> tuple[Any, ...]:
+def _progress_callbacks(progress: Progress | None, size: int | None, epochs: int) -> tuple[Any, ...]:
+    """Callbacks for gensim that report each epoch as one more pass over the input."""
     if progress is None or not size:
         return ()
     from gensim.models.callbacks import CallbackAny2Vec
 
-    show, whole = progress, size
+    report, pass_size = progress, size
 
     class Epochs(CallbackAny2Vec):
-        finished = 0
+        passes = 1
 
         def on_epoch_end(self, model: Any) -> None:
-            self.finished += 1
-            show(whole * (1 + self.finished), whole * (1 + epochs))
+            self.passes += 1
+            report(pass_size * self.passes, pass_size * (1 + epochs))
 
     return (Epochs(),)
 
 
-_WORDS = 4096  # encoded between two calls of progress
+_WORDS = 4096  # words encoded between two calls of progress
 
 
 def distil(
@@ -193,10 +164,10 @@ def distil(
     batch: int = 256,
     progress: Progress | None = None,
 ) -> Vectors:
-    """Vectors for these words, from what a sentence-transformer knows about each of them.
+    """Encode each word with a sentence-transformer.
 
-    A second opinion beside vectors that were counted from text: the two share neither method nor
-    training data. A word without context gets one vector, whatever its senses.
+    These vectors share neither method nor training data with those counted from text. A word without
+    context gets one vector, whatever its senses.
 
     Parameters
     ----------
@@ -213,8 +184,8 @@ def distil(
     vocabulary = list(dict.fromkeys(words.words if isinstance(words, Vectors) else words))
     if not vocabulary:
         raise InputError("there are no words to encode")
-    found = find_model(model)
-    encoder = open_model(found)
+    encoder_model = find_model(model)
+    encoder = open_model(encoder_model)
     parts = []
     for start in range(0, len(vocabulary), _WORDS):
         part = vocabulary[start : start + _WORDS]
@@ -222,5 +193,5 @@ def distil(
         if progress:
             progress(start + len(part), len(vocabulary))
     matrix = np.concatenate(parts).astype(np.float32)
-    facts = {**found.describe(), "words": len(vocabulary)}
+    facts = {**encoder_model.describe(), "words": len(vocabulary)}
     return checked(vocabulary, matrix, provenance={"distilled": facts})

@@ -15,7 +15,6 @@ from numba import njit
 
 from evenrank.data.files import check_names
 from evenrank.errors import InputError
-from evenrank.process import refuse_after_fork
 from evenrank.rankers.index import storage
 from evenrank.rankers.index.analysis import Analyzer
 from evenrank.rankers.index.storage import StoredDocs
@@ -86,7 +85,6 @@ class Index:
             gigabyte; of a larger index, as with False, the sizes and samples of the content are compared,
             in some milliseconds.
         """
-        refuse_after_fork()
         if isinstance(path, Index):
             if verify:
                 path.verify()
