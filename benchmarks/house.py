@@ -42,7 +42,7 @@ _LATER = tuple(
     mitigate/training_sets.py mitigate/comparing_sets.py mitigate/comparing_plan.py
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
-    arithmetic.py stats/sequences.py server/changes.py data/sequences.py measures/alignments.py
+    stats/sequences.py server/changes.py data/sequences.py measures/alignments.py
     measures/expected_exposure.py queries/label_errors.py stats/misclassified.py
     auditing/rules.py
     show/label_errors.py process.py cli/streams.py queries/teaching.py

@@ -14,7 +14,6 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 import evenrank
-from evenrank.arithmetic import settled
 from evenrank.data.frames import fingerprint, is_spark, spark
 from evenrank.data.large_runs import is_large
 from evenrank.errors import InputError, check_choice
@@ -349,7 +348,7 @@ def effectiveness(
         scores = _nested(ranked, "score")
         for together in _by_tool(values):
             for metric in ir_measures.iter_calc(together, relevance, scores):
-                values[metric.measure][int(metric.query_id)] = settled(metric.value)
+                values[metric.measure][int(metric.query_id)] = metric.value
     except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
         names = ", ".join(map(str, values))
         raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None

@@ -19,7 +19,6 @@ import pyarrow as pa
 import xxhash
 from numba import njit
 
-from evenrank.arithmetic import log2
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order
 from evenrank.rankers.base import Progress
@@ -128,7 +127,7 @@ class WordVectorRanker:
         if self.settings["composition"] == "add":
             weights = np.ones(len(counts))
         else:
-            weights = log2(max(tokens, 1)) - log2(np.maximum(counts, 1))
+            weights = np.log2(max(tokens, 1)) - np.log2(np.maximum(counts, 1))
         return np.where(self._stopped, 0.0, weights)
 
     def _composed(self, bags: Bags, weights: Doubles, kind: Any) -> npt.NDArray[Any]:

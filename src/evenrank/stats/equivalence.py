@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenrank.arithmetic import settled
 from evenrank.errors import InputError
 from evenrank.stats.intervals import constant, finite, mean_interval, quantile_of_t
 
@@ -95,7 +94,7 @@ def equivalence(
 
         error = float(np.std(x, ddof=1)) / math.sqrt(len(x))
         nearest = min(delta - t.value, t.value + delta)  # type: ignore[operator]
-        p = settled(float(stdtr(len(x) - 1, -nearest / error)))
+        p = float(stdtr(len(x) - 1, -nearest / error))
     return Equivalence(delta, len(x), boot.low, boot.high, t.low, t.high, p, smallest, passed)
 
 
@@ -118,7 +117,7 @@ def power_of(effect: float, sd: float, n: int, *, alpha: float = ALPHA) -> float
         return 0.0
     if sd == 0:
         return 1.0 if effect else 0.0
-    return settled(_power(abs(effect) * math.sqrt(n) / sd, n, alpha))
+    return _power(abs(effect) * math.sqrt(n) / sd, n, alpha)
 
 
 def _power(noncentrality: float, n: int, alpha: float) -> float:
@@ -147,7 +146,7 @@ def detectable(sd: float, n: int, *, alpha: float = ALPHA, power: float = POWER)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _power(middle, n, alpha) < power else (low, middle)
-    return settled(high * sd / math.sqrt(n))
+    return high * sd / math.sqrt(n)
 
 
 def queries_for(effect: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:

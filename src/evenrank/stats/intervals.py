@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenrank.arithmetic import settled
 from evenrank.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -181,7 +180,7 @@ def _percentiles(found: Floats, n: int, confidence: float) -> tuple[float, float
     """Hesterberg's expanded percentiles: as far out as Student's t is beyond the normal curve."""
     from scipy.special import ndtr
 
-    tail = settled(float(ndtr(-math.sqrt(n / (n - 1)) * quantile_of_t(n, confidence))))
+    tail = float(ndtr(-math.sqrt(n / (n - 1)) * quantile_of_t(n, confidence)))
     low, high = np.quantile(found, [tail, 1 - tail]).tolist()
     return low, high
 
@@ -191,4 +190,4 @@ def quantile_of_t(n: int, confidence: float) -> float:
 
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, found {confidence}; 0.95 is usual")
-    return settled(float(stdtrit(n - 1, (1 + confidence) / 2)))
+    return float(stdtrit(n - 1, (1 + confidence) / 2))

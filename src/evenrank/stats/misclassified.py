@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenrank.arithmetic import log, settled
 from evenrank.errors import InputError
 from evenrank.stats.intervals import CELLS, Floats, Interval, finite, interval_of
 from evenrank.stats.tests import Comparison, holm, permutation
@@ -65,7 +64,7 @@ class Confusion:
         sizes = self.counts.sum(axis=1, keepdims=True)
         if not sizes.all():
             return 0.0
-        return settled(float(np.linalg.svd(self.counts / sizes, compute_uv=False)[-1]))
+        return float(np.linalg.svd(self.counts / sizes, compute_uv=False)[-1])
 
     def problem(self) -> str | None:
         """Why it cannot be inverted, if so."""
@@ -151,7 +150,7 @@ def adjusted_means(
     many_means = np.concatenate([each[1] for each in found])
 
     def spoken(value: float, many: Floats) -> Interval:
-        return _rounded(interval_of(value, many, len(y), confidence))
+        return interval_of(value, many, len(y), confidence)
 
     few = shares[0] * len(y) < FEWEST
     where = {truth: at for at, truth in enumerate(confusion.truths)}
@@ -208,8 +207,8 @@ def adjusted_shares(
         with np.errstate(invalid="ignore", divide="ignore"):
             many[group] = (each[picked].mean(axis=1) - drawn[:, 1]) / (drawn[:, 0] - drawn[:, 1])
     first, second = pair
-    means = {g: _rounded(interval_of(shares[g], many[g], n, confidence)) for g in pair}
-    gap = _rounded(interval_of(shares[first] - shares[second], many[first] - many[second], n, confidence))
+    means = {g: interval_of(shares[g], many[g], n, confidence) for g in pair}
+    gap = interval_of(shares[first] - shares[second], many[first] - many[second], n, confidence)
     return Adjusted({}, means, {pair: gap}, None)
 
 
@@ -242,11 +241,6 @@ def error_tests(
         group: one.__class__(**{**vars(one), "p": p})
         for (group, one), p in zip(found.items(), corrected, strict=True)
     }
-
-
-def _rounded(found: Interval) -> Interval:
-    """What comes out of a linear system, to the digits that are the same on every processor."""
-    return Interval(settled(found.value), settled(found.low), settled(found.high))
 
 
 def _resampled_rates(counts: NDArray[np.int64], resamples: int, rng: np.random.Generator) -> Floats:
@@ -295,7 +289,7 @@ def _shares(rates: Floats, sizes: Floats) -> Floats:
 
     def likelihood(shares: Floats) -> Floats:
         guessed = (shares[:, :, None] * rates).sum(axis=1)
-        return np.asarray((observed[:, 0] * log(np.maximum(guessed, 1e-300))).sum(axis=-1))
+        return np.asarray((observed[:, 0] * np.log(np.maximum(guessed, 1e-300))).sum(axis=-1))
 
     shares = np.full((len(sizes), rates.shape[1]), 1 / rates.shape[1])
     for _ in range(_STEPS):

@@ -38,7 +38,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenrank.arithmetic import exp, log
 from evenrank.errors import InputError
 from evenrank.stats.equivalence import ALPHA
 from evenrank.stats.intervals import ROUNDING, Floats, finite
@@ -187,7 +186,7 @@ def sequence(values: ArrayLike, cut: int, *, alpha: float = ALPHA, typical: floa
     nu = np.maximum(freedom / inflation, 1.0)
     v = inflation * (1 / k + 1 / cut)
     wide = (v + typical**2) / v
-    c = exp(2 / (nu + 1) * (0.5 * log(wide) - log(alpha)))
+    c = np.exp(2 / (nu + 1) * (0.5 * np.log(wide) - np.log(alpha)))
     below = 1 / v - c / (v + typical**2)
     bounded = (below > 0) & (freedom > 1)
     reach = np.sqrt(variance * nu * (c - 1) / np.where(bounded, below, 1.0))
@@ -215,7 +214,7 @@ def _turned(x: Floats, baseline: int, alpha: float) -> tuple[int, int] | None:
     unusual = np.concatenate([[0], _running(_differs(x, _usual(x[:baseline])))])
     cuts = np.arange(baseline, len(x))
     nth = cuts - baseline + 1.0
-    earlier = _mixed(unusual[cuts], cuts) - log(nth * (nth + 1))
+    earlier = _mixed(unusual[cuts], cuts) - np.log(nth * (nth + 1))
     best = _best(unusual[cuts + 1], cuts + 1)
     for looked, n in enumerate((cuts + 1).tolist()):
         own = cuts[: looked + 1]
@@ -257,7 +256,7 @@ def _mixed(count: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
 @lru_cache(maxsize=8)
 def _sums_of_logarithms(most: int) -> tuple[Floats, Floats]:
     steps = np.arange(most)
-    halves, wholes = (np.concatenate([[0.0], np.cumsum(log(steps + more))]) for more in (0.5, 1.0))
+    halves, wholes = (np.concatenate([[0.0], np.cumsum(np.log(steps + more))]) for more in (0.5, 1.0))
     return halves, wholes
 
 
@@ -265,7 +264,7 @@ def _best(count: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
     """The logarithm of the largest p^count (1 − p)^(n − count)."""
 
     def part(of: NDArray[np.int64]) -> Floats:
-        found: Floats = of * log(np.maximum(of, 1) / n)
+        found: Floats = of * np.log(np.maximum(of, 1) / n)
         return found
 
     return part(count) + part(n - count)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenrank.arithmetic import dot, settled
 from evenrank.errors import InputError
 from evenrank.stats.intervals import (
     CELLS,
@@ -161,8 +160,8 @@ def paired(
         outcome = wilcoxon(d)
         moved = d[d != 0]
         ranks = rankdata(np.abs(moved))
-        effect = float(dot(ranks, np.sign(moved)) / ranks.sum())
-        return replace(found, p=settled(outcome.pvalue), effect=effect, statistic=float(outcome.statistic))
+        effect = float(np.dot(ranks, np.sign(moved)) / ranks.sum())
+        return replace(found, p=float(outcome.pvalue), effect=effect, statistic=float(outcome.statistic))
     if not constant(d):
         found = replace(found, effect=found.difference / float(np.std(d, ddof=1)))
     if test == "permutation":
@@ -172,7 +171,7 @@ def paired(
     from scipy.special import stdtr
 
     t = found.effect * math.sqrt(len(d))
-    return replace(found, p=settled(2 * stdtr(len(d) - 1, -abs(t))), statistic=t)
+    return replace(found, p=float(2 * stdtr(len(d) - 1, -abs(t))), statistic=t)
 
 
 def welch(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> Comparison:
@@ -194,8 +193,8 @@ def welch(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> Comparison
     with warnings.catch_warnings():  # scipy warns of a side without spread, which Welch's test can bear
         warnings.simplefilter("ignore", RuntimeWarning)
         outcome = ttest_ind(x, y, equal_var=False)
-    low, high = map(settled, outcome.confidence_interval(confidence))
-    p, t = settled(outcome.pvalue), settled(outcome.statistic)
+    low, high = map(float, outcome.confidence_interval(confidence))
+    p, t = float(outcome.pvalue), float(outcome.statistic)
     return replace(found, low=low, high=high, p=p, statistic=t)
 
 
@@ -214,7 +213,7 @@ def rank_sum(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int 
         return replace(found, p=1.0, effect=0.0, statistic=pairs / 2)
     from scipy.stats import mannwhitneyu
 
-    u, p = (settled(float(each)) for each in mannwhitneyu(x, y))
+    u, p = (float(each) for each in mannwhitneyu(x, y))
     return replace(found, p=p, effect=2 * u / pairs - 1, statistic=u)
 
 
@@ -273,7 +272,7 @@ def _hedges(x: Floats, y: Floats) -> float | None:
         return 0.0 if abs(difference) <= ROUNDING * largest(x, y) else None
     squares = sum(float(np.sum((s - s.mean()) ** 2)) for s in (x, y))
     gamma = gammaln(freedom / 2) - gammaln((freedom - 1) / 2)
-    shrink = settled(math.exp(gamma) / math.sqrt(freedom / 2))
+    shrink = math.exp(gamma) / math.sqrt(freedom / 2)
     return shrink * difference / math.sqrt(squares / freedom)
 
 

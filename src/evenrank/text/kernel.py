@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.arithmetic import log1p, log_of
 from evenrank.text.codepoints import compiled, find_edges, hand_over, handed_over, inlined, load8
 from evenrank.text.entries import (
     CASE,
@@ -56,9 +55,7 @@ _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _LOWER = np.int64(0xFFFFFFFF)
 _NEAR = np.int64(1 << 30)  # bytes: places of tokens take 32 bits
 _HIGH = np.uint64(0x8080808080808080)
-_LOGARITHMS = log1p(np.arange(64))
-
-_log = compiled(log_of)
+_LOGARITHMS = np.log1p(np.arange(64))
 
 
 @inlined
@@ -321,7 +318,7 @@ def count(table, groups, more, starts, ends, scratch, first, tokens, counts, log
                 entry = np.uint64(touched[i])
                 times = np.int64(seen[entry])
                 seen[entry] = 0
-                logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else _log(1.0 + times)
+                logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else np.log(1.0 + times)
                 for j in range(2):
                     group = np.uint64(groups[entry, j])
                     times_of[group, lane] += times

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import evenrank
-from evenrank.arithmetic import log1p
 from evenrank.data import parquet
 from evenrank.data.columns import refuse_repeats, show
 from evenrank.data.files import reading, refuse_input, writing
@@ -407,7 +406,7 @@ def magnitude(
         Number of tokens of each document; only `length` looks at it.
     """
     if name == "tf":
-        found: NDArray[np.float64] = log1p(counts)
+        found: NDArray[np.float64] = np.log1p(counts)
         return found
     if name == "boolean":
         return (np.asarray(counts) > 0).astype(np.float64)

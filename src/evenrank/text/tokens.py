@@ -10,6 +10,7 @@ version of Python.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -18,7 +19,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from evenrank.arithmetic import log_of
 from evenrank.errors import InputError
 
 SEPARATOR, LETTER, MARK, APOSTROPHE = 0, 1, 2, 3
@@ -195,7 +195,7 @@ class PlainMatcher:
             found = tokens(text or "", self._tokenizer)
             size[row], counts[row], logwords[row] = len(found), 0, 0.0
             for entry, times in self._entries(found).items():
-                logarithm = log_of(1.0 + times)
+                logarithm = math.log(1.0 + times)
                 for group in self._memberships[entry]:
                     counts[row, group] += times
                     logwords[row, group] += logarithm

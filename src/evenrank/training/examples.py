@@ -22,7 +22,7 @@ import polars as pl
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
-from evenrank.rankers.base import Progress, Say
+from evenrank.rankers.base import Progress, Say, round_significant
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted
 
@@ -128,7 +128,9 @@ class Examples:
 
     def rr(self, rows: Ints, scores: npt.NDArray[Any]) -> float:
         """RR@10 of these pairs in the order of their scores; a dev query without a relevant one counts 0."""
-        order = np.lexsort((-self._id_ranks()[self.pairs.document[rows]], -scores, self.pairs.query[rows]))
+        order = np.lexsort(
+            (-self._id_ranks()[self.pairs.document[rows]], -round_significant(scores), self.pairs.query[rows])
+        )
         ranked = rows[order]
         queries = self.pairs.query[ranked]
         starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.arithmetic import dot
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.explain import Attribution, largest_first, summed
@@ -181,7 +180,7 @@ def attribution(study: Study, fitted: Fitted) -> Attribution:
     held = ~np.isnan(fitted.entries.values)
     owner, rows, shares = fitted.owner[held], fitted.entries.doc_rows[held], fitted.shares[held]
     dx = fitted.x - fitted.x.mean()
-    scale = (dx / (float(dot(dx, dx)) * fitted.sizes))[owner] * fitted.weights[held]
+    scale = (dx / (float(np.dot(dx, dx)) * fitted.sizes))[owner] * fitted.weights[held]
     by_word = texts.word_shares(
         study.query_texts,
         collection.found,

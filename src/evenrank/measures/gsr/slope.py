@@ -12,8 +12,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import log2, settled
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Discount = Literal["log", "released", "none"]
@@ -38,8 +36,8 @@ def rank_weights(ranks: Ints, discount: Discount = "log") -> Floats:
     if discount == "none":
         return np.ones(len(ranks))
     if discount == "released":
-        return 1.0 / np.maximum(1.0, log2(ranks))
-    return 1.0 / log2(ranks + 1.0)
+        return 1.0 / np.maximum(1.0, np.log2(ranks))
+    return 1.0 / np.log2(ranks + 1.0)
 
 
 def list_means(values: Floats, weights: Floats, owner: Ints, lists: int) -> tuple[Floats, Floats]:
@@ -85,7 +83,7 @@ def significance(r: float, points: int) -> float | None:
         return 0.0
     from scipy.special import stdtr
 
-    return settled(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
+    return float(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
 
 
 def slopes(x: Floats, y: Floats, axis: int = -1) -> Floats:
