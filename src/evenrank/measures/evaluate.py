@@ -34,6 +34,7 @@ from evenrank.measures.results import (
 )
 from evenrank.measures.views import NOT_LINEAR, View, views_of
 from evenrank.process import refuse_after_fork
+from evenrank.stats.rounding import round_significant
 
 _FAMILIES = ("tally", "genderedness", "groups", "targets", "dictionary")  # in the order of the provenance
 
@@ -352,7 +353,8 @@ def effectiveness(
     except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
         names = ", ".join(map(str, values))
         raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None
-    return judged.to_list(), values
+    # Differences that are equal but for their last digits are ties in tests of ranks.
+    return judged.to_list(), {measure: round_significant(each, 12) for measure, each in values.items()}
 
 
 def effectiveness_depth(measure: Measure) -> int:

@@ -25,7 +25,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import amount, good
 from evenrank.measures.results import Measurement
 from evenrank.process import refuse_after_fork
-from evenrank.rankers.base import round_significant
+from evenrank.stats.rounding import round_significant
 from evenrank.text.lexicon import Lexicon, lexicon
 
 if TYPE_CHECKING:

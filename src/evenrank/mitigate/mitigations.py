@@ -23,7 +23,7 @@ from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import constrained, reordered_run
 from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished, from_nothing
-from evenrank.rankers.base import DIGITS, level_ties
+from evenrank.stats.rounding import level_ties
 
 if TYPE_CHECKING:
     from evenrank.mitigate.trained import Training
@@ -390,7 +390,7 @@ def _resorted(frame: pl.DataFrame, worth: Floats, candidates: int) -> pl.DataFra
     rank = frame["rank"].to_numpy()
     top = np.flatnonzero(rank <= candidates)
     order = np.arange(frame.height)
-    order[top] = top[np.lexsort((-np.round(worth, DIGITS), np.cumsum(rank == 1)[top]))]
+    order[top] = top[np.lexsort((-worth, np.cumsum(rank == 1)[top]))]
     return reordered_run(frame, order)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.rankers.base import CLOSE, round_significant
+from evenrank.stats.rounding import CLOSE, round_significant
 from evenrank.text.codepoints import compiled
 
 _SMALL = 24

@@ -16,10 +16,11 @@ from evenrank.data.columns import show
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order, refuse_after_fork
 from evenrank.rankers import scoring
-from evenrank.rankers.base import CLOSE, Progress, check_depth, level_ties
+from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.index.storage import damaged
 from evenrank.rankers.index.tokenizing import words
+from evenrank.stats.rounding import CLOSE, level_ties
 
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece

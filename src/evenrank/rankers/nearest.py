@@ -30,9 +30,10 @@ from numba import njit
 from evenrank.data.files import alone, check_names, reading, writing
 from evenrank.errors import InputError
 from evenrank.process import cores
-from evenrank.rankers.base import Progress, check_depth, round_significant
+from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.best import differ
 from evenrank.rankers.index import storage
+from evenrank.stats.rounding import round_significant
 from evenrank.text import cache
 
 if TYPE_CHECKING:

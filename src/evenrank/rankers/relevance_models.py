@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.rankers.base import DIGITS, round_significant
+from evenrank.stats.rounding import DIGITS, round_significant
 
 if TYPE_CHECKING:
     from evenrank.rankers.feedback import FeedbackSettings

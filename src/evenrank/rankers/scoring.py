@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from evenrank.rankers.base import CLOSE
 from evenrank.rankers.best import SCRATCH, narrow, select, sort
+from evenrank.stats.rounding import CLOSE
 from evenrank.text.codepoints import compiled, inlined
 
 BM25, DIRICHLET, TFIDF = range(3)

@@ -12,6 +12,8 @@ Everything here is a free function on the arrays of :mod:`evenrank.text.layout`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from evenrank.text.codepoints import compiled, find_edges, hand_over, handed_over, inlined, load8
@@ -55,7 +57,7 @@ _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _LOWER = np.int64(0xFFFFFFFF)
 _NEAR = np.int64(1 << 30)  # bytes: places of tokens take 32 bits
 _HIGH = np.uint64(0x8080808080808080)
-_LOGARITHMS = np.log1p(np.arange(64))
+_LOGARITHMS = np.array([math.log1p(i) for i in range(64)])
 
 
 @inlined
@@ -318,7 +320,7 @@ def count(table, groups, more, starts, ends, scratch, first, tokens, counts, log
                 entry = np.uint64(touched[i])
                 times = np.int64(seen[entry])
                 seen[entry] = 0
-                logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else np.log(1.0 + times)
+                logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else math.log1p(times)
                 for j in range(2):
                     group = np.uint64(groups[entry, j])
                     times_of[group, lane] += times

@@ -195,7 +195,7 @@ class PlainMatcher:
             found = tokens(text or "", self._tokenizer)
             size[row], counts[row], logwords[row] = len(found), 0, 0.0
             for entry, times in self._entries(found).items():
-                logarithm = math.log(1.0 + times)
+                logarithm = math.log1p(times)
                 for group in self._memberships[entry]:
                     counts[row, group] += times
                     logwords[row, group] += logarithm

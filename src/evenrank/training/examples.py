@@ -22,9 +22,10 @@ import polars as pl
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
-from evenrank.rankers.base import Progress, Say, round_significant
+from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted
+from evenrank.stats.rounding import round_significant
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

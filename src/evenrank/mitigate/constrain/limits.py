@@ -30,6 +30,7 @@ from evenrank.measures.lists import ROUNDING, Alternatives, Floats, Ints, Ranked
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.views import View
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
+from evenrank.stats.rounding import round_significant
 
 ALTERNATIVES = 64
 _BOUNDLESS = 1e300  # in place of infinity, with which the solvers cannot reckon
@@ -279,7 +280,7 @@ def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Flo
     shares = np.split(found.x[:columns], np.cumsum(counts)[:-1]) if free else []
     each = iter(shares)
     whole = [next(each) if len(query.rankings) > 1 else np.ones(1) for query in queries]
-    charges = np.clip(-found.ineqlin.marginals, 0.0, DEAR)
+    charges = round_significant(np.clip(-found.ineqlin.marginals, 0.0, DEAR), 12)
     return whole, charges, base - float(found.fun)
 
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.rankers.base import Progress, check_depth, level_ties
+from evenrank.rankers.base import Progress, check_depth
+from evenrank.stats.rounding import level_ties
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
