@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenrank.stats.rounding import CLOSE, round_significant
-from evenrank.text.codepoints import compiled
+from evenrank.text.hashing import compiled
 
 _SMALL = 24
 _DIGITS, _VALUES = 11, 1 << 11

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from evenrank.rankers.best import SCRATCH, narrow, select, sort
 from evenrank.stats.rounding import CLOSE
-from evenrank.text.codepoints import compiled, inlined
+from evenrank.text.hashing import compiled, inlined
 
 BM25, DIRICHLET, TFIDF = range(3)
 _CODED = 3  # BM25 with codes

@@ -1,4 +1,4 @@
-"""Scores rounded to significant digits, so that last digits, which depend on the processor, decide no order."""
+"""Scores rounded to significant digits: last digits depend on the processor, and must not decide an order."""
 
 from __future__ import annotations
 

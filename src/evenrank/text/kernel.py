@@ -237,9 +237,9 @@ def _phrase(table: Any, data: Any, start: Any, position: Any, end: Any, word: An
 def _entry(
     table: Any, data: Any, start: Any, first: Any, position: Any, end: Any, token: Any, size: Any, key: Any
 ) -> Any:
-    """The entry that begins with a folded token, and where it ends; NONE and the token's end if there is none.
+    """The entry that begins with a folded token, or NONE, and where it ends.
 
-    The token may be another afterwards.
+    The buffer may hold another token afterwards.
     """
     word = np.int64(NONE)
     if size <= table.longest:

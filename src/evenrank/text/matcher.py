@@ -20,7 +20,16 @@ from evenrank.data.tables import Docs
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order
 from evenrank.text.lexicon import Lexicon, lexicon
-from evenrank.text.tokens import ENOUGH, SLOW, PlainMatcher, Tokenizer, check_tokenizer, tokens, unicode_tables
+from evenrank.text.tokens import (
+    ENOUGH,
+    LETTER,
+    SLOW,
+    PlainMatcher,
+    Tokenizer,
+    check_tokenizer,
+    tokens,
+    unicode_tables,
+)
 
 if TYPE_CHECKING:
     from evenrank.text.kernel import Table
@@ -232,7 +241,7 @@ def strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Arra
 def utf8(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of all texts of an array, and where each begins and the last ends; a null text is empty."""
     if array.null_count:
-        array = array.fill_null("")
+        array = as_strings(pl.Series(array).fill_null(""))  # Arrow's own fill_null loads pandas
     _, offsets, content = array.buffers()
     kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
     bounds = np.zeros(1, np.int64)
@@ -293,7 +302,10 @@ def _lexicon_table(entries: list[Entry], tokenizer: Tokenizer) -> Table:
         for token in entry.tokens:
             numbers.setdefault(token, len(numbers))
     exact, open_ = np.full((2, len(numbers)), -1, np.int32)
-    order = sorted((i for i, entry in enumerate(entries) if len(entry.tokens) > 1), key=lambda i: _rank(entries[i], numbers))
+    order = sorted(
+        (i for i, entry in enumerate(entries) if len(entry.tokens) > 1),
+        key=lambda i: _rank(entries[i], numbers),
+    )
     phrases, rest = [], []
     for i, entry in enumerate(entries):
         if len(entry.tokens) == 1:
@@ -330,7 +342,8 @@ def _table(tokenizer: Tokenizer, words: list[bytes], **given: Any) -> Table:
     unicode = unicode_tables()
     ascii_ = np.arange(256, dtype=np.uint8)
     ascii_[:128] = unicode.lower[:128]
-    ascii_[:128] = np.where(unicode.kind[:128] == 1, ascii_[:128], SEPARATOR_BYTE) if tokenizer == "words" else ascii_[:128]
+    if tokenizer == "words":
+        ascii_[:128][unicode.kind[:128] != LETTER] = SEPARATOR_BYTE
     ascii_[ord(" ")] = SEPARATOR_BYTE
     offsets = np.cumsum([0, *map(len, words)]).astype(np.int64)
     pool = np.frombuffer(bytearray(b"".join(words) or b"\0"), np.uint8)

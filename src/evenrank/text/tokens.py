@@ -215,9 +215,10 @@ class PlainMatcher:
         token = cut[place]
         for rest, is_open, number in self._phrases.get(token, ()):
             there = tuple(cut[place + 1 : place + 1 + len(rest)])
-            if len(there) == len(rest) and there[:-1] == rest[:-1]:
-                if there[-1].startswith(rest[-1]) if is_open else there[-1] == rest[-1]:
-                    return number, 1 + len(rest)
+            if len(there) < len(rest) or there[:-1] != rest[:-1]:
+                continue
+            if there[-1].startswith(rest[-1]) if is_open else there[-1] == rest[-1]:
+                return number, 1 + len(rest)
         if token in self._words:
             return self._words[token], 1
         prefixes = (token[:length] for length in self._lengths if length <= len(token))
