@@ -270,7 +270,7 @@ def find_entries(
     tokens. `spans`, unless it has no rows, takes where each begins and ends, from the start of its text on.
     """
     fold, mask, total = table.ascii, np.uint64(len(table.bits) - 1), 0
-    prefixed, simple = len(table.lengths) > 0, len(table.phrases) == 0
+    prefixed = len(table.lengths) > 0
     for row in range(len(offsets) - 1):
         start, end = offsets[row], offsets[row + 1]
         position, done, count = start, start, 0
@@ -297,13 +297,7 @@ def find_entries(
             if not is_read:
                 for i in range(min(size, len(token))):
                     token[i] = fold[data[first + i]]
-            entry, stop = np.int64(NONE), position
-            if prefixed or not simple:
-                entry, stop = _entry(table, data, start, first, position, end, token, size, key)
-            elif size <= table.longest:
-                word = _word(table, token, size, key)
-                if word >= 0:
-                    entry = np.int64(table.exact[word])
+            entry, stop = _entry(table, data, start, first, position, end, token, size, key)
             if entry != NONE:
                 done = stop
                 entries[total] = entry

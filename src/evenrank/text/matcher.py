@@ -241,7 +241,8 @@ def strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Arra
 def utf8(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of all texts of an array, and where each begins and the last ends; a null text is empty."""
     if array.null_count:
-        array = as_strings(pl.Series(array).fill_null(""))  # Arrow's own fill_null loads pandas
+        filled: Any = pl.Series(array).fill_null("")
+        array = as_strings(filled)  # Arrow's own fill_null loads pandas
     _, offsets, content = array.buffers()
     kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
     bounds = np.zeros(1, np.int64)
@@ -306,7 +307,8 @@ def _lexicon_table(entries: list[Entry], tokenizer: Tokenizer) -> Table:
         (i for i, entry in enumerate(entries) if len(entry.tokens) > 1),
         key=lambda i: _rank(entries[i], numbers),
     )
-    phrases, rest = [], []
+    phrases: list[tuple[int, int, bool, int]] = []
+    rest: list[int] = []
     for i, entry in enumerate(entries):
         if len(entry.tokens) == 1:
             (open_ if entry.open else exact)[numbers[entry.tokens[0]]] = i

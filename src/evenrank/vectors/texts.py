@@ -13,7 +13,7 @@ Here too: given names that are ordinary words, and tell no gender in text withou
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple
@@ -44,6 +44,18 @@ class Found(NamedTuple):
     bounds: Ints
     words: npt.NDArray[np.int32]  # places in the vocabulary
     times: npt.NDArray[np.int32]
+
+    @classmethod
+    def joined(cls, pieces: Iterable[Found]) -> Found:
+        """What was found in some texts, and then in others."""
+        parts = list(pieces)
+        none = np.zeros(0, np.int32)
+        sizes = np.concatenate([none, *(np.diff(part.bounds) for part in parts)])
+        return cls(
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.concatenate([none, *(part.words for part in parts)]),
+            np.concatenate([none, *(part.times for part in parts)]),
+        )
 
 
 @lru_cache(maxsize=2)
