@@ -20,7 +20,6 @@ import polars as pl
 import evenrank as er
 from benchmarks.pages import fill, interval, number, table
 from evenrank import stats
-from evenrank.arithmetic import dot, log2
 from evenrank.data import tables
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.constrain.limits import parse_limits
@@ -198,7 +197,7 @@ class _Seen:
         found = []
         for gain, start in zip(self.gain, self.first.tolist(), strict=True):
             top = ranks[start : start + min(_AT, len(gain))]
-            found.append(float(dot(gain[top], 1 / log2(np.arange(len(top)) + 2.0))))
+            found.append(float(np.dot(gain[top], 1 / np.log2(np.arange(len(top)) + 2.0))))
         return np.array(found)
 
 

@@ -14,7 +14,6 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 import evenrank
-from evenrank.arithmetic import settled
 from evenrank.data.frames import fingerprint, is_spark, spark
 from evenrank.data.large_runs import is_large
 from evenrank.errors import InputError, check_choice
@@ -35,6 +34,7 @@ from evenrank.measures.results import (
 )
 from evenrank.measures.views import NOT_LINEAR, View, views_of
 from evenrank.process import refuse_after_fork
+from evenrank.stats.rounding import round_significant
 
 _FAMILIES = ("tally", "genderedness", "groups", "targets", "dictionary")  # in the order of the provenance
 
@@ -349,11 +349,12 @@ def effectiveness(
         scores = _nested(ranked, "score")
         for together in _by_tool(values):
             for metric in ir_measures.iter_calc(together, relevance, scores):
-                values[metric.measure][int(metric.query_id)] = settled(metric.value)
+                values[metric.measure][int(metric.query_id)] = metric.value
     except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
         names = ", ".join(map(str, values))
         raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None
-    return judged.to_list(), values
+    # Differences that are equal but for their last digits are ties in tests of ranks.
+    return judged.to_list(), {measure: round_significant(each, 12) for measure, each in values.items()}
 
 
 def effectiveness_depth(measure: Measure) -> int:

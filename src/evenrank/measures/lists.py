@@ -19,7 +19,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import dot
 from evenrank.errors import InputError
 from evenrank.text.tally import magnitude
 
@@ -56,7 +55,7 @@ class Weighing:
         """Σ weight · value over each list."""
         if self.same is not None:
             rows = values.reshape(-1, self.width)[:, : len(self.same)]
-            found: Floats = dot(rows, self.same)
+            found: Floats = (rows * self.same).sum(axis=1)  # not a matrix product: equal lists get equal sums
             return found
         return np.add.reduceat(values[self.entries] * self.weights, self.starts)
 

@@ -15,7 +15,6 @@ import numpy as np
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import dot, log2
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, register
 from evenrank.measures.lists import Floats, Ints, RankedLists
@@ -52,7 +51,7 @@ def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float]
 def fairr_weights(n: int, t: int) -> Floats:
     """What each of n ranked documents weighs in FaiRR_t: 1/log2(i + 1) for ranks i ≤ t, then 0."""
     positions = np.arange(1, n + 1)
-    return np.where(positions <= t, 1 / log2(positions + 1), 0.0)
+    return np.where(positions <= t, 1 / np.log2(positions + 1), 0.0)
 
 
 class _FaiRR(LinearMeasure):
@@ -185,7 +184,7 @@ class _NFaiRR(_FaiRR):
             lambda: self._best_first(background),
         )
         width = min(self["cutoff"], best.shape[1])
-        ideal: Floats = dot(best[:, :width], fairr_weights(width, width))
+        ideal: Floats = np.dot(best[:, :width], fairr_weights(width, width))
         return ideal[_rows_of(context.lists, background)]
 
     def _best_first(self, background: RankedLists) -> Floats:

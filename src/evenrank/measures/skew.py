@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.arithmetic import dot, exp, log, log2
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, register
 from evenrank.measures.groups import GROUP, GroupMeasure, Shares, one_group
@@ -40,7 +39,7 @@ def skews(counts: Ints, target: Floats) -> Floats:
         return np.full(len(counts), np.nan)
     shares = np.where(counts > 0, counts, np.minimum(ABSENT, ABSENT * target * total)) / total
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(target > 0, log(shares / target), np.nan)
+        return np.where(target > 0, np.log(shares / target), np.nan)
 
 
 def ndkl(shown: Ints, target: Floats) -> float:
@@ -57,9 +56,9 @@ def ndkl(shown: Ints, target: Floats) -> float:
         return float("nan")
     shares = counts[labelled] / totals[labelled, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(shares > 0, shares * log(shares / target), 0.0).sum(axis=1)
-    weights = 1 / log2(np.arange(1, len(shown) + 1) + 1)[labelled]
-    value = float(dot(np.maximum(terms, 0.0), weights) / weights.sum())
+        terms = np.where(shares > 0, shares * np.log(shares / target), 0.0).sum(axis=1)
+    weights = 1 / np.log2(np.arange(1, len(shown) + 1) + 1)[labelled]
+    value = float(np.dot(np.maximum(terms, 0.0), weights) / weights.sum())
     return value if np.isfinite(value) else float("nan")
 
 
@@ -98,7 +97,7 @@ def _within(condition: Condition, t: int, group: Any, labelled: Any, target: flo
     if condition.absolute or not below:
         bounds.append((-1.0, -condition.bound if condition.absolute else condition.bound))
     for side, at in bounds:
-        row = Row(ones, side * (group - target * exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
+        row = Row(ones, side * (group - target * np.exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
         present.append(strict(row, condition))
     # How many labelled documents there may be when none shows the group: these numbers are contiguous.
     smallest = float(labelled[labelled > 0].min(initial=1.0))
@@ -122,11 +121,11 @@ def _absent_totals(condition: Condition, target: float, smallest: float, t: int)
         bound = -condition.bound if condition.absolute else condition.bound
         if not holds(condition, _absent(smallest, target)):
             return []
-        most = ABSENT / (target * exp(max(bound, -_STEEP)))
+        most = ABSENT / (target * np.exp(max(bound, -_STEEP)))
         return [smallest, min(most, float(t))]
     if holds(condition, _absent(smallest, target)):
         return [smallest, float(t)]
-    least = ABSENT / (target * exp(max(condition.bound, -_STEEP)))
+    least = ABSENT / (target * np.exp(max(condition.bound, -_STEEP)))
     return [least, float(t)] if least <= t else []
 
 

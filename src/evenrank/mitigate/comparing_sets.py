@@ -20,7 +20,6 @@ import polars as pl
 
 import evenrank
 from evenrank import stats
-from evenrank.arithmetic import settled
 from evenrank.data import tables
 from evenrank.data.files import writing
 from evenrank.data.frames import fingerprint
@@ -391,7 +390,7 @@ def _smallest(sides: list[Any]) -> float | None:
     errors = [float(side.var(ddof=1)) / len(side) for side in sides]
     freedom = sum(errors) ** 2 / sum(each**2 / (n - 1) for each, n in zip(errors, sizes, strict=True))
     spanned = stdtrit(freedom, 1 - LEVEL / 2) + stdtrit(freedom, POWER)
-    return settled(float(spanned * math.sqrt(sum(errors))))
+    return float(spanned * math.sqrt(sum(errors)))
 
 
 def _gap(table: pl.DataFrame) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 from evenrank import stats
-from evenrank.arithmetic import settled
 from evenrank.data.files import check_utf8, whole, writing
 from evenrank.errors import InputError
 from evenrank.measures.base import amount, good
 from evenrank.measures.results import Measurement
 from evenrank.process import refuse_after_fork
+from evenrank.stats.rounding import round_significant
 from evenrank.text.lexicon import Lexicon, lexicon
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def side_by_side(
     was, now = _by_query(before, groups), _by_query(after, groups)
     pairs = [Pair(query, texts.get(query, ""), terms, now.get(query, ())) for query, terms in was.items()]
     marked = [pair for pair in pairs if any(term.group for term in (*pair.before, *pair.after))]
-    marked.sort(key=lambda pair: -settled(pair.removed))
+    marked.sort(key=lambda pair: -round_significant(pair.removed))
     return marked[:top]
 
 
@@ -292,7 +292,8 @@ def _by_query(expanded: pl.DataFrame, groups: Mapping[str, str]) -> dict[str, tu
     for query, term, weight in expanded.select("query_id", "term", "weight").iter_rows():
         found.setdefault(query, []).append(WeightedTerm(term, weight, groups.get(term)))
     return {
-        query: tuple(sorted(terms, key=lambda term: -settled(term.weight))) for query, terms in found.items()
+        query: tuple(sorted(terms, key=lambda term: -round_significant(term.weight)))
+        for query, terms in found.items()
     }
 
 

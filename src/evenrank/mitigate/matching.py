@@ -19,7 +19,6 @@ import polars as pl
 from numba import njit
 
 import evenrank
-from evenrank.arithmetic import log1p
 from evenrank.data import door, tables
 from evenrank.data.columns import listing
 from evenrank.data.files import one_line
@@ -202,7 +201,7 @@ def association_scores(
             place = int(np.searchsorted(terms, term))
             if place < len(terms) and terms[place] == term:
                 df = float(searched.document_frequency[term])
-                idf = log1p((searched.documents - df + 0.5) / (df + 0.5))
+                idf = np.log1p((searched.documents - df + 0.5) / (df + 0.5))
                 tf = float(counts[place])
                 score += weight * idf * tf / (tf + norm)
         scores.append(score)

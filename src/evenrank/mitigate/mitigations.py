@@ -23,6 +23,7 @@ from evenrank.measures.results import Bootstrap, Options
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import constrained, reordered_run
 from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished, from_nothing
+from evenrank.stats.rounding import level_ties
 
 if TYPE_CHECKING:
     from evenrank.mitigate.trained import Training
@@ -433,6 +434,7 @@ def penalise(
         given["tally"] = tally
     sizes = document_bias(frame, bias, **given)
     lowered = _lowered(frame["score"].to_numpy(), sizes, strength)
+    lowered = level_ties(lowered, np.cumsum(frame["rank"].to_numpy() == 1))
     return tables.run(frame.select("query_id", "doc_id", score=pl.Series(lowered)))
 
 

@@ -20,7 +20,6 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from evenrank.arithmetic import DIGITS
 from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID
 from evenrank.data.docs import Docs
@@ -243,7 +242,7 @@ def _most_first(bias: Floats) -> npt.NDArray[np.int64]:
     """
     falling = np.argsort(-bias, kind="stable")
     sizes = bias[falling]
-    same = 10.0**-DIGITS * bias.max(initial=0.0, where=np.isfinite(bias))
+    same = 1e-12 * bias.max(initial=0.0, where=np.isfinite(bias))
     level = np.zeros(len(bias), np.int64)
     level[falling[1:]] = np.cumsum(~(sizes[:-1] - sizes[1:] <= same))  # what is not a number stays behind
     return np.argsort(level, kind="stable")

@@ -22,10 +22,9 @@ from evenrank.errors import InputError
 from evenrank.mitigate import swap_words as word_lists
 from evenrank.mitigate.swap_words import Mirrors, Names
 from evenrank.rankers.base import Progress
-from evenrank.text.layout import strings
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.lexicon import lexicon as as_lexicon
-from evenrank.text.matcher import Matcher, Source
+from evenrank.text.matcher import Matcher, Source, strings
 
 Form = Literal["tsv", "jsonl", "parquet"]
 

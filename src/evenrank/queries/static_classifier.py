@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.arithmetic import exp
 from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries import feature_kernel, feature_passes
@@ -396,7 +395,7 @@ def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
 
 def _leaning(alike: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """2 P − 1 for the log odds of P: from −1, surely of another collection, to 1, surely a given one."""
-    low = exp(-np.abs(alike))
+    low = np.exp(-np.abs(alike))
     return np.asarray(np.sign(alike) * (1 - low) / (1 + low))
 
 

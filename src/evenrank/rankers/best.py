@@ -1,7 +1,7 @@
 """The best of many scored documents: selection without sorting all, then the order of runs.
 
-Better is the higher score and, of equal scores, the greater id as text: the rule of trec_eval. `ranks` has
-the place of each document among the ids; it is looked at only where scores are equal.
+Better is the higher score and, of scores equal to nine significant digits, the greater id as text: the rule
+of trec_eval. `ranks` has the place of each document among the ids; only ties look at it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.text.codepoints import compiled
+from evenrank.stats.rounding import CLOSE, round_significant
+from evenrank.text.hashing import compiled
 
 _SMALL = 24
 _DIGITS, _VALUES = 11, 1 << 11
 SCRATCH = 3 * _VALUES
 """Places that :func:`sort` needs for counting."""
+
+_rounded = compiled(round_significant)
+
+
+@compiled
+def differ(score: Any, other: Any) -> Any:
+    """Are two scores different in their first nine significant digits?"""
+    if score == other:
+        return False
+    return abs(score - other) > CLOSE * abs(score) or _rounded(score) != _rounded(other)
 
 
 @compiled
@@ -26,7 +37,7 @@ def _swap(scores: Any, documents: Any, i: Any, j: Any) -> None:
 
 @compiled
 def _better(ranks: Any, score: Any, document: Any, other_score: Any, other: Any) -> Any:
-    if score != other_score:
+    if differ(score, other_score):
         return score > other_score
     return ranks[document] > ranks[other]
 
@@ -72,12 +83,13 @@ def select(ranks: Any, scores: Any, documents: Any, count: Any, k: Any) -> Any:
 def narrow(scores: Any, documents: Any, count: Any, k: Any, counts: Any) -> Any:
     """Drop most of the first `count` that are not among the k best; how many stay, and the least score left.
 
-    By the shares of a histogram, without a branch to be guessed wrong. All ties with the k-th stay.
+    By the shares of a histogram, without a branch to be guessed wrong. All ties with the k-th stay, also
+    those that are in the share below.
     """
     low = high = scores[0]
     for i in range(count):
         low, high = min(low, scores[i]), max(high, scores[i])
-    if not low < high:
+    if high - low <= 2 * _VALUES * CLOSE * high:
         return count, low
     scale = (_VALUES - 1) / (high - low)
     counts[:_VALUES] = 0
@@ -87,6 +99,7 @@ def narrow(scores: Any, documents: Any, count: Any, k: Any, counts: Any) -> Any:
     while above < k:
         share -= 1
         above += counts[share]
+    share -= 1
     kept, least = np.int64(0), high
     for i in range(count):
         score, document = scores[i], documents[i]
@@ -171,3 +184,10 @@ def sort(
         if last - first > 1:
             _quicksort(ranks, scores, documents, first, last, counts)
         first = last
+    for i in range(1, count):  # scores that tie, but differ in the upper half of their bits
+        j = i
+        while (
+            j > 0 and ranks[documents[j]] > ranks[documents[j - 1]] and not differ(scores[j], scores[j - 1])
+        ):
+            _swap(scores, documents, j, j - 1)
+            j -= 1

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from evenrank.arithmetic import log, log1p
 from evenrank.data.columns import show
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order
@@ -21,6 +20,7 @@ from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, as_index
 from evenrank.rankers.index.storage import damaged
 from evenrank.rankers.index.tokenizing import words
+from evenrank.stats.rounding import CLOSE, level_ties
 
 _ROWS = 64  # queries per piece of work
 _CELLS = 1 << 22  # results held per piece
@@ -150,7 +150,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
     df = index.document_frequency[terms].astype(np.float64)
     none = np.zeros(len(terms))
     if isinstance(model, BM25):
-        idf = log1p((total - df + 0.5) / (df + 0.5))
+        idf = np.log1p((total - df + 0.5) / (df + 0.5))
         rows, worth = index.derived(("worth", model), lambda: _bm25_worth(index, model))
         most = index.collection_frequency[terms] - df + 1  # no document has a term more often
         weights = bags.weights * idf
@@ -173,7 +173,7 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
             _NONE,
         )
     if isinstance(model, TfIdf):
-        idf = log1p(total / df)
+        idf = np.log1p(total / df)
         weights = bags.weights * idf
         sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
         norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
@@ -238,13 +238,13 @@ def _bm25_worth(index: Index, model: BM25) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dirichlet_norms(index: Index, model: Dirichlet) -> np.ndarray:
-    by_length: np.ndarray = log(model.mu / (np.arange(int(index.lengths.max(initial=0)) + 1) + model.mu))
+    by_length: np.ndarray = np.log(model.mu / (np.arange(int(index.lengths.max(initial=0)) + 1) + model.mu))
     return by_length[index.lengths]
 
 
 def _tfidf_norms(index: Index) -> np.ndarray:
     arrays = index.arrays
-    idf = log1p(index.documents / index.document_frequency)
+    idf = np.log1p(index.documents / index.document_frequency)
     return scoring.norms_of_documents(
         arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf
     )
@@ -305,6 +305,9 @@ def run_table(
     counts = np.asarray(counts, np.int64)
     rows = np.repeat(np.arange(len(counts)), counts)
     ranks = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    apart = np.abs(np.diff(scores))
+    if ((apart > 0) & (apart <= CLOSE * np.abs(scores[1:]))).any():
+        scores = level_ties(scores, rows)
     return pl.DataFrame(
         {
             "query_id": query_ids.gather(rows).alias("query_id"),

@@ -31,7 +31,9 @@ from evenrank.data.files import alone, check_names, reading, writing
 from evenrank.errors import InputError
 from evenrank.process import cores
 from evenrank.rankers.base import Progress, check_depth
+from evenrank.rankers.best import differ
 from evenrank.rankers.index import storage
+from evenrank.stats.rounding import round_significant
 from evenrank.text import cache
 
 if TYPE_CHECKING:
@@ -295,7 +297,7 @@ def _sorted(sizes: Ints, scores: Doubles, documents: Ints, ranks: npt.NDArray[An
     lists = []
     for row, size in enumerate(sizes.tolist()):
         found = documents[row, :size]
-        best = np.lexsort((-ranks[found].astype(np.int64), -scores[row, :size]))
+        best = np.lexsort((-ranks[found].astype(np.int64), -round_significant(scores[row, :size])))
         lists.append((found[best], scores[row, :size][best]))
     none: Any = (np.zeros(0, np.int64), np.zeros(0))
     return Nearest(
@@ -305,8 +307,8 @@ def _sorted(sizes: Ints, scores: Doubles, documents: Ints, ranks: npt.NDArray[An
     )
 
 
-# A heap holds the best so far, the worst of them on top. A product is better if it is greater, or equal and
-# its document's id is the greater one.
+# A heap holds the best so far, the worst of them on top. A product is better if it is greater, or equal to
+# nine digits and its document's id is the greater one.
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -330,7 +332,7 @@ def _product(row, query):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, inline="always")
 def _worse(score, place, other_score, other_place):  # type: ignore[no-untyped-def]
-    return score < other_score or (score == other_score and place < other_place)
+    return score < other_score if differ(score, other_score) else place < other_place
 
 
 @njit(nogil=True, cache=True)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import DIGITS, dot, exp, log, settled
+from evenrank.stats.rounding import DIGITS, round_significant
 
 if TYPE_CHECKING:
     from evenrank.rankers.feedback import FeedbackSettings
@@ -64,7 +64,7 @@ def debiased_relevance(relevance: Floats, bias: Floats, lambda_: float) -> Float
 
 
 def feedback_order(relevance: Floats, bias: Floats | None, lambda_: float) -> Ints:
-    """The candidates of a query, given best first, by Rel'; equals (to twelve digits) stay in order.
+    """The candidates of a query, given best first, by Rel'; equals (to nine digits) stay in order.
 
     λ = 0 is the given order, whatever the bias; λ = 1 is from least to most biased.
     """
@@ -131,21 +131,21 @@ def thesis_model(
         frequency[row, [place[term] for term in document.terms.tolist()]] = document.tf
     lengths = np.array([document.length for document in documents])[:, None]
     given = (frequency + mu * background) / (lengths + mu)
-    choice = (given * log(given / background)).sum(axis=0)
+    choice = (given * np.log(given / background)).sum(axis=0)
 
     likelihood = np.zeros(len(documents))
     for row, (document, tf) in enumerate(zip(documents, query_tf, strict=True)):
         for term, times in query.items():
             smooth = (tf.get(term, 0.0) + mu * collection[term]) / (document.length + mu)
-            likelihood[row] += times * log(smooth)
-    weight = dot(given.T, exp(likelihood - likelihood.max()))
-    chosen = np.argsort(-settled(choice), kind="stable")[:fb_terms]
+            likelihood[row] += times * np.log(smooth)
+    weight = np.dot(given.T, np.exp(likelihood - likelihood.max()))
+    chosen = np.argsort(-round_significant(choice), kind="stable")[:fb_terms]
     return normalised({candidates[at]: float(weight[at]) for at in chosen})
 
 
 def heaviest(weights: Mapping[int, float], count: int) -> dict[int, float]:
-    """The entries with the largest weights, largest first; of equals (to twelve digits) the smaller key."""
-    ordered = sorted(weights.items(), key=lambda entry: (-settled(entry[1]), entry[0]))
+    """The entries with the largest weights, largest first; of equals (to nine digits) the smaller key."""
+    ordered = sorted(weights.items(), key=lambda entry: (-round_significant(entry[1]), entry[0]))
     return dict(ordered[:count])
 
 

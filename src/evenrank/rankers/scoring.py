@@ -14,9 +14,9 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from evenrank.arithmetic import log_of
 from evenrank.rankers.best import SCRATCH, narrow, select, sort
-from evenrank.text.codepoints import compiled, inlined
+from evenrank.stats.rounding import CLOSE
+from evenrank.text.hashing import compiled, inlined
 
 BM25, DIRICHLET, TFIDF = range(3)
 _CODED = 3  # BM25 with codes
@@ -30,7 +30,6 @@ _LEAST = 1e-300  # of a sum that is not zero
 TABLE = 32  # counts whose logarithm, or worth, is looked up
 MOST_CODES = 1 << 16
 _ONE = np.uint64(1)
-_log = compiled(log_of)
 _SPARE = 256  # candidates, at least, between two selections
 
 
@@ -92,7 +91,7 @@ def scratch(*, documents: int, depth: int, terms: int) -> Scratch:
 @inlined
 def _beyond(model: Any, parameter: Any, count: Any) -> Any:
     """The part of a score that depends on the count alone, computed."""
-    return _log(1.0 + count / parameter) if model == DIRICHLET else 1.0 + _log(float(count))
+    return np.log(1.0 + count / parameter) if model == DIRICHLET else 1.0 + np.log(float(count))
 
 
 @inlined
@@ -263,7 +262,7 @@ def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> An
             added += _accumulate(asked, postings, begin + i, i, base, limit, scratch)
         if added == 0:
             continue
-        kept = _gather(scratch, base, limit - base, threshold, kept)
+        kept = _gather(scratch, base, limit - base, threshold * (1.0 - CLOSE), kept)
         if kept > room:
             kept, threshold = narrow(scores, documents, kept, depth, scratch.counts)
             if 2 * kept > depth + room:  # many are about equal
@@ -349,7 +348,7 @@ def norms_of_documents(offsets: Any, terms: Any, counts: Any, idf: Any) -> Any:
     for row in range(len(norms)):
         total = 0.0
         for i in range(offsets[row], offsets[row + 1]):
-            value = (1.0 + _log(float(counts[i]))) * idf[terms[i]]
+            value = (1.0 + np.log(float(counts[i]))) * idf[terms[i]]
             total += value * value
         if total > 0.0:
             norms[row] = 1.0 / np.sqrt(total)

@@ -8,7 +8,6 @@ the vectors associate; debiased vectors inherit less.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -19,21 +18,17 @@ import pyarrow as pa
 import xxhash
 from numba import njit
 
-from evenrank.arithmetic import log2
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Stored, nearest, stored
-from evenrank.text.hashing import BASIS, PRIME
-from evenrank.text.layout import strings
-from evenrank.text.tokens import tokens
+from evenrank.text.matcher import Vocabulary
 from evenrank.vectors.debias import debiased
 from evenrank.vectors.files import load
-from evenrank.vectors.lookup import place, slots
 from evenrank.vectors.space import Vectors
-from evenrank.vectors.texts import GENDERED, packed
+from evenrank.vectors.texts import GENDERED
 from evenrank.vectors.texts import stop_words as listed_stop_words
 
 Composition = Literal["add", "si"]
@@ -128,7 +123,7 @@ class WordVectorRanker:
         if self.settings["composition"] == "add":
             weights = np.ones(len(counts))
         else:
-            weights = log2(max(tokens, 1)) - log2(np.maximum(counts, 1))
+            weights = np.log2(max(tokens, 1)) - np.log2(np.maximum(counts, 1))
         return np.where(self._stopped, 0.0, weights)
 
     def _composed(self, bags: Bags, weights: Doubles, kind: Any) -> npt.NDArray[Any]:
@@ -245,91 +240,14 @@ class Surface:
     """
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
-        self._slots = slots(list(vocabulary))
-        self._places = {word: place for place, word in enumerate(vocabulary)}
+        self._finder = Vocabulary(vocabulary)
 
     def find(self, texts: pa.Array | Sequence[str]) -> Bags:
         """The words of each text that the vocabulary has, and how often each occurs."""
-        array, data, ends = packed(strings(texts))
-        room = int(ends[-1] - ends[0]) // 2 + len(array) + 1  # a word has a letter, and a space behind it
-        keys = np.empty(room, np.int64)
-        counts, total = np.zeros(len(array), np.int64), np.zeros(len(array), np.int64)
-        last = collect(self._slots, data, ends, keys, counts, total)
-        foreign = np.flatnonzero(total < 0)
-        if len(foreign):
-            parts = np.split(keys[:last], np.cumsum(counts)[:-1])
-            for row in foreign.tolist():
-                parts[row], total[row] = self._find_unicode(array[row].as_py())
-                counts[row] = len(parts[row])
-            keys, last = np.concatenate(parts), int(counts.sum())
-        bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        keys = keys[:last]
-        return Bags(bounds, (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), total)
-
-    def _find_unicode(self, text: str) -> tuple[Ints, int]:
-        """Any text, by the definition: word and times packed into one number each; and its tokens."""
-        found = tokens(text)
-        count = Counter(place for word in found if (place := self._places.get(word)) is not None)
-        return np.array(sorted(place << 32 | times for place, times in count.items()), np.int64), len(found)
-
-
-_SEPARATOR, _APOSTROPHE, _FOREIGN = 0, 1, 2
-_KINDS = np.zeros(256, np.uint8)  # a letter or digit is itself, in lower case
-_KINDS[ord("'")] = _APOSTROPHE
-_KINDS[128:] = _FOREIGN
-for _character in "abcdefghijklmnopqrstuvwxyz0123456789":
-    _KINDS[ord(_character)] = _KINDS[ord(_character.upper())] = ord(_character)
-
-
-@njit(nogil=True, cache=True)
-def collect(table, data, offsets, keys, counts, total):  # type: ignore[no-untyped-def]
-    """The distinct words of each ASCII text in order, as word << 32 | times; returns how many in all.
-
-    `counts` will say how many distinct words each text has, `total` how many tokens: −1 where the text is
-    not plain ASCII and was left alone. A single letter beside an apostrophe is no token.
-    """
-    word = np.empty(table.longest + 1, np.uint8)
-    found = 0
-    for row in range(len(counts)):
-        first, end = found, np.int64(offsets[row + 1])
-        position = np.int64(offsets[row])
-        number, before = 0, _SEPARATOR
-        while position < end:
-            kind = _KINDS[data[position]]
-            if kind <= _FOREIGN:
-                if kind == _FOREIGN:
-                    number, found = -1, first
-                    break
-                before = kind
-                position += 1
-                continue
-            size, key = 0, BASIS
-            while kind > _FOREIGN:
-                if size <= table.longest:
-                    word[size] = kind
-                    key = (key ^ np.uint64(kind)) * PRIME
-                size += 1
-                position += 1
-                kind = _KINDS[data[position]] if position < end else np.uint8(_SEPARATOR)
-            if size == 1 and (before == _APOSTROPHE or kind == _APOSTROPHE):
-                continue
-            number += 1
-            known = np.int64(place(table, key, word, size)) if size <= table.longest else -1
-            if known >= 0:
-                keys[found] = known
-                found += 1
-        total[row] = number
-        keys[first:found].sort()
-        last = first
-        for i in range(first, found):
-            if last > first and keys[last - 1] >> 32 == keys[i]:
-                keys[last - 1] += 1
-            else:
-                keys[last] = (keys[i] << 32) | 1
-                last += 1
-        found = last
-        counts[row] = found - first
-    return found
+        hits = self._finder.find(texts)
+        owner = np.repeat(np.arange(len(hits.tokens)), np.diff(hits.bounds))
+        order = np.lexsort((hits.entries, owner))
+        return Bags(hits.bounds, hits.entries[order], hits.times[order], hits.tokens)
 
 
 @njit(nogil=True, cache=True)

@@ -1,357 +1,346 @@
-"""The byte kernel: finds the entries of a lexicon in UTF-8 text, 64 bytes at a step.
+"""The compiled tokenizer and matcher: one loop over the bytes of UTF-8 texts.
 
-Four steps, with few branches that the processor could guess wrong. `find_edges` makes a bit mask of the token
-bytes of each 64; where the mask turns, tokens begin and end. `_choose` multiplies each token's first eight
-bytes, lower-cased by one OR, into a hash, and keeps the few tokens whose hash is that of an entry. When this
-is done for many texts, `_look_up` folds what was kept and compares it with the entries byte by byte, and
-remembers what it found for short tokens, since most of what a text says it says again. `_note_all` counts the
-hits of each text, and looks closer where a phrase may begin. `entries.py` knows the entries.
+ASCII goes through a table of 256 bytes and is hashed on the way; a token that holds another character is read
+again, code point by code point. At the end of a token, one bit for its hash says whether it may be in the
+table of words; most are not. :mod:`evenrank.text.tokens` is the definition.
 
-Everything here is a free function on the arrays of :mod:`evenrank.text.layout`.
+Importing this module loads numba.
 """
 
 from __future__ import annotations
 
+import math
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from evenrank.arithmetic import log1p, log_of
-from evenrank.text.codepoints import compiled, find_edges, hand_over, handed_over, inlined, load8
-from evenrank.text.entries import (
-    CASE,
-    MIX,
-    entry_of,
-    key_of,
-    lower,
-    may_be,
-    next_token,
-    packed,
-    phrase_behind,
-)
-from evenrank.text.layout import (
-    BASE,
-    CARRIED,
-    FIRST_PHRASE,
-    GOES_ON,
-    HELD,
-    HIGH,
-    HITS,
-    LANES,
-    LAST_PHRASE,
-    M_ENTRY,
-    M_KEY,
-    M_REST,
-    M_SIZE,
-    MEMO,
-    NONE,
-    OPEN,
-    PHRASE_END,
-    POSITION,
-    QUOTED,
-    TOKENS,
-    TOKENS_OF,
-    TOUCHED,
-)
+from evenrank.text.hashing import BASIS, PRIME, compiled, fnv1a, inlined, mixed, word_slot
+from evenrank.text.tokens import APOSTROPHE, LETTER, MARK
 
-_ONE, _ZERO = np.uint64(1), np.uint64(0)
-_LOWER = np.int64(0xFFFFFFFF)
-_NEAR = np.int64(1 << 30)  # bytes: places of tokens take 32 bits
-_HIGH = np.uint64(0x8080808080808080)
-_LOGARITHMS = log1p(np.arange(64))
+SEPARATOR_BYTE = 0xFF  # in `Table.ascii`; never a byte of UTF-8
+NONE = -1
+_ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
+_FIRST_IDEOGRAPH, _LAST_IDEOGRAPH = 0x20000, 0x323AF
+_LOGARITHMS = np.array([math.log1p(times) for times in range(64)])
 
-_log = compiled(log_of)
+
+class Table(NamedTuple):
+    """Words that are looked for; a lexicon, or a vocabulary."""
+
+    words: bool  # tokenizer `words`, else `whitespace`
+    ascii: np.ndarray  # uint8[256]: what a byte becomes; SEPARATOR_BYTE, or from 0x80 on itself
+    kind: np.ndarray  # uint8 by code point, see tokens.Unicode
+    fold: np.ndarray  # uint32 by code point
+    pairs: np.ndarray  # int64[·, 2]: letter << 21 | combining mark, and the letter they make
+    bits: np.ndarray  # uint64, a power of two of them: one bit for the hash of each word
+    slots: np.ndarray  # int32: the hash table of words …
+    hashes: np.ndarray  # uint64: … their hashes …
+    offsets: np.ndarray  # int64: … and where they begin …
+    pool: np.ndarray  # uint8: … among all their bytes
+    exact: np.ndarray  # int32: the entry that is this word, or NONE
+    open: np.ndarray  # int32: the entry that is this word with a star, or NONE
+    lengths: np.ndarray  # uint32[2**15]: by the first three bytes, lengths of prefixes; empty without any
+    phrases_of: np.ndarray  # int32[words + 1]: the phrases that begin with this word …
+    phrases: np.ndarray  # int32[·, 4]: … their further words in `rest`, first and last, star?, entry
+    rest: np.ndarray  # int32
+    longest: int  # bytes of a word
 
 
 @inlined
-def _has_high(address, size):
-    """Is a character beyond ASCII among so many bytes?"""
-    while size > 8:
-        if load8(address) & _HIGH != _ZERO:
-            return True
-        address, size = address + 8, size - 8
-    return (load8(address) & _HIGH) << np.uint64(64 - 8 * size) != _ZERO
-
-
-@inlined
-def _choose(table, base, pairs, count, chosen, found):
-    """Put those of the first tokens that may be entries into `chosen`, behind so many; how many there are."""
-    prefixed, salt = len(table.prefixes) > 1, np.uint64(table.salt)
-    for number in range(count):
-        pair = pairs[number]
-        first, last = np.int64(np.int32(pair)), pair >> 32
-        key = key_of(base + first, last - first, CASE)
-        # Written in any case and kept or not: a branch here would be guessed wrong too often.
-        chosen[np.uint64(found)] = pair
-        found += may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
-    return found
-
-
-@inlined
-def _choose_beyond(table, base, pairs, count, chosen, found):
-    """The same where tokens may hold characters beyond ASCII, and how many of them do.
-
-    They are all chosen, end before beginning, and `_note_all` is to count them.
-    """
-    beyond, prefixed, salt = 0, len(table.prefixes) > 1, np.uint64(table.salt)
-    for number in range(count):
-        pair = pairs[number]
-        first, last = np.int64(np.int32(pair)), pair >> 32
-        if _has_high(base + first, last - first):
-            chosen[found] = (first << 32) | (last & _LOWER)
-            found, beyond = found + 1, beyond + 1
-        else:
-            key = key_of(base + first, last - first, CASE)
-            chosen[found] = pair
-            found += may_be(table.bits, salt, table.stems, table.corners, prefixed, key)
-    return found, beyond
-
-
-@inlined
-def _place(key, rest):
-    """The first of the two places of a token in the memo: an even number."""
-    mixed = (np.uint64(key) - (np.uint64(rest) << _ONE)) * MIX
-    return (mixed >> np.uint64(48)) & np.uint64(MEMO - 2)
-
-
-@inlined
-def _differs(memo, place, key, rest, size):
-    """Zero if this token is remembered here."""
-    return (memo[place, M_KEY] ^ key) | (memo[place, M_REST] ^ rest) | (memo[place, M_SIZE] ^ size)
+def decode(data: Any, position: Any, end: Any) -> Any:
+    """The code point at a position and the bytes it takes; a broken one counts as a separator."""
+    first = np.int64(data[position])
+    if first < 0x80:
+        return first, 1
+    size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    if first < 0xC0 or position + size > end:
+        return np.int64(0), 1
+    code = first & (0x7F >> size)
+    for i in range(1, size):
+        code = code << 6 | (np.int64(data[position + i]) & 0x3F)
+    return code, size
 
 
 @compiled
-def _learn(table, at, last, token, memo, seen, place, key, rest):
-    """Look an ASCII token of at most 16 bytes up, and remember its entry."""
-    size = last - at
-    lower(at, last, token)
-    entry, slot = entry_of(table, packed(token, size), token, size)
-    if slot >= 0 and table.slots[slot, LAST_PHRASE] > table.slots[slot, FIRST_PHRASE]:
-        entry = np.int64(GOES_ON)
-    if entry == NONE:
-        entry = np.int64(len(seen) - 1)
-    memo[place, M_KEY], memo[place, M_REST], memo[place, M_SIZE] = key, rest, size
-    memo[place, M_ENTRY] = entry
+def encode(code: Any, token: Any, size: Any) -> Any:
+    """Append a code point to a token; what does not fit in its buffer only adds to the size."""
+    length = 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
+    if size + length <= len(token):
+        for i in range(length - 1, 0, -1):
+            token[size + i] = 0x80 | (code & 0x3F)
+            code >>= 6
+        token[size] = code if length == 1 else ((0xF00 >> length) & 0xFF) | code
+    return size + length
+
+
+@compiled
+def composed(pairs: Any, letter: Any, mark: Any) -> Any:
+    """The one letter that a letter and a combining mark make, or -1."""
+    pair = letter << 21 | mark
+    low, high = 0, len(pairs)
+    while low < high:
+        middle = (low + high) // 2
+        if pairs[middle, 0] < pair:
+            low = middle + 1
+        else:
+            high = middle
+    return pairs[low, 1] if low < len(pairs) and pairs[low, 0] == pair else np.int64(-1)
+
+
+@inlined
+def _kind(kinds: Any, code: Any) -> Any:
+    if code < len(kinds):
+        return np.int64(kinds[code])
+    return np.int64(_FIRST_IDEOGRAPH <= code <= _LAST_IDEOGRAPH)  # a letter, else a separator
+
+
+@inlined
+def _folded(fold: Any, code: Any) -> Any:
+    return np.int64(fold[code]) if code < len(fold) else code
+
+
+@compiled
+def _beside_apostrophe(kinds: Any, data: Any, start: Any, first: Any, last: Any, end: Any) -> Any:
+    """Does an apostrophe stand directly before or behind data[first:last]?"""
+    if last < end and _kind(kinds, decode(data, last, end)[0]) == APOSTROPHE:
+        return True
+    back = first - 1
+    while back > start and back > first - 4 and data[back] & 0xC0 == 0x80:
+        back -= 1
+    return back >= start and _kind(kinds, decode(data, back, first)[0]) == APOSTROPHE
+
+
+@compiled
+def _next_word(
+    kinds: Any, fold: Any, pairs: Any, data: Any, start: Any, position: Any, end: Any, token: Any
+) -> Any:
+    """The next token of `words`, any character: (start, end, size when folded); start is -1 if none."""
+    while position < end:
+        code, width = decode(data, position, end)
+        if _kind(kinds, code) != LETTER:
+            position += width
+            continue
+        first, letters, size = position, 0, 0
+        letter, before = np.int64(-1), 0  # the last character, and the token's size before it
+        while position < end:
+            code, width = decode(data, position, end)
+            kind = _kind(kinds, code)
+            if kind == LETTER:
+                letters += 1
+                letter, before = _folded(fold, code), size
+            elif kind == MARK:
+                joined = composed(pairs, letter, code)
+                if joined >= 0:
+                    letter, size = joined, before
+                else:
+                    letter, before = code, size
+            else:
+                break
+            size = encode(letter, token, size)
+            position += width
+        if letters > 1 or not _beside_apostrophe(kinds, data, start, first, position, end):
+            return first, position, size
+    return np.int64(-1), end, 0
+
+
+@compiled
+def _next_piece(fold: Any, data: Any, position: Any, end: Any, token: Any) -> Any:
+    """The next token of `whitespace`, any character, as :func:`_next_word` gives it."""
+    while position < end and data[position] == 0x20:
+        position += 1
+    if position >= end:
+        return np.int64(-1), end, 0
+    first, size = position, 0
+    while position < end and data[position] != 0x20:
+        code, width = decode(data, position, end)
+        size = encode(_folded(fold, code), token, size)
+        position += width
+    return first, position, size
+
+
+@compiled
+def _ascii_token(fold: Any, data: Any, position: Any, end: Any) -> Any:
+    """The next run of ASCII token bytes: (start, end, hash, what the byte behind it becomes in `fold`)."""
+    byte = np.uint8(SEPARATOR_BYTE)
+    while position < end:
+        byte = fold[data[position]]
+        if byte != SEPARATOR_BYTE:
+            break
+        position += 1
+    first, key = position, BASIS
+    while byte < 0x80:
+        key = (key ^ np.uint64(byte)) * PRIME
+        position += 1
+        if position >= end:
+            break
+        byte = fold[data[position]]
+    return first, position, key, byte
+
+
+@compiled
+def _any_token(table: Any, data: Any, start: Any, position: Any, end: Any, token: Any) -> Any:
+    """The next token, code point by code point: (start, end, size and hash when folded); start -1 if none.
+
+    The folded token goes into the buffer `token`, as much of it as fits. `start` is where the text begins.
+    """
+    if table.words:
+        first, position, size = _next_word(
+            table.kind, table.fold, table.pairs, data, start, position, end, token
+        )
+    else:
+        first, position, size = _next_piece(table.fold, data, position, end, token)
+    return first, position, size, fnv1a(token, 0, min(size, len(token)))
+
+
+@inlined
+def _word(table: Any, token: Any, size: Any, key: Any) -> Any:
+    """The number of a folded token among the words, or -1."""
+    return np.int64(
+        table.slots[word_slot(table.slots, table.hashes, table.offsets, table.pool, key, token, 0, size)]
+    )
+
+
+@compiled
+def _prefix(table: Any, token: Any, size: Any, lengths: Any) -> Any:
+    """The entry of the longest prefix of a folded token, or NONE; `lengths` are those to try."""
+    entry, key = np.int64(NONE), BASIS
+    for i in range(min(size, table.longest)):
+        key = (key ^ np.uint64(token[i])) * PRIME
+        if (lengths >> np.uint32(min(i + 1, 31))) & np.uint32(1):
+            word = _word(table, token, i + 1, key)
+            if word >= 0 and table.open[word] != NONE:
+                entry = np.int64(table.open[word])
     return entry
 
 
-@inlined
-def _note(entry, row, first, last, scratch):
-    """Count one hit, and where it stands if that is wanted; what is no entry is counted too, in the last
-    place of `seen`.
-
-    There is no branch to be guessed wrong.
-    """
-    seen, state, spans, place = scratch.seen, scratch.state, scratch.spans, np.uint64(entry)
-    touched, times = state[TOUCHED], seen[place]
-    scratch.touched[np.uint64(touched)] = entry
-    state[TOUCHED] = touched + np.int64(times == 0)
-    seen[place] = times + np.int32(1)
-    hit, found = state[HITS], np.int64(entry < len(seen) - 1)
-    if hit < len(spans) and found:
-        spans[hit, 0], spans[hit, 1], spans[hit, 2], spans[hit, 3] = row, entry, first, last
-    state[HITS] = hit + found
-
-
 @compiled
-def _look_closer(table, start, end, position, last, beyond, row, scratch):
-    """Find the entries in a run of token bytes that may begin a phrase, is long or holds characters beyond
-    ASCII, and note them; returns the tokens not yet counted."""
-    slots, token, state = table.slots, scratch.token, scratch.state
-    tokens = 0
-    while position < last:
-        if not beyond:
-            at, position, size = position, last, last - position
-            lower(at, last, token)
-        else:
-            at, position, size = next_token(table, start, position, last, end, token)
-            if at < 0:
+def _phrase(table: Any, data: Any, start: Any, position: Any, end: Any, word: Any, token: Any) -> Any:
+    """The first phrase that goes on behind a word: (entry, where it ends), or (NONE, …)."""
+    for phrase in range(table.phrases_of[word], table.phrases_of[word + 1]):
+        first_rest, last_rest = table.phrases[phrase, 0], table.phrases[phrase, 1]
+        at, fits = position, True
+        for i in range(first_rest, last_rest):
+            begin, behind = table.offsets[table.rest[i]], table.offsets[table.rest[i] + 1]
+            first, at, size, _ = _any_token(table, data, start, at, end, token)
+            is_open = table.phrases[phrase, 2] and i == last_rest - 1
+            fits = first >= 0 and (size >= behind - begin if is_open else size == behind - begin)
+            for j in range(begin, behind if fits else begin):
+                fits = fits and token[j - begin] == table.pool[j]
+            if not fits:
                 break
-            tokens += 1
-        if at < state[PHRASE_END]:
-            continue
-        entry, slot = entry_of(table, packed(token, size), token, size)
-        stop = position
-        if slot >= 0 and slots[slot, LAST_PHRASE] > slots[slot, FIRST_PHRASE]:
-            phrase, phrase_end = phrase_behind(table, start, position, end, slot, scratch)
-            if phrase >= 0:
-                entry, stop = phrase, phrase_end
-                state[PHRASE_END] = stop
-        if entry >= 0:
-            _note(entry, row, at - start, stop - start, scratch)
-    return tokens
-
-
-@inlined
-def _scan(table, base, start, end, found, scratch):
-    """Choose tokens of one text, behind so many; returns how many tokens it has and how many are chosen.
-
-    It stops where there is no room for more, `state[OPEN]` says so, and the next call goes on from there.
-    """
-    state, edges, pairs, chosen = scratch.state, scratch.edges, scratch.pairs, scratch.chosen
-    tokens, position, held = 0, start, np.int64(0)
-    carried, quoted, high = _ZERO, _ZERO, False
-    if state[OPEN]:
-        position, held, high = state[POSITION], state[HELD], state[HIGH] != 0
-        carried, quoted = np.uint64(state[CARRIED]), np.uint64(state[QUOTED])
-        state[OPEN] = 0
-    while position < end or carried != _ZERO:
-        if found + TOKENS > len(chosen):
-            state[OPEN], state[POSITION], state[HELD], state[HIGH] = 1, position, held, np.int64(high)
-            state[CARRIED], state[QUOTED] = np.int64(carried), np.int64(quoted)
-            break
-        held, position, carried, quoted, beyond_ascii = find_edges(
-            table.words, base, position, end, edges, held, carried, quoted
-        )
-        high = high or beyond_ascii
-        count = held >> 1
-        if high:
-            found, beyond = _choose_beyond(table, base, pairs, count, chosen, found)
-            tokens -= beyond
-        else:
-            found = _choose(table, base, pairs, count, chosen, found)
-        tokens += count
-        if held & 1:  # a token goes on
-            edges[0] = edges[held - 1]
-        held &= 1
-    return tokens, found
-
-
-@inlined
-def _look_up(table, base, found, scratch):
-    """The entries of the tokens chosen; GOES_ON where one has to look closer."""
-    chosen, memo, entries = scratch.chosen, scratch.memo, scratch.entries
-    case = CASE if table.words else _ZERO  # else tokens are remembered as they are written
-    for i in range(found):
-        first, last = np.int64(np.int32(chosen[i])), chosen[i] >> 32
-        position, size = base + first, last - first
-        entry = np.int64(GOES_ON)
-        if 0 < size <= 16:
-            key = np.int64(key_of(position, size, case))
-            rest = np.int64(key_of(position + 8, max(size - 8, 1), case)) & -np.int64(size > 8)
-            place = np.int64(_place(key, rest))
-            place += np.int64(_differs(memo, place, key, rest, size) != 0)  # two places side by side
-            entry = memo[place, M_ENTRY]
-            if _differs(memo, place, key, rest, size):
-                place -= (last ^ key) & 1  # either, as it comes
-                # The whole table goes on the stack for this call.
-                entry = _learn(
-                    table, position, position + size, scratch.token, memo, scratch.seen, place, key, rest
-                )
-        entries[i] = entry
+        if fits:
+            return np.int64(table.phrases[phrase, 3]), at
+    return np.int64(NONE), position
 
 
 @compiled
-def _read(table, starts, ends, row, scratch):
-    """Choose tokens of a few texts from a row on, and look them up; returns the row behind the last text that
-    was read to its end.
+def _entry(
+    table: Any, data: Any, start: Any, first: Any, position: Any, end: Any, token: Any, size: Any, key: Any
+) -> Any:
+    """The entry that begins with a folded token, or NONE, and where it ends.
 
-    Those of the n-th text are bounds[n]:bounds[n + 1], and so are those of a text that is left open. `tokens`
-    has the tokens of each. Many texts at a time, so that the processor does not have to guess for each of
-    them how many tokens will be looked up.
+    The buffer may hold another token afterwards.
     """
-    state, bounds, tokens = scratch.state, scratch.bounds, scratch.tokens
-    base, found, stop = starts[row], np.int64(0), row
-    if state[OPEN]:  # where a token began was said from another place
-        scratch.edges[0] += np.int32(state[BASE] - base)
-    state[BASE] = base
-    while stop < len(starts) and stop - row < LANES:
-        n = stop - row
-        if n > 0 and (ends[stop] - base > _NEAR or base - starts[stop] > _NEAR):
-            break
-        bounds[n] = found
-        tokens[n], found = _scan(table, base, starts[stop], ends[stop], found, scratch)
-        bounds[n + 1] = found
-        if state[OPEN]:
-            break
-        stop += 1
-    _look_up(table, base, found, scratch)
-    return stop
-
-
-@inlined
-def _note_all(table, start, end, first, last, row, scratch):
-    """Note the hits of one text among the tokens chosen; returns the tokens not yet counted."""
-    chosen, entries, state = scratch.chosen, scratch.entries, scratch.state
-    base, tokens = state[BASE], 0
-    for i in range(first, last):
-        entry, at, to = np.int64(entries[i]), base + np.int64(np.int32(chosen[i])), base + (chosen[i] >> 32)
-        if entry != GOES_ON:
-            if at >= state[PHRASE_END]:
-                _note(entry, row, at - start, to - start, scratch)
-        elif to < at:
-            tokens += _look_closer(table, start, end, to, at, True, row, scratch)
-        elif at >= state[PHRASE_END]:
-            _look_closer(table, start, end, at, to, False, row, scratch)
-    return tokens
-
-
-@inlined
-def _hand_over_all(sums, first, count, columns):
-    """Move the sums of so many texts to their places in each column; zeros stay behind."""
-    for group in range(len(columns)):
-        to = columns.ctypes.data + 8 * (group * columns.shape[1] + first)
-        of = sums.ctypes.data + 8 * LANES * group
-        for part in range(0, 8 * count, 64):
-            hand_over(to + part, of + part)
+    word = np.int64(NONE)
+    if size <= table.longest:
+        word = _word(table, token, size, key)
+    entry = np.int64(table.exact[word]) if word >= 0 else np.int64(NONE)
+    if entry == NONE and len(table.lengths):
+        corner = np.int64(token[0] & 31)
+        if size > 1:
+            corner |= np.int64(token[1] & 31) << 5
+        if size > 2:
+            corner |= np.int64(token[2] & 31) << 10
+        if table.lengths[corner]:
+            entry = _prefix(table, token, size, table.lengths[corner])
+    if word >= 0 and table.phrases_of[word + 1] > table.phrases_of[word]:
+        phrase, stop = _phrase(table, data, start, position, end, word, token)
+        if phrase != NONE:
+            return phrase, stop
+    return entry, position
 
 
 @compiled
-def count(table, groups, more, starts, ends, scratch, first, tokens, counts, logwords):
-    """Fill tokens[n], counts[groups, n] and logwords[groups, n], n from `first` on, for texts at starts:ends.
+def find_entries(
+    table: Any, data: Any, offsets: Any, token: Any, tokens: Any, bounds: Any, entries: Any, spans: Any
+) -> Any:
+    """Find the entries in each text data[offsets[i]:offsets[i + 1]]; returns how many there are in all.
 
-    Starts and ends are addresses in memory, and PADDING bytes behind each end must be readable. The groups of
-    entry e are groups[e, :2], one or both of them the last of all, which nobody asks for, and
-    more[groups[e, 2]:groups[e, 3]]. Sums are moved eight at a time: `first` and the length of a column are
-    multiples of eight.
+    Those of text i are entries[bounds[i]:bounds[i + 1]], in their order; tokens[i] is the number of its
+    tokens. `spans`, unless it has no rows, takes where each begins and ends, from the start of its text on.
     """
-    state, seen, touched, bounds = scratch.state, scratch.seen, scratch.touched, scratch.bounds
-    times_of, logs_of = scratch.counts, scratch.logwords
-    done = 0
-    while done < len(starts):
-        begin, done = done, _read(table, starts, ends, done, scratch)
-        for row in range(begin, done + state[OPEN]):
-            n = row - begin
-            state[TOKENS_OF] += scratch.tokens[n] + _note_all(
-                table, starts[row], ends[row], bounds[n], bounds[n + 1], row, scratch
-            )
-            if row == done:
+    fold, mask, total = table.ascii, np.uint64(len(table.bits) - 1), 0
+    prefixed = len(table.lengths) > 0
+    for row in range(len(offsets) - 1):
+        start, end = offsets[row], offsets[row + 1]
+        position, done, count = start, start, 0
+        while position < end:
+            first, position, key, behind = _ascii_token(fold, data, position, end)
+            if first >= end:
                 break
-            tokens[first + row] = state[TOKENS_OF]
-            lane = np.uint64(row % LANES)
-            for i in range(state[TOUCHED]):
-                entry = np.uint64(touched[i])
-                times = np.int64(seen[entry])
-                seen[entry] = 0
-                logarithm = _LOGARITHMS[times] if times < len(_LOGARITHMS) else _log(1.0 + times)
-                for j in range(2):
-                    group = np.uint64(groups[entry, j])
-                    times_of[group, lane] += times
-                    logs_of[group, lane] += logarithm
-                for j in range(groups[entry, 2], groups[entry, 3]):
-                    times_of[more[j], lane] += times
-                    logs_of[more[j], lane] += logarithm
-            state[TOUCHED] = state[PHRASE_END] = state[TOKENS_OF] = 0
-            if lane == LANES - 1 or row == len(starts) - 1:
-                last = np.int64(lane)
-                _hand_over_all(times_of, first + row - last, last + 1, counts)
-                _hand_over_all(logs_of, first + row - last, last + 1, logwords)
-    handed_over()
+            size, is_read = position - first, 0x80 <= behind < SEPARATOR_BYTE
+            if is_read:
+                first, position, size, key = _any_token(table, data, start, first, end, token)
+                if first < 0:
+                    break
+            elif (
+                size == 1
+                and table.words
+                and _beside_apostrophe(table.kind, data, start, first, position, end)
+            ):
+                continue
+            count += 1
+            bit = mixed(key)
+            possible = (table.bits[(bit >> _SIX) & mask] >> (bit & _LOW)) & _ONE != 0
+            if not (possible or prefixed) or first < done:  # before `done`: part of a phrase
+                continue
+            if not is_read:
+                for i in range(min(size, len(token))):
+                    token[i] = fold[data[first + i]]
+            entry, stop = _entry(table, data, start, first, position, end, token, size, key)
+            if entry != NONE:
+                done = stop
+                entries[total] = entry
+                if len(spans):
+                    spans[total, 0], spans[total, 1] = first - start, stop - start
+                total += 1
+        tokens[row] = count
+        bounds[row + 1] = total
+    return total
 
 
 @compiled
-def collect(table, starts, ends, scratch, bounds, entries, times):
-    """The entries found in each of n texts, and how often: those of text i are bounds[i]:bounds[i + 1]."""
-    state, seen, touched, found, done = scratch.state, scratch.seen, scratch.touched, 0, 0
-    while done < len(starts):
-        begin, done = done, _read(table, starts, ends, done, scratch)
-        for row in range(begin, done + state[OPEN]):
-            n = row - begin
-            _note_all(table, starts[row], ends[row], scratch.bounds[n], scratch.bounds[n + 1], row, scratch)
-            if row == done:
-                break
-            for i in range(state[TOUCHED]):
-                entry = touched[i]
-                entries[found], times[found] = entry, seen[entry]
-                seen[entry] = 0
-                found += np.int64(entry < len(seen) - 1)
-            bounds[row + 1] = found
-            state[TOUCHED] = state[PHRASE_END] = 0
+def count_distinct(bounds: Any, entries: Any, seen: Any, times: Any) -> Any:
+    """Make the entries of each text distinct, in place, in the order of their first; returns how many remain.
+
+    `times` takes how often each occurred. `seen` are zeros, one for each entry there is.
+    """
+    total, first = 0, 0
+    for row in range(len(bounds) - 1):
+        last, begin = bounds[row + 1], total
+        for i in range(first, last):
+            entry = entries[i]
+            if seen[entry] == 0:
+                entries[total] = entry
+                total += 1
+            seen[entry] += 1
+        for i in range(begin, total):
+            times[i] = seen[entries[i]]
+            seen[entries[i]] = 0
+        first = last
+        bounds[row + 1] = total
+    return total
+
+
+@compiled
+def add_groups(
+    bounds: Any, entries: Any, times: Any, groups: Any, starts: Any, counts: Any, logwords: Any
+) -> None:
+    """Add up counts[group, text] and logwords[group, text]; entry e is of groups[starts[e]:starts[e + 1]]."""
+    for row in range(len(bounds) - 1):
+        for i in range(bounds[row], bounds[row + 1]):
+            entry, often = entries[i], np.int64(times[i])
+            logarithm = _LOGARITHMS[often] if often < len(_LOGARITHMS) else math.log1p(often)
+            for j in range(starts[entry], starts[entry + 1]):
+                counts[groups[j], row] += often
+                logwords[groups[j], row] += logarithm

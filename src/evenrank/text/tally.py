@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +18,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import evenrank
-from evenrank.arithmetic import log1p
 from evenrank.data import parquet
 from evenrank.data.columns import refuse_repeats, show
 from evenrank.data.files import reading, refuse_input, writing
@@ -369,6 +369,13 @@ def _groups(columns: Iterable[str]) -> tuple[str, ...]:
     return groups
 
 
+def _log1p(counts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ln(1 + count): small whole numbers, most of all counts, from a table."""
+    if counts.dtype.kind not in "iu" or not counts.size or counts.min() < 0 or counts.max() > 1 << 16:
+        return np.asarray(np.log1p(counts), np.float64)
+    return np.array([math.log1p(count) for count in range(int(counts.max()) + 1)])[counts]
+
+
 MAGNITUDES = ("tf", "tf-words", "boolean", "count", "length")
 
 
@@ -407,8 +414,7 @@ def magnitude(
         Number of tokens of each document; only `length` looks at it.
     """
     if name == "tf":
-        found: NDArray[np.float64] = log1p(counts)
-        return found
+        return _log1p(np.asarray(counts))
     if name == "boolean":
         return (np.asarray(counts) > 0).astype(np.float64)
     if name == "count":

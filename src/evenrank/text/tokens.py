@@ -10,15 +10,16 @@ version of Python.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from evenrank.arithmetic import log_of
 from evenrank.errors import InputError
 
 SEPARATOR, LETTER, MARK, APOSTROPHE = 0, 1, 2, 3
@@ -158,7 +159,7 @@ def _append_mark(token: list[int], mark: int) -> None:
 ENOUGH = 1 << 20
 """Bytes that are counted here; for more the kernel (half a second to load) is the quicker way."""
 SLOW = 16
-"""A byte beyond ASCII counts as many: its text is cut character by character."""
+"""A character beyond ASCII counts as many: its text is cut character by character."""
 
 
 class PlainMatcher:
@@ -166,7 +167,7 @@ class PlainMatcher:
 
     def __init__(
         self,
-        entries: Sequence[tuple[tuple[bytes, ...], bool]],
+        entries: Sequence[tuple[tuple[str, ...], bool]],
         memberships: Sequence[Sequence[int]],
         tokenizer: Tokenizer,
     ) -> None:
@@ -174,15 +175,13 @@ class PlainMatcher:
         self._memberships = memberships
         self._words: dict[str, int] = {}
         self._prefixes: dict[str, int] = {}
-        self._phrases: dict[str, list[tuple[list[str], bool, int]]] = {}
+        self._phrases: dict[str, list[tuple[tuple[str, ...], bool, int]]] = {}
         for number, (parts, is_open) in enumerate(entries):
-            first, *rest = (part.decode() for part in parts)
+            first, *rest = parts
             if rest:
-                self._phrases.setdefault(first, []).append((rest, is_open, number))
-            elif is_open:
-                self._prefixes[first] = number
+                self._phrases.setdefault(first, []).append((tuple(rest), is_open, number))
             else:
-                self._words[first] = number
+                (self._prefixes if is_open else self._words)[first] = number
         for phrases in self._phrases.values():  # most tokens first, whole before open, long before short
             phrases.sort(key=lambda phrase: (-len(phrase[0]), phrase[1], -len(phrase[0][-1].encode())))
         self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
@@ -192,44 +191,35 @@ class PlainMatcher:
     ) -> None:
         """Fill size[n], counts[n, groups] and logwords[n, groups], as the kernel would."""
         for row, text in enumerate(texts):
-            found = tokens(text or "", self._tokenizer)
-            size[row], counts[row], logwords[row] = len(found), 0, 0.0
-            for entry, times in self._entries(found).items():
-                logarithm = log_of(1.0 + times)
+            cut = tokens(text or "", self._tokenizer)
+            size[row], counts[row], logwords[row] = len(cut), 0, 0.0
+            for entry, times in Counter(self._entries(cut)).items():  # in the order of their first
+                logarithm = math.log1p(times)
                 for group in self._memberships[entry]:
                     counts[row, group] += times
                     logwords[row, group] += logarithm
 
-    def _entries(self, found: list[str]) -> dict[int, int]:
-        """How often each entry is there, in the order in which they first occur."""
-        seen: dict[int, int] = {}
+    def _entries(self, cut: list[str]) -> Iterator[int]:
         if not (self._prefixes or self._phrases):
-            words = self._words
-            for token in found:
-                if token in words:
-                    entry = words[token]
-                    seen[entry] = seen.get(entry, 0) + 1
-            return seen
+            yield from (self._words[token] for token in cut if token in self._words)
+            return
         place = 0
-        while place < len(found):
-            match, width = self._at(found, place)
-            if match is not None:
-                seen[match] = seen.get(match, 0) + 1
+        while place < len(cut):
+            entry, width = self._at(cut, place)
+            if entry is not None:
+                yield entry
             place += width
-        return seen
 
-    def _at(self, found: list[str], place: int) -> tuple[int | None, int]:
+    def _at(self, cut: list[str], place: int) -> tuple[int | None, int]:
         """The entry at a token, if any, and how many tokens it takes."""
-        token = found[place]
+        token = cut[place]
         for rest, is_open, number in self._phrases.get(token, ()):
-            there = found[place + 1 : place + 1 + len(rest)]
-            if len(there) == len(rest) and there[:-1] == rest[:-1]:
-                last = there[-1]
-                if last.startswith(rest[-1]) if is_open else last == rest[-1]:
-                    return number, 1 + len(rest)
+            there = tuple(cut[place + 1 : place + 1 + len(rest)])
+            if len(there) < len(rest) or there[:-1] != rest[:-1]:
+                continue
+            if there[-1].startswith(rest[-1]) if is_open else there[-1] == rest[-1]:
+                return number, 1 + len(rest)
         if token in self._words:
             return self._words[token], 1
-        for length in self._lengths:
-            if length <= len(token) and (number := self._prefixes.get(token[:length], -1)) >= 0:
-                return number, 1
-        return None, 1
+        prefixes = (token[:length] for length in self._lengths if length <= len(token))
+        return next((self._prefixes[prefix] for prefix in prefixes if prefix in self._prefixes), None), 1

@@ -25,6 +25,7 @@ from evenrank.mitigate.swapping import swapper
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted
+from evenrank.stats.rounding import round_significant
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -128,7 +129,9 @@ class Examples:
 
     def rr(self, rows: Ints, scores: npt.NDArray[Any]) -> float:
         """RR@10 of these pairs in the order of their scores; a dev query without a relevant one counts 0."""
-        order = np.lexsort((-self._id_ranks()[self.pairs.document[rows]], -scores, self.pairs.query[rows]))
+        order = np.lexsort(
+            (-self._id_ranks()[self.pairs.document[rows]], -round_significant(scores), self.pairs.query[rows])
+        )
         ranked = rows[order]
         queries = self.pairs.query[ranked]
         starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])

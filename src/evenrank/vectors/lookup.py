@@ -1,114 +1,17 @@
-"""The words of texts as rows of a table of vectors, and sums over pairs of texts."""
+"""Hashes of texts, and sums over the words of pairs of texts."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from evenrank.text.hashing import BASIS, FREE, PRIME, fnv1a, put_words, word_slot
-
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
-
-_SEPARATOR, _DIGIT, _FOREIGN = 0, 1, 2
-KINDS = np.zeros(256, np.uint8)  # a letter is its lower case
-KINDS[ord("0") : ord("9") + 1] = _DIGIT
-KINDS[128:] = _FOREIGN
-for _letter in range(26):
-    KINDS[ord("a") + _letter] = KINDS[ord("A") + _letter] = ord("a") + _letter
-
-
-class Slots(NamedTuple):
-    """A hash table of words, as :mod:`evenrank.text.hashing` has it, and room for the longest of them."""
-
-    slots: np.ndarray  # int32
-    hashes: np.ndarray  # uint64
-    offsets: np.ndarray  # int64
-    pool: np.ndarray  # uint8
-    longest: int
-
-
-def slots(vocabulary: list[str]) -> Slots:
-    """The table of those words that are plain ASCII; the others are in it as empty words, never asked for."""
-    encoded = [word.encode() if word.isascii() else b"" for word in vocabulary]
-    offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
-    pool = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    hashes = _hashed(pool, offsets)
-    made = np.full(1 << max(4, (4 * len(encoded)).bit_length()), FREE, np.int32)
-    put_words(made, hashes, np.flatnonzero(np.diff(offsets)))
-    return Slots(made, hashes, offsets, pool, max(map(len, encoded), default=0))
-
-
-@njit(nogil=True, cache=True)
-def _hashed(pool, offsets):  # type: ignore[no-untyped-def]
-    found = np.empty(len(offsets) - 1, np.uint64)
-    for word in range(len(found)):
-        found[word] = fnv1a(pool, offsets[word], offsets[word + 1])
-    return found
-
-
-@njit(nogil=True, cache=True)
-def collect_ascii(kinds, table, data, offsets, plain, seen, counts, words, times):  # type: ignore[no-untyped-def]
-    """Words of the plain texts and how often each occurs, one text after the other; returns how many.
-
-    `seen` are zeros, one for each word of the vocabulary; `plain` will say which texts are ASCII, and
-    `counts` how many distinct words each of them has.
-    """
-    word = np.empty(table.longest + 1, np.uint8)
-    found = 0
-    for row in range(len(plain)):
-        first, end = found, offsets[row + 1]
-        position = np.int64(offsets[row])
-        plain[row] = True
-        while position < end:
-            kind = kinds[data[position]]
-            if kind == _SEPARATOR:
-                position += 1
-                continue
-            size, key, digit = 0, BASIS, False
-            while kind != _SEPARATOR:
-                digit |= kind <= _FOREIGN
-                if kind == _FOREIGN:
-                    plain[row] = False
-                    break
-                if size <= table.longest:
-                    word[size] = kind
-                    key = (key ^ np.uint64(kind)) * PRIME
-                size += 1
-                position += 1
-                if position == end:
-                    break
-                kind = kinds[data[position]]
-            if not plain[row]:
-                break
-            if digit or size < 2 or size > table.longest:
-                continue
-            number = place(table, key, word, size)
-            if number >= 0:
-                if seen[number] == 0:
-                    words[found] = number
-                    found += 1
-                seen[number] += 1
-        for i in range(first, found):
-            times[i] = seen[words[i]]
-            seen[words[i]] = 0
-        if not plain[row]:
-            found = first
-        counts[row] = found - first
-    return found
 
 
 @njit(nogil=True, cache=True, inline="always")
 def _mixed(key, byte):  # type: ignore[no-untyped-def]
     return (key ^ np.uint64(byte)) * _MIX
-
-
-@njit(nogil=True, cache=True)
-def place(table, key, word, size):  # type: ignore[no-untyped-def]
-    """The place of word[:size], whose FNV-1a is `key`, in the vocabulary, or −1."""
-    return table.slots[word_slot(table.slots, table.hashes, table.offsets, table.pool, key, word, 0, size)]
 
 
 @njit(nogil=True, cache=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple
@@ -23,12 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evenrank.process import cores
-from evenrank.text import kernel, layout
-from evenrank.text.codepoints import compiled
-from evenrank.text.compiling import every_word_table
-from evenrank.text.entries import hash_key
-from evenrank.text.layout import addresses, strings
+from evenrank.text.matcher import Vocabulary, strings, utf8
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
 
@@ -42,7 +36,6 @@ StopList = Literal["glasgow", "indri"]
 STOP_LISTS: dict[StopList, str] = {"glasgow": "stop-words.txt", "indri": "stop-words-indri.txt"}
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]{2,}")
-_SLICE = 2048  # texts searched at a time, so that the room for what is found stays small
 
 
 class Found(NamedTuple):
@@ -57,18 +50,12 @@ class Found(NamedTuple):
         """What was found in some texts, and then in others."""
         parts = list(pieces)
         none = np.zeros(0, np.int32)
+        sizes = np.concatenate([none, *(np.diff(part.bounds) for part in parts)])
         return cls(
-            _bounds(np.concatenate([none, *(np.diff(part.bounds) for part in parts)])),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             np.concatenate([none, *(part.words for part in parts)]),
             np.concatenate([none, *(part.times for part in parts)]),
         )
-
-    def interleaved(self, other: Found, bounds: Ints, mine: npt.NDArray[np.bool_]) -> Found:
-        """These and others in the order of the texts; `mine` says for each word whose it is."""
-        words, times = np.empty(len(mine), np.int32), np.empty(len(mine), np.int32)
-        words[mine], words[~mine] = self.words, other.words
-        times[mine], times[~mine] = self.times, other.times
-        return Found(bounds, words, times)
 
 
 @lru_cache(maxsize=2)
@@ -95,8 +82,6 @@ class GenderedTexts:
     def __init__(
         self, source: Any = None, *, pairs: Pairs | None = None, stopped: StopList = "glasgow"
     ) -> None:
-        from evenrank.vectors.lookup import slots
-
         self.genderedness: Genderedness = genderedness(source, pairs=pairs)
         self.other_pairs = pairs is not None
         self.stopped: StopList = stopped
@@ -113,9 +98,7 @@ class GenderedTexts:
         self._stem_of = np.array([self._stem_places[stem] for stem in stems], np.int64)
         self._stem_of_word = dict(zip(self.vocabulary, self._stem_of.tolist(), strict=True))
         self._stopping: dict[StopList, GenderedTexts] = {}
-        self._table = _table(self.vocabulary)
-        self._ascii = slots(self.vocabulary)
-        self._longest = max((len(word.encode()) for word in self.vocabulary), default=1)
+        self._finder = Vocabulary(self.vocabulary)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -140,41 +123,8 @@ class GenderedTexts:
 
     def find(self, texts: pa.Array | Sequence[str]) -> Found:
         """The words with a value in each text, and how often each occurs."""
-        array = strings(texts)
-        slices = [array[first : first + _SLICE] for first in range(0, len(array), _SLICE)]
-        if len(slices) < 2:
-            return Found.joined(map(self._find, slices))
-        with ThreadPoolExecutor(cores()) as pool:
-            return Found.joined(pool.map(self._find, slices))
-
-    def _find(self, array: pa.Array) -> Found:
-        """Plain ASCII texts the quick way, and others with all of Unicode; in the order of the texts."""
-        from evenrank.vectors import lookup
-
-        array, data, ends = packed(array)
-        plain = np.zeros(len(array), bool)
-        room = int(ends[-1] - ends[0]) // 3 + len(array) + 1  # a word has two letters, and a space behind
-        counts = np.zeros(len(array), np.int64)
-        words, times = np.empty(room, np.int32), np.empty(room, np.int32)
-        seen = np.zeros(len(self.vocabulary), np.int32)
-        table = self._ascii
-        last = lookup.collect_ascii(lookup.KINDS, table, data, ends, plain, seen, counts, words, times)
-        quick = Found(_bounds(counts), words[:last].copy(), times[:last].copy())
-        if plain.all():
-            return quick
-        others = np.flatnonzero(~plain)
-        slow = self._find_unicode(array.take(pa.array(others)))
-        counts[others] = np.diff(slow.bounds)
-        return quick.interleaved(slow, _bounds(counts), np.repeat(plain, counts))
-
-    def _find_unicode(self, array: pa.Array) -> Found:
-        where = addresses(array, layout.PADDING)
-        room = int((where.ends - where.starts).sum()) // 2 + len(array) + 1
-        found = Found(np.zeros(len(array) + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
-        scratch = layout.scratch(entries=len(self.vocabulary), longest=self._longest)
-        kernel.collect(self._table, where.starts, where.ends, scratch, *found)
-        last = int(found.bounds[-1])
-        return Found(found.bounds, found.words[:last].copy(), found.times[:last].copy())
+        hits = self._finder.find(texts)
+        return Found(hits.bounds, hits.entries, hits.times)
 
     def of_texts(self, texts: pa.Array | Sequence[str]) -> Doubles:
         """g of each text: the mean over its words, each occurrence counted; NaN if no word has a value."""
@@ -253,23 +203,9 @@ def hashes(texts: pa.Array | Sequence[str], seed: int = 0) -> npt.NDArray[np.uin
     """A number for each text that looks random; the same for the same text and seed, everywhere."""
     from evenrank.vectors.lookup import hashes_of
 
-    _, data, ends = packed(strings(texts))
+    data, ends = utf8(strings(texts))
     found: npt.NDArray[np.uint64] = hashes_of(data, ends, np.uint64(seed))
     return found
-
-
-def packed(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.uint8], npt.NDArray[Any]]:
-    """An array with all its texts end to end, their bytes, and where each begins and the last ends."""
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)) or array.null_count:
-        array = array.cast(pa.large_string()).fill_null("")
-    _, offsets, content = array.buffers()
-    kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
-    ends = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1]
-    return array, np.zeros(1, np.uint8) if content is None else np.frombuffer(content, np.uint8), ends
-
-
-def _bounds(counts: npt.NDArray[Any]) -> Ints:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _is_running_word(word: str) -> bool:
@@ -283,32 +219,6 @@ def _stems(words: list[str]) -> list[str]:
     import Stemmer
 
     return list(Stemmer.Stemmer(STEMMER).stemWords(words))
-
-
-def _table(vocabulary: list[str]) -> layout.Table:
-    """The vocabulary as a hash table of the kernel: words only, no phrases and no prefixes."""
-    encoded = [word.encode() for word in vocabulary]
-    offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
-    pool = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    slots = np.zeros((1 << max(1, (2 * len(encoded)).bit_length()), 6), np.int64)
-    _fill(slots, pool, offsets)
-    return every_word_table(slots, pool)
-
-
-@compiled
-def _fill(slots: Any, pool: Any, offsets: Any) -> None:
-    """Put token i, pool[offsets[i]:offsets[i + 1]], into an empty hash table with entry i."""
-    last = np.int64(len(slots) - 1)
-    for i in range(len(offsets) - 1):
-        size = offsets[i + 1] - offsets[i]
-        key = np.uint64(0)
-        for j in range(min(size, 8)):
-            key |= np.uint64(pool[offsets[i] + j]) << np.uint64(8 * j)
-        slot = np.int64(hash_key(key, size)) & last
-        while slots[slot, layout.SIZE] != 0:
-            slot = (slot + 1) & last
-        slots[slot, layout.KEY], slots[slot, layout.SIZE] = np.int64(key), size
-        slots[slot, layout.OFFSET], slots[slot, layout.ENTRY] = offsets[i], i
 
 
 # Names that are also ordinary words or places: in text without case they would swamp the counts.

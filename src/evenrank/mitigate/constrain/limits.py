@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.arithmetic import dot, log2, settled
 from evenrank.errors import InputError
 from evenrank.measures.base import Context, limited
 from evenrank.measures.lists import ROUNDING, Alternatives, Floats, Ints, RankedLists, Row, sides
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.views import View
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
+from evenrank.stats.rounding import round_significant
 
 ALTERNATIVES = 64
 _BOUNDLESS = 1e300  # in place of infinity, with which the solvers cannot reckon
@@ -131,7 +131,7 @@ class _Query:
     sizes: list[Floats] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.discount = 1 / log2(np.arange(self.ranks) + 2.0)
+        self.discount = 1 / np.log2(np.arange(self.ranks) + 2.0)
         rows, self.of, shift = [], [], []
         for k, line in enumerate(self.lines):
             if line is None:
@@ -158,7 +158,7 @@ class _Query:
             weights, values = line
             n = len(weights)
             order = np.concatenate([whole, np.arange(len(whole), n)])[:n]
-            value = float(dot(weights, values[order]))
+            value = float(np.dot(weights, values[order]))
             found[k] = abs(value) if len(self.sides[k]) > 1 else self.sides[k][0] * value
         return found
 
@@ -166,7 +166,7 @@ class _Query:
         if any(np.array_equal(chosen, known) for known in self.rankings):
             return False
         self.rankings.append(chosen)
-        self.utility.append(float(dot(self.discount, self.gain[chosen])))
+        self.utility.append(float(np.dot(self.discount, self.gain[chosen])))
         self.sizes.append(self.measured(chosen))
         return True
 
@@ -182,7 +182,7 @@ class _Query:
         )
         if len(order):
             self.add(each.docs[order])
-        return float(ceiling - dot(penalty, self.shift))
+        return float(ceiling - np.dot(penalty, self.shift))
 
     @property
     def _absolute(self) -> bool:
@@ -223,7 +223,7 @@ def solve_mean(
                 progress(turn, None)
             known = [len(query.rankings) for query in queries]
             worths = pool.map(lambda query, at=charges: query.price(at, steps), queries)
-            ceiling = min(ceiling, sum(worths) + float(dot(charges, room)))
+            ceiling = min(ceiling, sum(worths) + float(np.dot(charges, room)))
             grown = any(len(query.rankings) > n for query, n in zip(queries, known, strict=True))
             if not grown or ceiling - value <= CLOSE * max(first, 1.0):
                 break
@@ -280,7 +280,7 @@ def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Flo
     shares = np.split(found.x[:columns], np.cumsum(counts)[:-1]) if free else []
     each = iter(shares)
     whole = [next(each) if len(query.rankings) > 1 else np.ones(1) for query in queries]
-    charges = settled(np.clip(-found.ineqlin.marginals, 0.0, DEAR))
+    charges = round_significant(np.clip(-found.ineqlin.marginals, 0.0, DEAR), 12)
     return whole, charges, base - float(found.fun)
 
 
@@ -290,7 +290,7 @@ def _rounded(queries: Sequence[_Query], shares: list[Floats], charges: Floats, r
     for q, share in enumerate(shares):
         if share.max() < 1 - 1e-9:
             mixed = np.flatnonzero(share > 1e-9)
-            picks[q] = int(min(mixed, key=lambda c: (float(dot(charges, queries[q].sizes[c])), c)))
+            picks[q] = int(min(mixed, key=lambda c: (float(np.dot(charges, queries[q].sizes[c])), c)))
     total = np.array([queries[q].sizes[pick] for q, pick in enumerate(picks)]).sum(axis=0)
     moves = [
         (queries[q].utility[c] - queries[q].utility[pick], q, c)

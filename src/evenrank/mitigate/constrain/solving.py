@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from evenrank.arithmetic import dot, log2
 from evenrank.measures.lists import Alternatives, Row
 from evenrank.mitigate.constrain.gap_search import NEGLIGIBLE, climb, regrets, within, worth
 from evenrank.mitigate.constrain.lagrangian import Floats, Ints, Problem, bound, charged
@@ -85,7 +84,7 @@ def gains(scores: Floats, utility: str) -> Floats:
     """
     spread = scores[0] - scores[-1] if len(scores) else 0.0
     if utility == "order" or not spread > 0 or not np.isfinite(spread):
-        return 1 / log2(np.arange(len(scores)) + 2.0)
+        return 1 / np.log2(np.arange(len(scores)) + 2.0)
     return (scores - scores[-1]) / spread
 
 
@@ -94,8 +93,8 @@ def solve(gain: Floats, alternatives: Alternatives, ranks: int, *, budget: float
 
     `ranks` is how many ranks from the top are filled anew; below them the given order stays.
     """
-    discount = 1 / log2(np.arange(ranks) + 2.0)
-    before = float(dot(discount, gain[:ranks]))
+    discount = 1 / np.log2(np.arange(ranks) + 2.0)
+    before = float(np.dot(discount, gain[:ranks]))
     same = np.arange(len(gain))
     if not alternatives or any(all(_kept(row) for row in rows) for rows in alternatives):
         return Solved(same, KEPT, before, before, before)
@@ -129,7 +128,7 @@ def warm_up() -> None:
 
 def _kept(row: Row) -> bool:
     n = len(row.weights)
-    return float(dot(row.weights, row.values[:n])) <= row.bound
+    return float(np.dot(row.weights, row.values[:n])) <= row.bound
 
 
 def reduce(rows: Sequence[Row], ranks: int, candidates: int, *, slack: bool = True) -> Reduced:
@@ -143,7 +142,7 @@ def reduce(rows: Sequence[Row], ranks: int, candidates: int, *, slack: bool = Tr
     for r, row in enumerate(rows):
         weights[r, : len(row.weights)] = row.weights
         fixed = slice(ranks, len(row.weights))  # candidates end above the cut-off: those below stay
-        upper[r] -= dot(row.weights[fixed], row.values[fixed])
+        upper[r] -= np.dot(row.weights[fixed], row.values[fixed])
     values = np.array([row.values[:candidates] for row in rows])
     by = np.lexsort((np.arange(candidates), *values))
     starts = np.ones(candidates, bool)
@@ -217,7 +216,7 @@ def _least(
     )
     if len(order):
         chosen = order
-    utility = float(dot(discount, gain[within.docs][chosen]))
+    utility = float(np.dot(discount, gain[within.docs][chosen]))
     excess = float(within.excess(chosen).sum())
     if excess <= 0.0:  # only the least excess found it: within the limits after all
         top = max(utility, *ceilings)

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenrank.arithmetic import log2
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.queries.generation.generating import read_generated
@@ -202,4 +201,4 @@ def distance(these: Iterable[str], those: Iterable[str]) -> float:
 
 def _relative(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> float:
     some = p > 0
-    return float((p[some] * log2(p[some] / q[some])).sum())
+    return float((p[some] * np.log2(p[some] / q[some])).sum())

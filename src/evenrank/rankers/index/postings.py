@@ -18,8 +18,7 @@ from evenrank.process import cores
 from evenrank.rankers.index.analysis import Analyzer
 from evenrank.rankers.index.storage import ArrayFile
 from evenrank.rankers.index.tokenizing import Vocabulary, Words, decoded
-from evenrank.text.codepoints import compiled
-from evenrank.text.hashing import FREE, word_slot
+from evenrank.text.hashing import FREE, compiled, word_slot
 
 TOKENS = 1 << 25
 """In a run. Its arrays take some 16 bytes for each."""

@@ -23,7 +23,7 @@ from evenrank.data.columns import SCHEMA, Block
 from evenrank.data.docs import Docs
 from evenrank.data.files import reading, writing
 from evenrank.errors import InputError
-from evenrank.text.layout import strings
+from evenrank.text.matcher import strings
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index

@@ -24,9 +24,9 @@ from evenrank.rankers.index.analysis import (
     UNDERSCORE,
     characters,
 )
-from evenrank.text.codepoints import _composed, _decode, _encode, byte_at, compiled
-from evenrank.text.hashing import FREE, fnv1a, put_words, word_slot
-from evenrank.text.layout import addresses, strings
+from evenrank.text.hashing import FREE, compiled, fnv1a, put_words, word_slot
+from evenrank.text.kernel import composed, decode, encode
+from evenrank.text.matcher import strings, utf8
 
 _SLOTS = 1 << 15
 _WIDEST = 4 * (LONGEST + 2)
@@ -64,17 +64,17 @@ def decoded(offsets: np.ndarray, pool: np.ndarray) -> list[str]:
 def words(texts: Any) -> Words:
     """Cut texts (an Arrow array of strings of any layout, or a sequence of str) into words."""
     array = strings(texts)
-    where = addresses(array, 8)
+    data, places = utf8(array)
     tables = characters()
-    size = int((where.ends - where.starts).sum())
+    size = int(places[-1] - places[0])
     numbers = np.empty(size // 2 + len(array) + 1, np.int32)
     bounds = np.zeros(len(array) + 1, np.int64)
     found = Vocabulary(_SLOTS if size > _SLOTS else 1 << 10)
     word = np.zeros(_WIDEST, np.uint8)
-    state = np.array([0, where.starts[0] if len(array) else 0, 0], np.int64)
+    state = np.array([0, places[0], 0], np.int64)
     while state[_ROW] < len(array):
         found.distinct = _cut(
-            where.starts, where.ends, tables.kind, tables.lower, tables.pairs, word, state, numbers, bounds,
+            data, places, tables.kind, tables.lower, tables.pairs, word, state, numbers, bounds,
             found.distinct, found.slots, found.hashes, found.offsets, found.pool,
         )  # fmt: skip
         if state[_ROW] < len(array):
@@ -102,7 +102,7 @@ class Vocabulary:
             self.hashes = _longer(self.hashes, room)
             self.offsets = _longer(self.offsets, room + 1)
             self.slots = np.full(2 * room, FREE, np.int32)
-            put_words(self.slots, self.hashes, np.arange(self.distinct))
+            put_words(self.slots, self.hashes, self.distinct)
         needed = int(self.offsets[self.distinct]) + size
         if needed > len(self.pool):
             self.pool = _longer(self.pool, max(needed, 2 * len(self.pool)))
@@ -131,10 +131,10 @@ def _kind_of(kinds: Any, code: Any) -> Any:
 
 
 @compiled
-def _kind_behind(kinds: Any, position: Any, end: Any) -> Any:
+def _kind_behind(kinds: Any, data: Any, position: Any, end: Any) -> Any:
     """The class of the next character that is not silent or a mark."""
     while position < end:
-        code, width = _decode(position, end)
+        code, width = decode(data, position, end)
         kind = _kind_of(kinds, code)
         if kind not in (SILENT, MARK):
             return kind
@@ -143,19 +143,19 @@ def _kind_behind(kinds: Any, position: Any, end: Any) -> Any:
 
 
 @compiled
-def _next_word(position: Any, end: Any, kinds: Any, lower: Any, pairs: Any, word: Any) -> Any:
+def _next_word(data: Any, position: Any, end: Any, kinds: Any, lower: Any, pairs: Any, word: Any) -> Any:
     """Put the next word into `word`: (its size in bytes, where it ends); the size is 0 at the end."""
     size, count = 0, 0  # bytes and characters
     solid = False
     previous = np.int64(SEPARATOR)
     letter, before = np.int64(-1), 0  # the last character, and the size before it
     while position < end:
-        byte = np.int64(byte_at(position))  # type: ignore[call-arg]
+        byte = np.int64(data[position])
         if byte < 0x80:
             code, width = byte, 1
             kind = np.int64(kinds[byte])
         else:
-            code, width = _decode(position, end)
+            code, width = decode(data, position, end)
             kind = _kind_of(kinds, code)
         if kind in (LETTER, DIGIT, UNDERSCORE):
             if previous == IDEOGRAPH or count >= LONGEST:
@@ -174,27 +174,27 @@ def _next_word(position: Any, end: Any, kinds: Any, lower: Any, pairs: Any, word
             position += width
             continue
         elif kind == MARK and count > 0:
-            joined = _composed(pairs, letter, code)
+            joined = composed(pairs, letter, code)
             if joined >= 0:
                 letter, size = joined, before
-                size = _encode(letter, word, size)
+                size = encode(letter, word, size)
             elif count < LONGEST:
                 letter, before = code, size
-                size = _encode(letter, word, size)
+                size = encode(letter, word, size)
                 count += 1
             position += width
             continue
         elif kind == IDEOGRAPH:
             if solid:
                 return size, position
-            size = _encode(code, word, 0)
+            size = encode(code, word, 0)
             solid, previous, count, letter, before = True, kind, 1, code, 0
             position += width
             continue
         else:
             behind = np.int64(SEPARATOR)
             if kind >= MID_LETTER and previous in (LETTER, DIGIT):
-                behind = _kind_behind(kinds, position + width, end)
+                behind = _kind_behind(kinds, data, position + width, end)
             letters = behind == LETTER and previous == LETTER and kind != MID_NUMBER
             digits = behind == DIGIT and previous == DIGIT and kind != MID_LETTER
             if not (letters or digits):
@@ -213,7 +213,7 @@ def _next_word(position: Any, end: Any, kinds: Any, lower: Any, pairs: Any, word
             size += 1
         else:
             letter = np.int64(lower[code]) if code < len(lower) else code
-            size = _encode(letter, word, size)
+            size = encode(letter, word, size)
         count += 1
         position += width
     return (size if solid else 0), position
@@ -221,7 +221,7 @@ def _next_word(position: Any, end: Any, kinds: Any, lower: Any, pairs: Any, word
 
 @compiled
 def _cut(
-    starts: Any, ends: Any, kinds: Any, lower: Any, pairs: Any, word: Any, state: Any,
+    data: Any, places: Any, kinds: Any, lower: Any, pairs: Any, word: Any, state: Any,
     numbers: Any, bounds: Any, distinct: Any, slots: Any, hashes: Any, offsets: Any, pool: Any,
 ) -> Any:  # fmt: skip
     """Fill numbers and bounds from where `state` says on, as long as there is room for one more word.
@@ -229,13 +229,13 @@ def _cut(
     Returns the number of distinct words; `state` is left at the row, position and count reached.
     """
     row, position, count = state[0], state[1], state[2]
-    while row < len(starts):
-        end = ends[row]
+    while row < len(places) - 1:
+        end = places[row + 1]
         while position < end:
             if distinct == len(hashes) or offsets[distinct] + len(word) > len(pool):
                 state[0], state[1], state[2] = row, position, count
                 return distinct
-            size, position = _next_word(position, end, kinds, lower, pairs, word)
+            size, position = _next_word(data, position, end, kinds, lower, pairs, word)
             if size == 0:
                 break
             key = hash_bytes(word, 0, size)
@@ -254,7 +254,6 @@ def _cut(
             count += 1
         row += 1
         bounds[row] = count
-        if row < len(starts):
-            position = starts[row]
+        position = places[row]
     state[0], state[1], state[2] = row, position, count
     return distinct

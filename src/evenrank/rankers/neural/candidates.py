@@ -13,6 +13,7 @@ import polars as pl
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, check_depth
+from evenrank.stats.rounding import level_ties
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -67,7 +68,7 @@ class Candidates:
                 {
                     "query_id": pl.Series(self.query_ids, dtype=pl.String).gather(self.query),
                     "doc_id": pl.Series(self.doc_ids, dtype=pl.String).gather(self.document),
-                    "score": np.asarray(scores, np.float64),
+                    "score": level_ties(np.asarray(scores, np.float64), self.query),
                 }
             )
         )
