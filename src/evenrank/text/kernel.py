@@ -24,19 +24,31 @@ _FIRST_IDEOGRAPH, _LAST_IDEOGRAPH = 0x20000, 0x323AF
 _LOGARITHMS = np.array([math.log1p(times) for times in range(64)])
 
 
-class Table(NamedTuple):
-    """Words that are looked for; a lexicon, or a vocabulary."""
+class Letters(NamedTuple):
+    """A tokenizer."""
 
-    words: bool  # tokenizer `words`, else `whitespace`
-    ascii: np.ndarray  # uint8[256]: what a byte becomes; SEPARATOR_BYTE, or from 0x80 on itself
+    words: bool  # `words`, else `whitespace`
     kind: np.ndarray  # uint8 by code point, see tokens.Unicode
     fold: np.ndarray  # uint32 by code point
     pairs: np.ndarray  # int64[·, 2]: letter << 21 | combining mark, and the letter they make
-    bits: np.ndarray  # uint64, a power of two of them: one bit for the hash of each word
-    slots: np.ndarray  # int32: the hash table of words …
-    hashes: np.ndarray  # uint64: … their hashes …
-    offsets: np.ndarray  # int64: … and where they begin …
+
+
+class Words(NamedTuple):
+    """A hash table of words."""
+
+    slots: np.ndarray  # int32
+    hashes: np.ndarray  # uint64
+    offsets: np.ndarray  # int64: where each word begins …
     pool: np.ndarray  # uint8: … among all their bytes
+
+
+class Table(NamedTuple):
+    """Words that are looked for: a lexicon, or a vocabulary. Calls pass only the parts they need."""
+
+    letters: Letters
+    lookup: Words
+    ascii: np.ndarray  # uint8[256]: what a byte becomes; SEPARATOR_BYTE, or from 0x80 on itself
+    bits: np.ndarray  # uint64, a power of two of them: one bit for the hash of each word
     exact: np.ndarray  # int32: the entry that is this word, or NONE
     open: np.ndarray  # int32: the entry that is this word with a star, or NONE
     lengths: np.ndarray  # uint32[2**15]: by the first three bytes, lengths of prefixes; empty without any
@@ -178,38 +190,37 @@ def _ascii_token(fold: Any, data: Any, position: Any, end: Any) -> Any:
 
 
 @compiled
-def _any_token(table: Any, data: Any, start: Any, position: Any, end: Any, token: Any) -> Any:
+def _any_token(letters: Any, data: Any, start: Any, position: Any, end: Any, token: Any) -> Any:
     """The next token, code point by code point: (start, end, size and hash when folded); start -1 if none.
 
     The folded token goes into the buffer `token`, as much of it as fits. `start` is where the text begins.
     """
-    if table.words:
+    if letters.words:
         first, position, size = _next_word(
-            table.kind, table.fold, table.pairs, data, start, position, end, token
+            letters.kind, letters.fold, letters.pairs, data, start, position, end, token
         )
     else:
-        first, position, size = _next_piece(table.fold, data, position, end, token)
+        first, position, size = _next_piece(letters.fold, data, position, end, token)
     return first, position, size, fnv1a(token, 0, min(size, len(token)))
 
 
-@inlined
-def _word(table: Any, token: Any, size: Any, key: Any) -> Any:
+@compiled
+def _word(index: Any, token: Any, size: Any, key: Any) -> Any:
     """The number of a folded token among the words, or -1."""
-    return np.int64(
-        table.slots[word_slot(table.slots, table.hashes, table.offsets, table.pool, key, token, 0, size)]
-    )
+    slot = word_slot(index.slots, index.hashes, index.offsets, index.pool, key, token, 0, size)
+    return np.int64(index.slots[slot])
 
 
 @compiled
-def _prefix(table: Any, token: Any, size: Any, lengths: Any) -> Any:
+def _prefix(index: Any, open_entries: Any, longest: Any, token: Any, size: Any, lengths: Any) -> Any:
     """The entry of the longest prefix of a folded token, or NONE; `lengths` are those to try."""
     entry, key = np.int64(NONE), BASIS
-    for i in range(min(size, table.longest)):
+    for i in range(min(size, longest)):
         key = (key ^ np.uint64(token[i])) * PRIME
         if (lengths >> np.uint32(min(i + 1, 31))) & np.uint32(1):
-            word = _word(table, token, i + 1, key)
-            if word >= 0 and table.open[word] != NONE:
-                entry = np.int64(table.open[word])
+            word = _word(index, token, i + 1, key)
+            if word >= 0 and open_entries[word] != NONE:
+                entry = np.int64(open_entries[word])
     return entry
 
 
@@ -220,12 +231,12 @@ def _phrase(table: Any, data: Any, start: Any, position: Any, end: Any, word: An
         first_rest, last_rest = table.phrases[phrase, 0], table.phrases[phrase, 1]
         at, fits = position, True
         for i in range(first_rest, last_rest):
-            begin, behind = table.offsets[table.rest[i]], table.offsets[table.rest[i] + 1]
-            first, at, size, _ = _any_token(table, data, start, at, end, token)
+            begin, behind = table.lookup.offsets[table.rest[i]], table.lookup.offsets[table.rest[i] + 1]
+            first, at, size, _ = _any_token(table.letters, data, start, at, end, token)
             is_open = table.phrases[phrase, 2] and i == last_rest - 1
             fits = first >= 0 and (size >= behind - begin if is_open else size == behind - begin)
             for j in range(begin, behind if fits else begin):
-                fits = fits and token[j - begin] == table.pool[j]
+                fits = fits and token[j - begin] == table.lookup.pool[j]
             if not fits:
                 break
         if fits:
@@ -243,7 +254,7 @@ def _entry(
     """
     word = np.int64(NONE)
     if size <= table.longest:
-        word = _word(table, token, size, key)
+        word = _word(table.lookup, token, size, key)
     entry = np.int64(table.exact[word]) if word >= 0 else np.int64(NONE)
     if entry == NONE and len(table.lengths):
         corner = np.int64(token[0] & 31)
@@ -252,7 +263,7 @@ def _entry(
         if size > 2:
             corner |= np.int64(token[2] & 31) << 10
         if table.lengths[corner]:
-            entry = _prefix(table, token, size, table.lengths[corner])
+            entry = _prefix(table.lookup, table.open, table.longest, token, size, table.lengths[corner])
     if word >= 0 and table.phrases_of[word + 1] > table.phrases_of[word]:
         phrase, stop = _phrase(table, data, start, position, end, word, token)
         if phrase != NONE:
@@ -280,13 +291,13 @@ def find_entries(
                 break
             size, is_read = position - first, 0x80 <= behind < SEPARATOR_BYTE
             if is_read:
-                first, position, size, key = _any_token(table, data, start, first, end, token)
+                first, position, size, key = _any_token(table.letters, data, start, first, end, token)
                 if first < 0:
                     break
             elif (
                 size == 1
-                and table.words
-                and _beside_apostrophe(table.kind, data, start, first, position, end)
+                and table.letters.words
+                and _beside_apostrophe(table.letters.kind, data, start, first, position, end)
             ):
                 continue
             count += 1

@@ -339,7 +339,7 @@ def _rank(phrase: Entry, numbers: Mapping[str, int]) -> tuple[int, int, bool, in
 def _table(tokenizer: Tokenizer, words: list[bytes], **given: Any) -> Table:
     """A table of words, all different; what is not given is empty."""
     from evenrank.text.hashing import FREE, hash_words, put_words
-    from evenrank.text.kernel import SEPARATOR_BYTE, Table
+    from evenrank.text.kernel import SEPARATOR_BYTE, Letters, Table, Words
 
     unicode = unicode_tables()
     ascii_ = np.arange(256, dtype=np.uint8)
@@ -365,17 +365,13 @@ def _table(tokenizer: Tokenizer, words: list[bytes], **given: Any) -> Table:
         "rest": none,
         **given,
     }
+    fold = unicode.fold if tokenizer == "words" else unicode.lower
+    pairs = np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1)
     return Table(
-        words=tokenizer == "words",
+        letters=Letters(tokenizer == "words", unicode.kind, fold, pairs),
+        lookup=Words(slots, hashes, offsets, pool),
         ascii=ascii_,
-        kind=unicode.kind,
-        fold=unicode.fold if tokenizer == "words" else unicode.lower,
-        pairs=np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1),
         bits=bits,
-        slots=slots,
-        hashes=hashes,
-        offsets=offsets,
-        pool=pool,
         longest=max(map(len, words), default=1),
         **arrays,
     )
