@@ -161,7 +161,7 @@ class _Seen:
         started = time.process_time()
         for query, start in enumerate(self.first.tolist()):
             bounded = replace(condition, bound=float(abs(theirs[bias][query])))
-            rows = limit.measure.limit(bounded, limit.context, query)
+            rows = limit.measure.limit(bounded, limit.lists, query)
             ranks = min(_AT, len(self.gain[query]))
             found = solve(self.gain[query], rows, ranks, budget=_BUDGET, exact=False)
             order[start : start + len(found.order)] = start + found.order

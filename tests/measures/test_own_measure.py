@@ -19,10 +19,10 @@ from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.measures.base import (
     BiasMeasure,
-    Context,
     LinearMeasure,
     Param,
     PerQuery,
+    RankedLists,
     direction,
     good,
     meaning,
@@ -48,8 +48,8 @@ class _Untouched(LinearMeasure):
     SUPPORTED_PARAMS: dict[str, Any] = {"cutoff": Param(dtype=int, required=True, minimum=1)}  # noqa: RUF012
     weights = staticmethod(rab_weights)
 
-    def values(self, context: Context) -> Any:
-        return context.lists.counts().sum(axis=1) == 0
+    def values(self, lists: RankedLists) -> Any:
+        return lists.counts().sum(axis=1) == 0
 
 
 class _Crooked(BiasMeasure):
@@ -60,9 +60,9 @@ class _Crooked(BiasMeasure):
     GOOD = "high"
     SUPPORTED_PARAMS = _Untouched.SUPPORTED_PARAMS
 
-    def per_query(self, context: Context) -> PerQuery:
-        named = context.lists.counts().sum(axis=1) == 0
-        return PerQuery(context.lists.weigh(rab_weights, self["cutoff"]).total(1.0 * named) ** 2)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        named = lists.counts().sum(axis=1) == 0
+        return PerQuery(lists.weigh(rab_weights, self["cutoff"]).total(1.0 * named) ** 2)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ import numpy as np
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, PerQuery, require_params
+from evenrank.measures.base import BiasMeasure, PerQuery, require_params
+from evenrank.measures.lists import RankedLists
 from evenrank.measures.results import Bootstrap, Summary
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class Absolute(BiasMeasure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.inner.check_groups(groups)
 
-    def per_query(self, context: Context) -> PerQuery:
-        found = self.inner.per_query(context)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        found = self.inner.per_query(lists)
         return PerQuery(np.abs(found.values), undefined=found.undefined)
 
     def of(self, found: Measurement, bootstrap: Bootstrap) -> Measurement:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError, choices
-from evenrank.measures.lists import Alternatives, Floats, Weighing, bounded
+from evenrank.measures.lists import Alternatives, Floats, PerQuery, RankedLists, Weighing, bounded
 from evenrank.measures.results import Bootstrap, Change, Summary
-from evenrank.measures.views import Context, PerQuery, View, Words
+from evenrank.measures.views import View, Words
 from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ class BiasMeasure(Measure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         """Refuse groups that the measure cannot be computed for."""
 
-    def per_query(self, context: Context) -> PerQuery:
-        """The value for each of the context's lists."""
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        """Return the value of each list."""
         raise NotImplementedError
 
     def pair(self, groups: tuple[str, ...]) -> tuple[Any, Any]:
@@ -151,7 +151,7 @@ class BiasMeasure(Measure):
             check_from_above(condition)
         return condition
 
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
+    def limit(self, condition: Condition, lists: RankedLists, query: int) -> Alternatives | None:
         """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
         raise NotImplementedError
 
@@ -182,11 +182,11 @@ class LinearMeasure(BiasMeasure):
         """What each of n ranked documents weighs at the cut-off t; 0 below it."""
         raise NotImplementedError
 
-    def values(self, context: Context) -> Floats:
+    def values(self, lists: RankedLists) -> Floats:
         """What each document of the lists adds at weight 1."""
         raise NotImplementedError
 
-    def scale(self, context: Context) -> Floats | None:
+    def scale(self, lists: RankedLists) -> Floats | None:
         """What the sum of each list is divided by, where it is; undefined unless it is above 0."""
         return None
 
@@ -194,57 +194,57 @@ class LinearMeasure(BiasMeasure):
         """Where values are sums of group magnitudes: which magnitude, and what each group counts."""
         return None
 
-    def per_query(self, context: Context) -> PerQuery:
-        total = self.weighing(context).total(self.each_value(context))
-        return PerQuery(self.scaled(total, context), undefined=self.UNDEFINED)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        total = self.weighing(lists).total(self.each_value(lists))
+        return PerQuery(self.scaled(total, lists), undefined=self.UNDEFINED)
 
-    def weighing(self, context: Context) -> Weighing:
+    def weighing(self, lists: RankedLists) -> Weighing:
         """The weights of the documents of the lists, averaged over ties where that is asked for."""
-        return context.lists.weigh(self.weights, self["cutoff"])
+        return lists.weigh(self.weights, self["cutoff"])
 
-    def each_value(self, context: Context) -> Floats:
-        """`values`, computed once for a context."""
-        return context.cached(("values", self), lambda: np.asarray(self.values(context), dtype=np.float64))
+    def each_value(self, lists: RankedLists) -> Floats:
+        """`values`, computed once for the lists."""
+        return lists.cached(("values", self), lambda: np.asarray(self.values(lists), dtype=np.float64))
 
-    def scaled(self, sums: Floats, context: Context) -> Floats:
+    def scaled(self, sums: Floats, lists: RankedLists) -> Floats:
         """Sums over the lists as values: divided by the scale, NaN where that is not above 0."""
-        scale = context.cached(("scale", self), lambda: self.scale(context))
+        scale = lists.cached(("scale", self), lambda: self.scale(lists))
         if scale is None:
             return sums
         return np.divide(sums, scale, out=np.full(len(sums), np.nan), where=scale > 0)
 
-    def expected(self, context: Context) -> Floats:
+    def expected(self, lists: RankedLists) -> Floats:
         """The sum of each list in expectation over all orders of its documents: (Σ weights / n) · Σ values.
 
         The lists have to be whole. `scaled` makes values of it.
         """
-        lists, cutoff = context.lists, int(self["cutoff"])
+        cutoff = int(self["cutoff"])
         lengths, which = np.unique(lists.lengths, return_inverse=True)
         means = np.array([self.weights(n, min(n, cutoff)).sum() / n for n in lengths.tolist()])
-        return np.add.reduceat(self.each_value(context), lists.starts) * means[which]
+        return np.add.reduceat(self.each_value(lists), lists.starts) * means[which]
 
-    def contributions(self, context: Context) -> Floats:
+    def contributions(self, lists: RankedLists) -> Floats:
         """What each document of the lists adds to the value of its list."""
-        lists, weighing = context.lists, self.weighing(context)
+        weighing = self.weighing(lists)
         added = np.zeros(len(lists.rows))
-        added[weighing.entries] = weighing.weights * self.each_value(context)[weighing.entries]
-        scale = self.scaled(np.ones(len(lists.lengths)), context)
+        added[weighing.entries] = weighing.weights * self.each_value(lists)[weighing.entries]
+        scale = self.scaled(np.ones(len(lists.lengths)), lists)
         return added if (scale == 1).all() else added * np.repeat(scale, lists.lengths)
 
-    def line(self, context: Context, query: int) -> tuple[Floats, Floats] | None:
+    def line(self, lists: RankedLists, query: int) -> tuple[Floats, Floats] | None:
         """Weights of the ranks and values of the documents of one list; None where it is undefined."""
-        lists, cutoff = context.lists, int(self["cutoff"])
+        cutoff = int(self["cutoff"])
         start, n = int(lists.starts[query]), int(lists.lengths[query])
-        values = self.each_value(context)[start : start + n]
-        scale = context.cached(("scale", self), lambda: self.scale(context))
+        values = self.each_value(lists)[start : start + n]
+        scale = lists.cached(("scale", self), lambda: self.scale(lists))
         if scale is not None:
             if not scale[query] > 0:
                 return None
             values = values / scale[query]
         return self.weights(min(n, cutoff), cutoff), values
 
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
-        line = self.line(context, query)
+    def limit(self, condition: Condition, lists: RankedLists, query: int) -> Alternatives | None:
+        line = self.line(lists, query)
         return None if line is None else [bounded(condition, *line)]
 
     def curves(self) -> tuple[BiasMeasure, ...]:

@@ -23,7 +23,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures
-from evenrank.measures.inputs import Given, Inputs
+from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.views import View, views_of
 from evenrank.process import refuse_after_fork
 
@@ -69,7 +69,9 @@ class BoundMeasure(Measure):
 
 def bind(
     measures: str | Measure | Iterable[str | Measure],
-    **given: Unpack[Given],
+    *,
+    tally: Any = None,
+    **given: Unpack[MeasureInputs],
 ) -> list[Measure]:
     """Measures that work in `ir_measures.calc_aggregate`, `ir_measures.iter_calc` and `pt.Experiment`.
 
@@ -114,7 +116,7 @@ def bind(
     for name in ("qrels", "genders", "ties", "order"):
         if name in given:
             raise InputError(f"bind takes no {name}; judgments and runs come with the evaluation")
-    inputs = Inputs.open(None, **given)
+    inputs = Inputs.open(None, tally=tally, **given)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if is_bias(measure)]
     if inputs.counting(biases) and not inputs.countable:

@@ -15,8 +15,8 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Good, LinearMeasure, Param, PerQuery, register
-from evenrank.measures.lists import Floats
+from evenrank.measures.base import BiasMeasure, Good, LinearMeasure, Param, PerQuery, register
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.rank_bias import rab_weights
 from evenrank.measures.views import View
 
@@ -111,19 +111,18 @@ class DictionaryBias(LinearMeasure):
 
     weights = staticmethod(rab_weights)
 
-    def values(self, context: Context) -> Floats:
-        male, female = (context.lists.magnitude("length", group) for group in ("male", "female"))
+    def values(self, lists: RankedLists) -> Floats:
+        male, female = (lists.magnitude("length", group) for group in ("male", "female"))
         return 100 * (male - female)
 
     def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]]:
         return "length", {"male": 100.0, "female": -100.0}
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         """The value for each list, and the percent of each of the two in it."""
-        weighing = self.weighing(context)
+        weighing = self.weighing(lists)
         parts = {
-            group: 100 * weighing.total(context.lists.magnitude("length", group))
-            for group in ("female", "male")
+            group: 100 * weighing.total(lists.magnitude("length", group)) for group in ("female", "male")
         }
         lean = parts["male"] - parts["female"]
         return PerQuery(lean if self["signed"] else np.abs(lean), parts)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.arithmetic import settled
+from evenrank.data import files
 from evenrank.data.frames import fingerprint, is_spark, spark
-from evenrank.data.large_runs import is_large
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute, core
 from evenrank.measures.base import is_bias
-from evenrank.measures.inputs import Given, Inputs, named_runs
+from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE, Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.results import (
@@ -49,7 +49,8 @@ def measure(
     seed: int = 0,
     explain: bool = False,
     compare: Literal["pairs"] | None = None,
-    **given: Unpack[Given],
+    tally: Any = None,
+    **given: Unpack[MeasureInputs],
 ) -> Measurements:
     """Bias and effectiveness of one or several runs, with intervals, in the order asked for.
 
@@ -123,20 +124,16 @@ def measure(
                 "explain reads the documents, which Spark's workers lack; measure on one machine"
             )
         how: Any = {"only": only, "confidence": confidence, "resamples": resamples, "seed": seed}
-        there: Measurements = spark().measure_frames(runs, wanted, **how, **given)
+        there: Measurements = spark().measure_frames(runs, wanted, tally=tally, **how, **given)
         return there
     options = Options(only, explain, Bootstrap(confidence, resamples, seed))
     if compare is not None:
         check_choice("compare", compare, ("pairs",))
-    if _in_parts(runs, wanted, options):
-        from evenrank.measures.large import measured_in_parts
-
-        found = measured_in_parts(named_runs(runs), wanted, options, given)
-    else:
-        inputs = Inputs.open(runs, **given)
-        found = measured(inputs, wanted, options)
-        if inputs.docs is not None:
-            inputs.docs.forget()
+    depth = depth_to_read(wanted, given.get("missing"))
+    inputs = Inputs.open(runs, tally=tally, depth=depth, **given)
+    found = measured(inputs, wanted, options)
+    if inputs.docs is not None:
+        inputs.docs.forget()
     if compare is None:
         return found
     from evenrank.measures.pairs import with_pairs
@@ -165,24 +162,28 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
             *inputs.guessed,
             *inputs.doubts(),
             *(inputs.cautions() if inputs.counting(wanted) else ()),
-            *not_asked(runs),
+            *not_in_queries(runs),
         ),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 
 
-def not_asked(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
+def not_in_queries(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
     """A caution, where runs or judgments hold queries that are not among those given."""
     most = max((one.left_out.get(NOT_ASKED, 0) for of in runs.values() for one in of), default=0)
     counted = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
     return (f"{counted} not among the queries given, and left out.",) if most else ()
 
 
-def _in_parts(runs: Any, measures: Sequence[Measure], options: Options) -> bool:
-    """Whether runs are large files, and the measures such that they can be measured in parts."""
-    if options.explain or not all(one.VIEW.PARTS for one in map(core, measures) if is_bias(one)):
-        return False
-    return any(is_large(run) for run in named_runs(runs).values())
+def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | None:
+    """How far down runs, and the background, have to be known for these measures; None for whole runs."""
+    if missing == "skip":
+        return None  # the documents below move up
+    depths = [
+        max(one.depth(), one.background_depth()) if is_bias(one) else effectiveness_depth(one)
+        for one in map(core, measures)
+    ]
+    return None if max(depths) >= WHOLE else max(depths)
 
 
 def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> None:
@@ -206,10 +207,10 @@ def _measure_run(
     useful = [m for m in measures if not is_bias(m)]
     if useful:
         found += measure_effectiveness(name, run, useful, inputs, options)
-    return in_order_asked(found, measures, options)
+    return in_order_requested(found, measures, options)
 
 
-def in_order_asked(
+def in_order_requested(
     found: Iterable[Measurement], measures: Sequence[Measure], options: Options
 ) -> tuple[Measurement, ...]:
     """One measurement for each measure, absolute ones made of those without."""
@@ -229,7 +230,10 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
     return {
         "evenrank": evenrank.__version__,
         **{family: made[family] for family in _FAMILIES if family in made},
-        "runs": {name: fingerprint([run]) for name, run in inputs.runs.items()},
+        "runs": {
+            name: files.fingerprint(inputs.top_only[name]) if name in inputs.top_only else fingerprint([run])
+            for name, run in inputs.runs.items()
+        },
         **{name: fingerprint([table]) for name, table in tables_given.items() if table is not None},
         **({} if inputs.genders is None else {"genders": fingerprint([_labels(inputs.genders)])}),
         "missing": inputs.missing,
@@ -264,10 +268,12 @@ def measure_effectiveness(
     if inputs.qrels is None:
         raise InputError(f"{measures[0]} needs relevance judgments; give qrels")
     ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
-    return effectiveness_told(name, ranked, *effectiveness(run, inputs.qrels, measures), inputs, options)
+    return effectiveness_measurements(
+        name, ranked, *effectiveness(run, inputs.qrels, measures), inputs, options
+    )
 
 
-def effectiveness_told(
+def effectiveness_measurements(
     name: str,
     ranked: Sequence[str],
     judged: Sequence[str],

@@ -16,10 +16,10 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.arithmetic import dot
-from evenrank.measures.base import Context, Param, PerQuery, register
+from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
 from evenrank.measures.groups import GroupMeasure, Groups, Shares, groups_of, relevant_shares
-from evenrank.measures.lists import WHOLE, Floats, Ints
+from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists
 
 
 def deserved(relevances: Ints) -> Floats:
@@ -35,7 +35,7 @@ def deserved(relevances: Ints) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Rankings(Context):
+class Rankings(RankedLists):
     """One run in which a query may have several rankings: `places` are the ranks within them."""
 
     places: Any = None
@@ -48,14 +48,14 @@ class Sequences(Groups):
     SEQUENCES = True
     PARTS = False
 
-    def context(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
-        seen = super().context(run, *given, **named)
+    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
+        lists = super().lists(run, *given, **named)
         if self.missing == "skip":  # as the lists: the next document moves up, in its own ranking
             run = run.filter(pl.col("doc_id").is_in(self.tally.frame["doc_id"].implode()))
         ordered = run if "seq" in run.columns else run.with_columns(seq=pl.lit("1"))
         places = ordered.select(place=pl.int_range(1, pl.len() + 1).over("query_id", "seq"))["place"]
         several = ordered.group_by("query_id", maintain_order=True).agg(pl.col("seq").n_unique())
-        known = {each.name: getattr(seen, each.name) for each in fields(Context) if each.init}
+        known = {each.name: getattr(lists, each.name) for each in fields(RankedLists) if each.init}
         return Rankings(**known, places=places.to_numpy(), rankings=several["seq"].to_numpy())
 
 
@@ -78,32 +78,32 @@ class ExpectedExposure(GroupMeasure):
     def depth(self) -> int:
         return WHOLE
 
-    def targets(self, context: Context) -> Iterator[Shares | None]:
+    def targets(self, lists: RankedLists) -> Iterator[Shares | None]:
         """As for other measures; unless they are given, those of the relevant documents."""
-        by_table = self["target"] is None and context.targets is not None
+        by_table = self["target"] is None and lists.targets is not None
         if by_table or self["target"] not in (None, "relevant"):
-            yield from super().targets(context)
+            yield from super().targets(lists)
         else:
-            yield from relevant_shares(context, self.params.get("world"), weights=deserved)
+            yield from relevant_shares(lists, self.params.get("world"), weights=deserved)
 
-    def undefined(self, context: Context) -> str:
+    def undefined(self, lists: RankedLists) -> str:
         return self.UNDEFINED
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         values = [
             float("nan") if system is None else self.told(system, target)
-            for system, target in self.exposures(context)
+            for system, target in self.exposures(lists)
         ]
-        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(context))
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
-    def exposures(self, context: Context) -> Iterator[tuple[Floats | None, Floats]]:
+    def exposures(self, lists: RankedLists) -> Iterator[tuple[Floats | None, Floats]]:
         """For each query the groups' exposures in the mean over its rankings, and those they should have."""
-        assert isinstance(context, Rankings)
-        lists, shown = context.lists, context.lists.counts()
-        relevant = relevance_of(context) > 0
+        assert isinstance(lists, Rankings)
+        shown = lists.counts()
+        relevant = relevance_of(lists) > 0
         spans = zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True)
-        for query, ((start, n), target) in enumerate(zip(spans, self.targets(context), strict=True)):
-            places = context.places[start : start + n]
+        for query, ((start, n), target) in enumerate(zip(spans, self.targets(lists), strict=True)):
+            places = lists.places[start : start + n]
             ranks = int(places.max()) if self["cutoff"] is None else int(self["cutoff"])
             weights = np.where(places <= ranks, attention(places), 0.0)
             if self["only_relevant"]:
@@ -113,7 +113,7 @@ class ExpectedExposure(GroupMeasure):
             if np.isnan(wished).any() or not wished.sum():
                 yield None, wished
                 continue
-            system = dot(1.0 * here.T, weights) / context.rankings[query]
+            system = dot(1.0 * here.T, weights) / lists.rankings[query]
             yield system, wished * attention(np.arange(1, ranks + 1)).sum()
 
     def told(self, system: Floats, target: Floats) -> float:

@@ -17,7 +17,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.arithmetic import dot, log, log2
 from evenrank.errors import InputError, choices
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
@@ -31,7 +31,7 @@ from evenrank.measures.groups import (
     one_group,
     with_attribute,
 )
-from evenrank.measures.lists import Floats, Ints
+from evenrank.measures.lists import Floats, Ints, RankedLists
 from evenrank.measures.rank_bias import RankBias
 
 
@@ -111,9 +111,9 @@ class _Exposure(GroupMeasure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         one_group(self, groups)
 
-    def per_query(self, context: Context) -> PerQuery:
-        column = one_group(self, context.groups)
-        values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(context)]
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        column = one_group(self, lists.groups)
+        values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(lists)]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
 
 
@@ -148,20 +148,20 @@ class _ExposureGap(RankBias):
     def VIEW(self) -> type[Groups]:  # type: ignore[override]
         return groups_of(self.params.get("attribute"))
 
-    def values(self, context: Context) -> Floats:
-        of, against = self.pair(context.groups)
-        found: Floats = context.lists.column(of) - 1.0 * context.lists.column(against)
+    def values(self, lists: RankedLists) -> Floats:
+        of, against = self.pair(lists.groups)
+        found: Floats = lists.column(of) - 1.0 * lists.column(against)
         return found
 
     def words(self, groups: tuple[str, ...]) -> None:  # type: ignore[override]
         return None
 
-    def per_query(self, context: Context) -> PerQuery:
-        of, against = self.pair(context.groups)
-        weighing = self.weighing(context)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        of, against = self.pair(lists.groups)
+        weighing = self.weighing(lists)
         parts = {
-            group: weighing.total(1.0 * context.lists.column(group))
-            for group in context.groups
+            group: weighing.total(1.0 * lists.column(group))
+            for group in lists.groups
             if group in (of, against)
         }
         return PerQuery(parts[of] - parts[against], parts)
@@ -218,16 +218,16 @@ class _DemographicParity(GroupMeasure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.pair(groups)
 
-    def per_query(self, context: Context) -> PerQuery:
-        pair = list(self.pair(context.groups))
-        rows = [gets[pair] for gets in self.received(context)]
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        pair = list(self.pair(lists.groups))
+        rows = [gets[pair] for gets in self.received(lists)]
         found = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        parts = {context.groups[column]: found[:, at] for at, column in enumerate(pair)}
+        parts = {lists.groups[column]: found[:, at] for at, column in enumerate(pair)}
         return PerQuery(_ratio(found[:, 0], found[:, 1]), parts, undefined=self.UNDEFINED)
 
-    def received(self, context: Context) -> Iterator[Floats]:
+    def received(self, lists: RankedLists) -> Iterator[Floats]:
         """What each group gets in each list."""
-        return (group_exposure(shown, self["cutoff"]) for shown in each_list(context))
+        return (group_exposure(shown, self["cutoff"]) for shown in each_list(lists))
 
 
 class _DisparateTreatment(_DemographicParity):
@@ -246,9 +246,9 @@ class _DisparateTreatment(_DemographicParity):
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "one of the groups is absent, has no relevant document or no exposure"
 
-    def received(self, context: Context) -> Iterator[Floats]:
-        relevance = relevance_of(context)
-        for shown, start in zip(each_list(context), context.lists.starts.tolist(), strict=True):
+    def received(self, lists: RankedLists) -> Iterator[Floats]:
+        relevance = relevance_of(lists)
+        for shown, start in zip(each_list(lists), lists.starts.tolist(), strict=True):
             yield treatment(shown, relevance[start : start + len(shown)], self["cutoff"])
 
 
@@ -260,15 +260,13 @@ def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
     return np.divide(exposure, merit, out=np.full(len(sizes), np.nan), where=merit > 0)
 
 
-def relevance_of(context: Context) -> Floats:
+def relevance_of(lists: RankedLists) -> Floats:
     """Relevance of every entry of the lists; 0 where it is not judged, or below 0."""
-    if context.qrels is None:
-        return np.zeros(len(context.lists.doc_ids))
-    queries = context.lists.query_ids.gather(
-        np.repeat(np.arange(len(context.lists.lengths)), context.lists.lengths)
-    )
-    entries = pl.DataFrame({"query_id": queries, "doc_id": context.lists.doc_ids})
-    judged = entries.join(context.qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    if lists.qrels is None:
+        return np.zeros(len(lists.doc_ids))
+    queries = lists.query_ids.gather(np.repeat(np.arange(len(lists.lengths)), lists.lengths))
+    entries = pl.DataFrame({"query_id": queries, "doc_id": lists.doc_ids})
+    judged = entries.join(lists.qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")
     return np.maximum(judged["relevance"].fill_null(0).to_numpy().astype(np.float64), 0.0)
 
 
@@ -330,14 +328,12 @@ class _nDCGxAWRF(GroupMeasure):
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "not judged, or no labelled document in the top"
 
-    def per_query(self, context: Context) -> PerQuery:
-        relevant = (relevance_of(context) > 0).astype(np.float64)
-        judged = context.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        relevant = (relevance_of(lists) > 0).astype(np.float64)
+        judged = lists.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
         known = dict(judged.iter_rows())
-        starts, values = context.lists.starts.tolist(), []
-        each = zip(
-            context.lists.query_ids.to_list(), starts, each_list(context), self.targets(context), strict=True
-        )
+        starts, values = lists.starts.tolist(), []
+        each = zip(lists.query_ids.to_list(), starts, each_list(lists), self.targets(lists), strict=True)
         for query, start, shown, target in each:
             fair = awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
             if query not in known:

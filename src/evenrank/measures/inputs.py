@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from numbers import Real
 from os import PathLike
+from os.path import getsize, isfile
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -21,6 +22,7 @@ from evenrank.data import tables
 from evenrank.data.columns import show
 from evenrank.data.docs import Docs
 from evenrank.data.frames import is_ranx
+from evenrank.data.trec import is_parquet
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from evenrank.vectors.texts import GenderedTexts
 
 MISSING = ("error", "zero", "skip")
+LARGE = 1 << 30
+"""Of run files of this many bytes (packed ones of a quarter) only the top is kept, where that is enough."""
 PREDICT = "predict"
 """In place of the genders of queries: what the shipped classifier says."""
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".json", ".tsv")
@@ -47,8 +51,8 @@ _SAYING = {
 }
 
 
-class Beside(TypedDict, total=False):
-    """What a caller may give beside runs, measures and the tally; see :class:`Inputs` for what each is."""
+class MeasureInputs(TypedDict, total=False):
+    """What a caller may give beside runs and measures; see :class:`Inputs` for what each is."""
 
     docs: Any
     lexicon: Any
@@ -66,12 +70,6 @@ class Beside(TypedDict, total=False):
     ties: Literal["order", "expected"]
     order: Literal["score", "rank"]
     progress: Any
-
-
-class Given(Beside, total=False):
-    """The same, and the tally."""
-
-    tally: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +94,8 @@ class Inputs:
     part
         Whether the runs are parts of larger ones, cut by query: the collection may then lack all documents of
         one.
+    top_only
+        The files of the runs of which only the top was read.
     """
 
     runs: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -108,15 +108,19 @@ class Inputs:
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
-    given: Given = field(default_factory=Given)
+    given: Mapping[str, Any] = field(default_factory=dict)
     part: bool = False
+    top_only: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, runs: Any = None, **given: Any) -> Inputs:
-        """Tables out of whatever was given: see the attributes."""
-        if unknown := given.keys() - Given.__annotations__.keys():
+    def open(cls, runs: Any = None, *, tally: Any = None, depth: int | None = None, **given: Any) -> Inputs:
+        """Tables out of whatever was given: see the attributes.
+
+        With a `depth` only the top of large run files is kept.
+        """
+        if unknown := given.keys() - MeasureInputs.__annotations__.keys():
             raise TypeError(
-                f"there is no input {sorted(unknown)[0]!r}; {', '.join(Given.__annotations__)} are"
+                f"there is no input {sorted(unknown)[0]!r}; {', '.join(MeasureInputs.__annotations__)} are"
             )
         missing, ties, order = (
             given.get(name) or default
@@ -127,12 +131,18 @@ class Inputs:
         check_choice("order", order, ("score", "rank"))
         if ties == "expected" and order == "rank":
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
-        read_run: Any = partial(tables.run, order=order)  # type: ignore[arg-type]
         named = {} if runs is None else named_runs(runs)
-        frames = {
-            name: read_run(_ranked_by(run, given.get("queries")) if _is_transformer(run) else run)
-            for name, run in named.items()
-        }
+        frames: dict[str, pl.DataFrame] = {}
+        top_only: dict[str, Any] = {}
+
+        def read_run(run: Any) -> pl.DataFrame:
+            large = depth is not None and is_large(run)
+            return tables.run(run, order=order, depth=depth if large else None)  # type: ignore[arg-type]
+
+        for name, run in named.items():
+            if depth is not None and is_large(run):
+                top_only[name] = run
+            frames[name] = read_run(_ranked_by(run, given.get("queries")) if _is_transformer(run) else run)
 
         def opened(name: str, read: Any) -> Any:
             return None if given.get(name) is None else read(given[name])
@@ -150,7 +160,8 @@ class Inputs:
             missing=missing,
             ties=ties,
             order=order,
-            given=given,  # type: ignore[arg-type]  # checked above
+            given={**given, "tally": tally},
+            top_only=top_only,
         )
         found._check_belonging()
         return found
@@ -180,7 +191,9 @@ class Inputs:
                     raise InputError(f"{problem}: {example}; do they belong together?")
 
     def doubts(self) -> tuple[str, ...]:
-        """What looks as if the inputs do not belong together, though it may be so."""
+        """Warnings where the inputs look as if they do not belong together."""
+        if self.top_only:
+            return ()
         found = [
             f"{name} has the same {counted(length, 'result', 'results')} in the same order for all {many:,} "
             "queries; its values and intervals say nothing about other queries."
@@ -348,6 +361,15 @@ class Inputs:
             counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
         why = "leaning toward a gender that the query asks for is not a bias"
         return (f"No gender labels: all queries are measured, although {why}.{counted}",)
+
+
+def is_large(run: Any) -> bool:
+    """Whether a run is a file that is better not held whole."""
+    path = tables.path_of(run)
+    if path is None or not isfile(path):
+        return False
+    packed = PurePath(path).suffix.lower() in (".gz", ".zst") or is_parquet(path)
+    return getsize(path) * (4 if packed else 1) >= LARGE
 
 
 def opened_genders(

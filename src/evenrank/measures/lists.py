@@ -10,8 +10,9 @@ every hit is compared with the id, and what does not compare equal is joined the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +41,15 @@ than loading the compiled kernels."""
 
 
 @dataclass(frozen=True, eq=False)
+class PerQuery:
+    """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why."""
+
+    values: Floats
+    parts: Mapping[str, Floats] = field(default_factory=dict)
+    undefined: str = "undefined"
+
+
+@dataclass(frozen=True, eq=False)
 class Weighing:
     """Weights of some entries of the lists, ready for dot products list by list.
 
@@ -63,11 +73,12 @@ class Weighing:
 
 @dataclass(frozen=True, eq=False)
 class RankedLists:
-    """The ranked lists of a run; entry arrays hold the lists one after the other, none of them empty.
+    """The ranked lists of a run, as a measure sees them; entry arrays hold one list after the other.
 
-    `rows` is each entry's row in the tally, −1 for a document that the tally does not hold and that
-    counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding ties.
-    `skipped` is how many documents were left out of the whole lists.
+    No list is empty. `rows` is each entry's row in the tally, −1 for a document that the tally does not
+    hold and that counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding
+    ties. `skipped` is how many documents were left out of the whole lists. What the measure does not name
+    in `NEEDS` (`background`, `docs`, `queries`, `qrels`) may be None.
     """
 
     query_ids: pl.Series
@@ -81,7 +92,13 @@ class RankedLists:
     expected_ties: bool = False
     emptied: tuple[str, ...] = ()
     skipped: int = 0
-    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    background: RankedLists | None = None
+    docs: Any = None
+    queries: pl.DataFrame | None = None
+    qrels: pl.DataFrame | None = None
+    targets: Mapping[str, Mapping[str, Fraction]] | None = None
+    labels: Any = None
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def starts(self) -> Ints:

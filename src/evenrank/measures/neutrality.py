@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenrank.arithmetic import dot, log2
 from evenrank.errors import InputError, choices
-from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, register
+from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
 from evenrank.measures.lists import Floats, Ints, RankedLists
 
 
@@ -123,8 +123,8 @@ class _FaiRR(LinearMeasure):
             lambda: neutrality(lists.counts(), self["threshold"], shares),
         )
 
-    def values(self, context: Context) -> Floats:
-        return self.neutrality(context.lists)
+    def values(self, lists: RankedLists) -> Floats:
+        return self.neutrality(lists)
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         """None: values of different cut-offs cannot be compared."""
@@ -169,15 +169,15 @@ class _NFaiRR(_FaiRR):
     def background_depth(self) -> int:
         return int(self["depth"])
 
-    def scale(self, context: Context) -> Floats:
-        return self.ideal(context)
+    def scale(self, lists: RankedLists) -> Floats:
+        return self.ideal(lists)
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         return (NFaiRR,) if set(self.params) <= {"cutoff"} else ()
 
-    def ideal(self, context: Context) -> Floats:
-        """IFaiRR of each of the context's lists."""
-        background = context.background
+    def ideal(self, lists: RankedLists) -> Floats:
+        """IFaiRR of each list."""
+        background = lists.background
         if background is None:
             raise InputError(f"{self} needs a background run")
         best = background.cached(
@@ -186,7 +186,7 @@ class _NFaiRR(_FaiRR):
         )
         width = min(self["cutoff"], best.shape[1])
         ideal: Floats = dot(best[:, :width], fairr_weights(width, width))
-        return ideal[_rows_of(context.lists, background)]
+        return ideal[_rows_of(lists, background)]
 
     def _best_first(self, background: RankedLists) -> Floats:
         """Neutrality of each list's background documents, highest first, filled up with zeros."""

@@ -14,8 +14,8 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
-from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, PerQuery, register
-from evenrank.measures.lists import Floats
+from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.text.tally import MAGNITUDES
 
 if TYPE_CHECKING:
@@ -82,20 +82,20 @@ class RankBias(LinearMeasure):
         found: Any = magnitude(self["magnitude"], of)
         return found - magnitude(self["magnitude"], against)
 
-    def values(self, context: Context) -> Floats:
-        return self.difference(context.groups, context.lists.magnitude)
+    def values(self, lists: RankedLists) -> Floats:
+        return self.difference(lists.groups, lists.magnitude)
 
     def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]]:
         of, against = self.pair(groups)
         return self["magnitude"], {of: 1.0, against: -1.0}
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         """The value for each list, and the part of each of the two groups in it."""
-        of, against = self.pair(context.groups)
-        weighing, magnitude = self.weighing(context), context.lists.magnitude
+        of, against = self.pair(lists.groups)
+        weighing, magnitude = self.weighing(lists), lists.magnitude
         parts = {
             group: weighing.total(magnitude(self["magnitude"], group))
-            for group in context.groups
+            for group in lists.groups
             if group in (of, against)
         }
         return PerQuery(parts[of] - parts[against], parts)

@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.measures.base import Context, register
+from evenrank.measures.base import register
 from evenrank.measures.groups import AgainstRest, Shares
-from evenrank.measures.lists import Alternatives, Ints, between, bounded, holds
+from evenrank.measures.lists import Alternatives, Ints, RankedLists, between, bounded, holds
 from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
@@ -293,10 +293,10 @@ class _MB(AgainstRest):
             return float(shown[:n, column].sum() / n - float(share))
         return float(representation_bias(int(shown[:n, column].sum()), n, share))
 
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
+    def limit(self, condition: Condition, lists: RankedLists, query: int) -> Alternatives | None:
         """At least and at most so many of the top n that show the group."""
-        shown, target = self.list_at(context, query)
-        column, n = self.group(context.groups), self.cut(len(shown))
+        shown, target = self.list_at(lists, query)
+        column, n = self.group(lists.groups), self.cut(len(shown))
         share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
         if share is None:
             return None

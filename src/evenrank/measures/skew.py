@@ -15,9 +15,9 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.arithmetic import dot, exp, log, log2
 from evenrank.errors import InputError
-from evenrank.measures.base import Context, register
+from evenrank.measures.base import register
 from evenrank.measures.groups import GROUP, GroupMeasure, Shares, one_group
-from evenrank.measures.lists import Alternatives, Floats, Ints, Row, between, holds, strict
+from evenrank.measures.lists import Alternatives, Floats, Ints, RankedLists, Row, between, holds, strict
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
@@ -73,11 +73,11 @@ class SkewMeasure(GroupMeasure):
         """The groups whose skew is looked at."""
         return range(len(groups))
 
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
+    def limit(self, condition: Condition, lists: RankedLists, query: int) -> Alternatives | None:
         """Bounds on the shares of groups, with alternatives: an absent group counts as half a document."""
-        shown, target = self.list_at(context, query)
+        shown, target = self.list_at(lists, query)
         labelled, wished = shown.sum(axis=1), self.wished(shown, target)
-        counted = [g for g in self.columns(context.groups) if wished[g] > 0]
+        counted = [g for g in self.columns(lists.groups) if wished[g] > 0]
         if not labelled.any() or not counted:
             return None
         t = self.cut(len(shown))

@@ -16,7 +16,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.measures.base import amount, amount_name, good, is_bias
 from evenrank.measures.evaluate import measured
-from evenrank.measures.inputs import Beside, Inputs
+from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import ranked_queries
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.measures.results import Bootstrap, Options
@@ -85,7 +85,7 @@ def sweep(
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-    **given: Unpack[Beside],
+    **given: Unpack[MeasureInputs],
 ) -> TradeOff:
     """A mitigation at growing strength: how far does bias fall, and what does it cost?
 

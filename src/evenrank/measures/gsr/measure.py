@@ -15,11 +15,11 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.data.frames import described, fingerprint
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.gsr.results import compared_lines, measure_reinforcement
 from evenrank.measures.gsr.slope import DISCOUNTS, Ints
 from evenrank.measures.gsr.study import Study
-from evenrank.measures.lists import WHOLE
+from evenrank.measures.lists import WHOLE, RankedLists
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.views import View
 
@@ -185,7 +185,7 @@ class StereotypeReinforcement(BiasMeasure):
         """One run against another: both lines are fitted anew, see `compare_reinforcement`."""
         return compared_lines(mine, theirs, confidence=confidence, seed=seed)
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         raise InputError(f"{self} is not computed from a tally; use evenrank.measure")
 
 

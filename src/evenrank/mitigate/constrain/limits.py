@@ -26,7 +26,7 @@ import numpy as np
 
 from evenrank.arithmetic import dot, log2, settled
 from evenrank.errors import InputError
-from evenrank.measures.base import Context, limited
+from evenrank.measures.base import limited
 from evenrank.measures.lists import ROUNDING, Alternatives, Floats, Ints, RankedLists, Row, sides
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.views import View
@@ -41,7 +41,7 @@ class Limit:
     """A condition, applied to the lists of one run."""
 
     condition: Condition
-    context: Context
+    lists: RankedLists
 
     @property
     def measure(self) -> Any:
@@ -54,7 +54,7 @@ class Limit:
 
     def rows(self, query: int) -> Alternatives | None:
         """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
-        found: Alternatives | None = self.measure.limit(self.condition, self.context, query)
+        found: Alternatives | None = self.measure.limit(self.condition, self.lists, query)
         return found
 
     def sides(self) -> list[float]:
@@ -63,7 +63,7 @@ class Limit:
 
     def line(self, query: int) -> tuple[Floats, Floats] | None:
         """Of a linear measure, weights of the ranks and values of the documents; None where undefined."""
-        found: tuple[Floats, Floats] | None = self.measure.line(self.context, query)
+        found: tuple[Floats, Floats] | None = self.measure.line(self.lists, query)
         return found
 
 
@@ -85,13 +85,13 @@ def _finite(condition: Condition) -> Condition:
 
 
 def apply_limits(
-    conditions: Iterable[Condition], contexts: Mapping[type[View], Context | None]
+    conditions: Iterable[Condition], lists_of: Mapping[type[View], RankedLists | None]
 ) -> list[Limit]:
     """The conditions on the lists of a run, each as the view of its measure sees them."""
     found: list[Limit] = []
     for condition in conditions:
         measure: Any = condition.measure
-        seen = contexts.get(measure.VIEW)
+        seen = lists_of.get(measure.VIEW)
         if seen is None:
             raise InputError(f"{condition} needs {measure.VIEW.NEEDED}")
         measure.check_groups(seen.groups)
@@ -109,7 +109,7 @@ def rows_of(limits: Sequence[Limit], query: int) -> Alternatives:
 
 def reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
     """The same lists with their entries in another order."""
-    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order), _cache={})
+    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
 
 
 ROUNDS = 30
