@@ -291,7 +291,17 @@ def register(measure: BiasMeasure) -> None:
         raise InputError(
             f"{measure.NAME}: MEANING may hold {{of}}, {{against}} and {{k}}, not {error}"
         ) from None
-    ir_measures.measures.registry.setdefault(measure.NAME, measure)
+    known = ir_measures.measures.registry.get(measure.NAME)
+    if known is not None and _defined_in(known) != _defined_in(measure):
+        raise InputError(
+            f"there are two measures called {measure.NAME}: {_defined_in(known)} and {_defined_in(measure)}; "
+            "rename one of them"
+        )
+    ir_measures.measures.registry[measure.NAME] = measure
+
+
+def _defined_in(measure: Measure) -> str:
+    return f"{type(measure).__module__}.{type(measure).__qualname__}"
 
 
 def check_params(name: str, supported: Mapping[str, ParamInfo], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def measure(
         The share that each group should have (query and a column for each group), for the same measures;
         without them, and unless a measure says otherwise, that in the query's whole list.
     genders, only
-        Gender labels of queries; ``"predict"`` asks the shipped classifier. With labels, bias measures are
+        Gender labels of queries; ``"predict"`` asks the shipped classifier (or `classify`). With labels, bias measures are
         over the neutral queries (GSR: over all) and the other subsets are shown apart; `only` (neutral,
         female, male, all) chooses one subset for all measures.
     missing

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from numbers import Real
 from os import PathLike
 from os.path import getsize, isfile
@@ -51,6 +50,10 @@ _SAYING = {
 }
 
 
+Classify = Callable[[pl.DataFrame], tuple[Any, str]]
+"""Labels of queries, and a sentence on how many got which."""
+
+
 class MeasureInputs(TypedDict, total=False):
     """What a caller may give beside runs and measures; see :class:`Inputs` for what each is."""
 
@@ -66,6 +69,7 @@ class MeasureInputs(TypedDict, total=False):
     targets: Any
     dictionary: Any
     genders: Any
+    classify: Classify | None
     missing: Literal["error", "zero", "skip"]
     ties: Literal["order", "expected"]
     order: Literal["score", "rank"]
@@ -113,7 +117,15 @@ class Inputs:
     top_only: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, runs: Any = None, *, tally: Any = None, depth: int | None = None, **given: Any) -> Inputs:
+    def open(
+        cls,
+        runs: Any = None,
+        *,
+        tally: Any = None,
+        depth: int | None = None,
+        classify: Classify | None = None,
+        **given: Any,
+    ) -> Inputs:
         """Tables out of whatever was given: see the attributes.
 
         With a `depth` only the top of large run files is kept.
@@ -148,7 +160,7 @@ class Inputs:
             return None if given.get(name) is None else read(given[name])
 
         queries = opened("queries", tables.queries)
-        genders, guessed = opened_genders(given.get("genders"), queries)
+        genders, guessed = opened_genders(given.get("genders"), queries, classify)
         found = cls(
             runs=frames,
             docs=opened("docs", KeptDocs.of),
@@ -373,11 +385,11 @@ def is_large(run: Any) -> bool:
 
 
 def opened_genders(
-    genders: Any, queries: pl.DataFrame | None
+    genders: Any, queries: pl.DataFrame | None, classify: Classify | None = None
 ) -> tuple[Mapping[str, str] | None, tuple[str, ...]]:
     """The gender of each query, and a caution if they are predicted.
 
-    ``"predict"`` asks the shipped classifier; queries that it was trained on get no label.
+    ``"predict"`` asks the classifier `classify`; queries that it was trained on get no label.
     """
     if genders is None:
         return None, ()
@@ -385,10 +397,11 @@ def opened_genders(
         return gender_labels(genders), ()
     if queries is None:
         raise InputError("genders 'predict' reads the texts of the queries; give queries")
-    # Loaded by name: the classifier stands above the measures.
-    found, said = import_module("evenrank.queries.classifier").predicted_genders(queries)
+    if classify is None:
+        raise InputError("genders 'predict' needs a classifier; call evenrank.measure, or give labels")
+    labels, said = classify(queries)
     guesses = "The genders of the queries are guesses of the shipped classifier, not labels by people"
-    return gender_labels(found), (f"{guesses} ({said}).",)
+    return gender_labels(labels), (f"{guesses} ({said}).",)
 
 
 def _same_list(run: pl.DataFrame) -> tuple[int, int]:
