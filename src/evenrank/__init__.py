@@ -192,9 +192,7 @@ def _with_classifier(function: Any) -> Any:
     @wraps(function)
     def with_classifier(*args: Any, **given: Any) -> Any:
         if isinstance(genders := given.get("genders"), str) and genders == "predict":
-            from evenrank.queries.classifier import predicted_genders
-
-            given.setdefault("classify", predicted_genders)
+            given.setdefault("classify", import_module("evenrank.queries.classifier").predicted_genders)
         return function(*args, **given)
 
     return with_classifier

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError, choices
-from evenrank.measures.lists import Alternatives, Floats, PerQuery, RankedLists, Weighing, bounded
+from evenrank.measures.lists import Floats, PerQuery, RankedLists, Weighing
 from evenrank.measures.results import Bootstrap, Change, Summary
 from evenrank.measures.views import View, Words
 from evenrank.show.numbers import toward
@@ -151,10 +151,6 @@ class BiasMeasure(Measure):
             check_from_above(condition)
         return condition
 
-    def limit(self, condition: Condition, lists: RankedLists, query: int) -> Alternatives | None:
-        """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
-        raise NotImplementedError
-
     def curves(self) -> tuple[BiasMeasure, ...]:
         """Measures without a cut-off that are worth drawing against one, in a report on this measure."""
         return ()
@@ -243,10 +239,6 @@ class LinearMeasure(BiasMeasure):
             values = values / scale[query]
         return self.weights(min(n, cutoff), cutoff), values
 
-    def limit(self, condition: Condition, lists: RankedLists, query: int) -> Alternatives | None:
-        line = self.line(lists, query)
-        return None if line is None else [bounded(condition, *line)]
-
     def curves(self) -> tuple[BiasMeasure, ...]:
         """The measure itself, where nothing but the cut-off was chosen."""
         return (type(self)(),) if set(self.params) <= {"cutoff"} else ()
@@ -265,7 +257,7 @@ def limited(condition: Condition) -> Condition:
 
 
 def _can_be_limit(measure: BiasMeasure) -> bool:
-    return type(measure).limit is not BiasMeasure.limit
+    return any(hasattr(measure, name) for name in ("line", "count_in_top", "shares_in_top"))
 
 
 def check_from_above(condition: Condition) -> None:

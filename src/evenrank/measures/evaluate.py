@@ -86,9 +86,9 @@ def measure(
         The share that each group should have (query and a column for each group), for the same measures;
         without them, and unless a measure says otherwise, that in the query's whole list.
     genders, only
-        Gender labels of queries; ``"predict"`` asks the shipped classifier (or `classify`). With labels, bias measures are
-        over the neutral queries (GSR: over all) and the other subsets are shown apart; `only` (neutral,
-        female, male, all) chooses one subset for all measures.
+        Gender labels of queries; ``"predict"`` asks the shipped classifier (or `classify`). With labels,
+        bias measures are over the neutral queries (GSR: over all) and the other subsets are shown apart;
+        `only` (neutral, female, male, all) chooses one subset for all measures.
     missing
         Documents that the collection lacks: `error`, `zero` (no words) or `skip` (the next moves up). A note
         says how many; where it lacks all of them, that is always an error.

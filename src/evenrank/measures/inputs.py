@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from os import PathLike
-from os.path import getsize, isfile
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
@@ -378,10 +377,10 @@ class Inputs:
 def is_large(run: Any) -> bool:
     """Whether a run is a file that is better not held whole."""
     path = tables.path_of(run)
-    if path is None or not isfile(path):
+    if path is None or not Path(path).is_file():
         return False
     packed = PurePath(path).suffix.lower() in (".gz", ".zst") or is_parquet(path)
-    return getsize(path) * (4 if packed else 1) >= LARGE
+    return Path(path).stat().st_size * (4 if packed else 1) >= LARGE
 
 
 def opened_genders(

@@ -36,7 +36,7 @@ def load_plugin(path: str | Path) -> None:
 
 @cache
 def load_entry_points() -> None:
-    """Import what installed packages name in the group `evenrank.measures`; once, for a name not yet known."""
+    """Import what installed packages name in the group `evenrank.measures`, once."""
     for point in entry_points(group=GROUP):
         try:
             point.load()

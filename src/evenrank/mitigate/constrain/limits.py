@@ -1,6 +1,6 @@
 """Limits on measures: what they ask of each list, and how the mean over all lists keeps to them.
 
-What a limit asks of a list its measure says itself (`BiasMeasure.limit`), as rows Σ_i w_i · v(d_i) ≤ b. RaB,
+What a limit asks of a list is in `rows.py`, as rows Σ_i w_i · v(d_i) ≤ b. RaB,
 ARaB, FaiRR and NFaiRR are such sums already. Skew and MB depend on how many of the top t show each group, and
 become bounds on these numbers; where the numbers within the limit do not hang together (Skew counts an absent
 group as half a document), there are several alternatives, each of them linear.
@@ -27,9 +27,10 @@ import numpy as np
 from evenrank.arithmetic import dot, log2, settled
 from evenrank.errors import InputError
 from evenrank.measures.base import limited
-from evenrank.measures.lists import ROUNDING, Alternatives, Floats, Ints, RankedLists, Row, sides
+from evenrank.measures.lists import Floats, Ints, RankedLists
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.views import View
+from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, sides
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 
 ALTERNATIVES = 64
@@ -54,8 +55,7 @@ class Limit:
 
     def rows(self, query: int) -> Alternatives | None:
         """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
-        found: Alternatives | None = self.measure.limit(self.condition, self.lists, query)
-        return found
+        return alternatives_for(self.condition, self.lists, query)
 
     def sides(self) -> list[float]:
         """The signs with which the value is bounded from above."""
