@@ -24,7 +24,6 @@ from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE
 from evenrank.measures.results import Bootstrap, Options
 from evenrank.measures.views import View, views_of
-from evenrank.process import refuse_after_fork
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 
@@ -165,7 +164,6 @@ def trace(
     For documents without an order the value is the exact mean over all their orders: each document gets the
     mean weight of the ranks. Added values telescope: their sum is the last value minus the first.
     """
-    refuse_after_fork()
     named = named_runs(stages)
     wanted = listed_measures(measures)
     for one in wanted:

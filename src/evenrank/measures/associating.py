@@ -20,7 +20,6 @@ from evenrank import stats
 from evenrank.data import door, tables
 from evenrank.data.columns import QUERY_ID, SCORE, listing
 from evenrank.errors import InputError
-from evenrank.process import refuse_after_fork
 from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
 
@@ -118,7 +117,6 @@ def association(
     >>> found.wasserstein, found.welch.difference
     (1.0, 1.0)
     """
-    refuse_after_fork()
     if bins < 1:
         raise InputError(f"bins is {bins}, but must be at least 1")
     if male is None:
@@ -170,7 +168,6 @@ def pair_scores(x: Any) -> pl.DataFrame:
     ``{query_id: score}``. Where documents are not named, ``doc_id`` is null and a query may have several
     scores; where they are, no pair may be there twice.
     """
-    refuse_after_fork()
     named = not isinstance(x, Mapping)
     table = door.table(x, None if named else {"query_id": QUERY_ID, "score": SCORE})
     found = table.frame.columns

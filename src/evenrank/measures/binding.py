@@ -25,7 +25,6 @@ from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.views import View, views_of
-from evenrank.process import refuse_after_fork
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
 
@@ -112,7 +111,6 @@ def bind(
     missing
         Documents that the collection lacks: `error`, `zero` or `skip`.
     """
-    refuse_after_fork()
     for name in ("qrels", "genders", "ties", "order"):
         if name in given:
             raise InputError(f"bind takes no {name}; judgments and runs come with the evaluation")
@@ -156,7 +154,6 @@ class BoundEvaluator(Evaluator):
         return pl.DataFrame(self._rows, schema=schema, orient="row") if self._rows else None
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        refuse_after_fork()
         table = _table(run)
         frame = tables.run(table) if table.height else None
         ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()

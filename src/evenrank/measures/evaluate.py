@@ -34,7 +34,6 @@ from evenrank.measures.results import (
     left_out,
 )
 from evenrank.measures.views import NOT_LINEAR, View, views_of
-from evenrank.process import refuse_after_fork
 
 _FAMILIES = ("tally", "genderedness", "groups", "targets", "dictionary")  # in the order of the provenance
 
@@ -115,7 +114,6 @@ def measure(
     >>> measure(run, "RaB(magnitude='count')@1", docs=docs)["RaB(magnitude='count')@1"].value
     1.0
     """
-    refuse_after_fork()
     _check_bootstrap(confidence, resamples, seed)
     wanted = listed_measures(measures)
     if any(map(is_spark, named_runs(runs).values())):

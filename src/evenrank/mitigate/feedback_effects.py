@@ -25,7 +25,6 @@ from evenrank.data.files import check_utf8, whole, writing
 from evenrank.errors import InputError
 from evenrank.measures.base import amount, good
 from evenrank.measures.results import Measurement
-from evenrank.process import refuse_after_fork
 from evenrank.text.lexicon import Lexicon, lexicon
 
 if TYPE_CHECKING:
@@ -118,7 +117,6 @@ def gendered_terms(
     >>> found.number, round(found.weight, 3), found.by_group()["female"]["number"]
     (2, 0.3, 1)
     """
-    refuse_after_fork()
     frame = expanded_queries(expanded)
     groups = term_groups(frame["term"].unique().to_list(), lexicon, stemmer=stemmer)
     hits = frame.with_columns(

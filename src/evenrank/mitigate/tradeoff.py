@@ -31,7 +31,6 @@ from evenrank.mitigate.curve import (
 )
 from evenrank.mitigate.mitigations import Mitigation, check_finite, mitigation, name_of, refuse_unread
 from evenrank.mitigate.trained import Retrained, Training
-from evenrank.process import refuse_after_fork
 
 Progress = Callable[[int, int | None], None]
 
@@ -186,7 +185,6 @@ def _curves(
     methods: Sequence[str | Mitigation], run: Any, tally: Any, how: _Settings, given: dict[str, Any]
 ) -> list[TradeOff]:
     """A curve for each method, all over the same queries."""
-    refuse_after_fork()
     if not methods:
         raise InputError("name at least one method")
     if len({*map(name_of, methods)}) < len(methods):

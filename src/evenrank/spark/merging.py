@@ -1,4 +1,4 @@
-"""Measuring a run in parts: what a worker computes for its queries, and the measurements of all parts together.
+"""Measuring a run in parts: what a worker computes for its queries, and how parts are merged.
 
 A measure of a list needs nothing but the list. So a run may be cut by query, and its parts measured apart.
 Merged, they give the same values in the same order.

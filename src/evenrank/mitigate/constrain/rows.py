@@ -1,7 +1,7 @@
-"""Limits as rows of a linear program: bounds on Σ_i w_i · v(d_i), a weight for each rank times a value there.
+"""Limits as rows of a linear program: bounds on Σ_i w_i · v(d_i), weights of ranks times values of documents.
 
-A measure that is a sum over documents is such a sum already (`limit_sum`). MB depends on how many of the top n
-show a group (`limit_count`), Skew on the share of a group among those labelled (`limit_share`).
+A measure that is a sum over documents is such a sum already (`limit_sum`). MB depends on how many of the
+top n show a group (`limit_count`), Skew on the share of a group among those labelled (`limit_share`).
 """
 
 from __future__ import annotations
