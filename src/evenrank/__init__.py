@@ -190,7 +190,7 @@ _FORKED = ("tally", "swap", "lexicon", "parse", "tally_batches", "tally_schema")
 
 
 def _public(name: str, function: Any) -> Any:
-    """The function, refused where it would hang, and with the classifier of queries for `genders="predict"`."""
+    """The function, refused where it would hang, and with the classifier for `genders="predict"`."""
 
     @wraps(function)
     def public(*args: Any, **given: Any) -> Any:

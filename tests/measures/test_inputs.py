@@ -148,9 +148,9 @@ def test_a_list_compared_with_itself_needs_a_cutoff() -> None:
 
 def test_short_lists_among_longer_ones_are_counted() -> None:
     run = {**SHORT, "q3": {"d1": 2.0, "d2": 1.0}}
-    notes = er.measure(run, "MB@1", labels=GROUPS)["MB@1"].notes
+    notes = er.measure(run, "MB@2", labels=GROUPS)["MB@2"].notes
     assert "1 list is no longer than the cut-off: the value is 0 whatever they show" in notes
-    assert not any("cut-off" in note for note in er.measure(SHORT, "MB@1", labels=GROUPS)["MB@1"].notes)
+    assert not any("cut-off" in note for note in er.measure(SHORT, "MB@2", labels=GROUPS)["MB@2"].notes)
 
 
 def test_a_gate_on_a_value_that_is_always_zero_does_not_pass(tmp_path: Path) -> None:

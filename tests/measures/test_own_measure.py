@@ -44,7 +44,7 @@ class _Untouched(LinearMeasure):
     __name__ = NAME = "Untouched"
     PRETTY_NAME = "Untouched documents"
     SHORT_DESC = "Share of the top t documents that name no group."
-    GOOD = "high"
+    PREFERRED = "high"
     BEST = 1.0
     MEANING = "The share of the top {k} documents that name no group."
     SUPPORTED_PARAMS: dict[str, Any] = {"cutoff": Param(dtype=int, required=True, minimum=1)}  # noqa: RUF012
@@ -59,7 +59,7 @@ class _Crooked(BiasMeasure):
 
     __name__ = NAME = "Crooked"
     SHORT_DESC = "Square of the share of the top t documents that name no group."
-    GOOD = "high"
+    PREFERRED = "high"
     SUPPORTED_PARAMS = _Untouched.SUPPORTED_PARAMS
 
     def per_query(self, lists: RankedLists) -> PerQuery:
@@ -183,7 +183,7 @@ def test_the_monitor_and_the_server_read_it_as_it_reads_itself() -> None:
 
 class _Silent(_Untouched):
     __name__ = NAME = "Silent"
-    GOOD = None
+    PREFERRED = None
 
 
 class _Puzzling(_Untouched):

@@ -29,7 +29,7 @@ class Absolute(BiasMeasure):
 
     PRETTY_NAME = "Mean of absolute values"
     SHORT_DESC = "Mean over queries of the measure's absolute value."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = (
         "How far the results of single queries lean, to either side: the mean of absolute values, in which "
         "opposite queries do not cancel out."
@@ -39,7 +39,7 @@ class Absolute(BiasMeasure):
     def __init__(self, inner: Measure) -> None:
         if not isinstance(inner, BiasMeasure) or not inner.SIGNED:
             raise InputError(f"abs() takes a measure with a sign, such as ARaB@10; {inner} has none")
-        if inner.YARDSTICK:
+        if inner.REFERENCE:
             raise InputError(
                 f"{inner} is one value over all queries, not a mean, so abs({inner}) does not exist; "
                 f"measure {inner} itself"
@@ -48,7 +48,7 @@ class Absolute(BiasMeasure):
         super().__init__()
         self.inner = inner
         self.__name__ = self.NAME = f"abs({inner})"
-        for name in ("NEEDS", "WAYS_OUT", "ORDERED", "VIEW"):
+        for name in ("NEEDS", "ALTERNATIVES", "ORDER_MATTERS", "VIEW"):
             if hasattr(inner, name):
                 setattr(self, name, getattr(inner, name))
 

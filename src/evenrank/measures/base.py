@@ -27,7 +27,7 @@ LARGEST = 2**63 - 1
 T = TypeVar("T")
 Good = Literal["zero", "high", "low", "one"]
 """Where good values lie."""
-_GOOD: tuple[Good, ...] = ("zero", "high", "low", "one")
+_PREFERRED: tuple[Good, ...] = ("zero", "high", "low", "one")
 
 
 class Param(ParamInfo):
@@ -47,7 +47,7 @@ class BiasMeasure(Measure):
 
     Attributes
     ----------
-    GOOD
+    PREFERRED
         Where good values lie: near `zero`, near `one`, `high` or `low`. Near zero, for a measure with a sign,
         unless it says otherwise.
     BEST
@@ -55,45 +55,39 @@ class BiasMeasure(Measure):
     MEANING
         What a value says, in one sentence for the report; `{of}` and `{against}` (groups) and `{k}` (the
         cut-off) are filled in. `SHORT_DESC` unless given.
-    READING
-        How to read sign and size, in a few words, where `GOOD` does not say it.
-    YARDSTICK
+    INTERPRETATION
+        How to read sign and size, in a few words, where `PREFERRED` does not say it.
+    REFERENCE
         What a value has to be compared with, where none is good in itself.
-    LEANS
+    SIGNED
+        Whether values lie on one side or the other of 0, so that the mean of absolute values says more.
+    SIGN_NAMES_GROUP
         Whether the sign names a group: that which `pair(groups)` gives first above 0, else the second.
-    LINEAR
-        Whether the value is a sum over the documents of a list, see `LinearMeasure`.
-    TIES
-        Whether `--ties expected` gives the mean over all orders of tied documents: for values made with
-        `lists.weigh`. Else tied documents stand in trec_eval's order, and a note says so.
+    ORDER_MATTERS
+        Whether the order of the documents above the cut-off counts, and not only which they are.
     VIEW
         How it sees the inputs: `Words` (of a tally), `Groups` (of documents), `Dictionary` (the words of
         one), or `Genderedness` (the leaning of texts).
     NEEDS
         What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
-    WAYS_OUT
+    ALTERNATIVES
         For something it needs, what else could be done than give it.
-    SIGNED
-        Whether values lean to one side or the other of 0, so that the mean of absolute values says more.
-    ORDERED
-        Whether the order of the documents above the cut-off counts, and not only which they are.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
     NAME: str = ""
     VIEW: ClassVar[type[View]] = Words
     NEEDS: frozenset[str] = frozenset({"tally"})
-    GOOD: ClassVar[Good | None] = None
+    PREFERRED: ClassVar[Good | None] = None
     BEST: ClassVar[float | None] = None
     MEANING: ClassVar[str] = ""
-    READING: ClassVar[str] = ""
-    YARDSTICK: ClassVar[str] = ""
-    LEANS: ClassVar[bool] = False
-    LINEAR: ClassVar[bool] = False
-    TIES: ClassVar[bool] = True
+    INTERPRETATION: ClassVar[str] = ""
+    REFERENCE: ClassVar[str] = ""
+    SIGN_NAMES_GROUP: ClassVar[bool] = False
+    LINEAR: ClassVar[bool] = False  # a sum over the documents of a list, see `LinearMeasure`
     SIGNED: ClassVar[bool] = False
-    ORDERED: ClassVar[bool] = True
-    WAYS_OUT: ClassVar[Mapping[str, str]] = {}
+    ORDER_MATTERS: ClassVar[bool] = True
+    ALTERNATIVES: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **params: Any) -> None:
         checked = check_params(self.NAME, self.SUPPORTED_PARAMS, params)
@@ -249,7 +243,7 @@ def limited(condition: Condition) -> Condition:
     measure = condition.measure
     if not is_bias(measure) or not _can_be_limit(measure):
         known = [m for m in ir_measures.measures.registry.values() if is_bias(m) and _can_be_limit(m)]
-        names = [m.NAME for m in sorted(known, key=lambda m: (not m.LEANS, not m.LINEAR))]
+        names = [m.NAME for m in sorted(known, key=lambda m: (not m.SIGN_NAMES_GROUP, not m.LINEAR))]
         raise InputError(
             f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
         )
@@ -273,9 +267,10 @@ def register(measure: BiasMeasure) -> None:
 
     What it says of itself is checked here, once, so that no report stumbles over it.
     """
-    if good(measure) not in _GOOD:
+    if good(measure) not in _PREFERRED:
         raise InputError(
-            f"{measure.NAME} does not say where good values lie; add GOOD = 'zero', 'high', 'low' or 'one'"
+            f"{measure.NAME} does not say where good values lie; "
+            "add PREFERRED = 'zero', 'high', 'low' or 'one'"
         )
     try:
         meaning(measure)
@@ -355,7 +350,7 @@ def good(measure: Measure) -> Good:
     """Where good values of a measure lie: the one place where that is decided."""
     if not isinstance(measure, BiasMeasure):
         return "high"
-    return measure.GOOD or ("zero" if measure.SIGNED else None)  # type: ignore[return-value]  # see `register`
+    return measure.PREFERRED or ("zero" if measure.SIGNED else None)  # type: ignore[return-value]  # see `register`
 
 
 def amount(measure: Measure, values: Floats) -> Floats:
@@ -386,8 +381,8 @@ def compare(mine: Measurement, theirs: Measurement, *, confidence: float = 0.95,
 
 
 def leans(measure: Measure | None) -> TypeGuard[BiasMeasure]:
-    """Whether the sign of a value names a group, see `BiasMeasure.LEANS`."""
-    return bool(getattr(measure, "LEANS", False))
+    """Whether the sign of a value names a group, see `BiasMeasure.SIGN_NAMES_GROUP`."""
+    return bool(getattr(measure, "SIGN_NAMES_GROUP", False))
 
 
 _DIRECTION: dict[Good, str] = {
@@ -426,7 +421,7 @@ def direction(measure: Measure, groups: tuple[str, ...] = ()) -> str:
         return f"above 0 leans {toward(of)}, below 0 {toward(against)}"
     if not isinstance(measure, BiasMeasure):
         return "higher is better"
-    return measure.READING or _DIRECTION[good(measure)]
+    return measure.INTERPRETATION or _DIRECTION[good(measure)]
 
 
 def short(measure: Measure) -> str:

@@ -90,9 +90,9 @@ class DictionaryBias(LinearMeasure):
     __name__ = NAME = "LIWC"
     PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
-    GOOD: ClassVar[Good | None] = "low"
+    PREFERRED: ClassVar[Good | None] = "low"
     MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."
-    ORDERED = False
+    ORDER_MATTERS = False
     VIEW = Dictionary
     NEEDS = frozenset({"docs"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -103,11 +103,11 @@ class DictionaryBias(LinearMeasure):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         # A matter of the parameter: an absolute value is not linear in the documents.
-        self.LINEAR = self.TIES = self.SIGNED = bool(self["signed"])  # type: ignore[misc]
+        self.LINEAR = self.SIGNED = bool(self["signed"])  # type: ignore[misc]
         if self["signed"]:
-            self.GOOD = "zero"  # type: ignore[misc]
+            self.PREFERRED = "zero"  # type: ignore[misc]
             self.MEANING = "How far the top {k} documents lean to male words, in percent of words."  # type: ignore[misc]
-            self.READING = "above 0 leans male, below 0 female"  # type: ignore[misc]
+            self.INTERPRETATION = "above 0 leans male, below 0 female"  # type: ignore[misc]
 
     weights = staticmethod(rab_weights)
 

@@ -31,7 +31,7 @@ class _Labelled(LinearMeasure):
     """The share of the top t documents that show a group, by their labels."""
 
     __name__ = NAME = "label"
-    GOOD = "low"
+    PREFERRED = "low"
     VIEW = Groups
     NEEDS = frozenset[str]()
     SUPPORTED_PARAMS = {"cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")}  # noqa: RUF012

@@ -46,7 +46,7 @@ class Sequences(Groups):
     """Documents as the groups they show, in all rankings of a query."""
 
     SEQUENCES = True
-    PARTS = False
+    MERGEABLE = False
 
     def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
         lists = super().lists(run, *given, **named)
@@ -62,8 +62,7 @@ class Sequences(Groups):
 class ExpectedExposure(GroupMeasure):
     """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
 
-    TIES = False
-    WITHOUT = "relevant"
+    DEFAULT_TARGET = "relevant"
     UNDEFINED = "nothing is judged relevant"
     NEEDS = frozenset({"groups", "qrels"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -139,7 +138,7 @@ class _EEL(ExpectedExposure):
     __name__ = NAME = "EEL"
     PRETTY_NAME = "Expected exposure loss"
     SHORT_DESC = "Squared distance of groups' expected exposures from the target."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = "How far the exposures of groups, over all rankings of a query, are from what they should be."
 
     def told(self, system: Floats, target: Floats) -> float:
@@ -158,7 +157,7 @@ class _EED(ExpectedExposure):
     __name__ = NAME = "EED"
     PRETTY_NAME = "Expected exposure disparity"
     SHORT_DESC = "Squared size of groups' expected exposures."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = "How unevenly exposure is spread over groups, over all rankings of a query."
 
     def told(self, system: Floats, target: Floats) -> float:
@@ -176,7 +175,7 @@ class _EER(ExpectedExposure):
     __name__ = NAME = "EER"
     PRETTY_NAME = "Expected exposure relevance"
     SHORT_DESC = "Groups' expected exposures times those they should have."
-    GOOD = "high"
+    PREFERRED = "high"
     MEANING = "How much exposure goes to the groups that should have it, over all rankings of a query."
 
     def told(self, system: Floats, target: Floats) -> float:

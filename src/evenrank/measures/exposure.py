@@ -95,9 +95,9 @@ class _Exposure(GroupMeasure):
     __name__ = NAME = "Exposure"
     PRETTY_NAME = "Exposure of a group"
     SHORT_DESC = "Mean of 1/log2(1 + rank) over the documents of a group."
-    GOOD = "high"
-    READING = "compare with the other groups of the same lists"
-    YARDSTICK = "the exposure of the other groups"
+    PREFERRED = "high"
+    INTERPRETATION = "compare with the other groups of the same lists"
+    REFERENCE = "the exposure of the other groups"
     UNDEFINED = "no document of the group"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
@@ -132,9 +132,11 @@ class _ExposureGap(RankBias):
     PRETTY_NAME = "Gap of exposure"
     SHORT_DESC = "Share of attention for one group's documents, minus the other's."
     MEANING = "The share of attention in the top {k} that one group's documents get, minus the other group's."
-    READING = "above 0 the second group gets more attention, below 0 the first"
+    INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
-    LEANS = False  # groups may be labels, which are not those of the words that a verdict speaks about
+    SIGN_NAMES_GROUP = (
+        False  # groups may be labels, which are not those of the words that a verdict speaks about
+    )
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **{name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"},
         "attribute": ATTRIBUTE,
@@ -186,7 +188,7 @@ class _DemographicParity(GroupMeasure):
     __name__ = NAME = "DemographicParity"
     PRETTY_NAME = "Demographic parity ratio of exposure"
     SHORT_DESC = "Ratio of two groups' mean exposures."
-    GOOD = "one"
+    PREFERRED = "one"
     UNDEFINED = "one of the groups is absent or has no exposure"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
@@ -288,7 +290,7 @@ class _AWRF(GroupMeasure):
     __name__ = NAME = "AWRF"
     PRETTY_NAME = "Attention-weighted rank fairness"
     SHORT_DESC = "1 minus the divergence of attention shares from the target."
-    GOOD = "high"
+    PREFERRED = "high"
     BEST = 1.0
     MEANING = "How close the groups' shares of attention are to the target."
     UNDEFINED = "no labelled document in the top"
@@ -322,7 +324,7 @@ class _nDCGxAWRF(GroupMeasure):
     __name__ = NAME = "nDCGxAWRF"
     PRETTY_NAME = "nDCG × attention-weighted rank fairness"
     SHORT_DESC = "nDCG times AWRF, the score of TREC Fair Ranking 2022, Task 1."
-    GOOD = "high"
+    PREFERRED = "high"
     BEST = 1.0
     MEANING = "How relevant the top {k} are, and how close to the target: nDCG times AWRF."
     NEEDS = frozenset({"groups", "qrels"})

@@ -66,7 +66,7 @@ class Groups(View):
 
     NEEDED = "labels, or a tally to infer groups from"
     READS = View.READS | {"labels", "targets", "qrels"}
-    PARTS = True
+    MERGEABLE = True
     ATTRIBUTE: ClassVar[str | None] = None
 
     @cached_property
@@ -128,7 +128,7 @@ class Groups(View):
 
     def target_of(self, measure: Any) -> str:
         """Which shares a measure compares with, in words."""
-        target = measure["target"] or (measure.WITHOUT if self.targets is None else "given")
+        target = measure["target"] or (measure.DEFAULT_TARGET if self.targets is None else "given")
         said = _TARGETS[target] if isinstance(target, str) else str(target)
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
@@ -202,11 +202,10 @@ class GroupMeasure(BiasMeasure):
     """
 
     NEEDS: frozenset[str] = frozenset({"groups"})
-    TIES = False
     UNDEFINED: ClassVar[str] = "undefined"
     AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
-    WITHOUT: ClassVar[str] = "list"  # the target, unless one is given
-    COUNTS: ClassVar[bool] = False  # looks at documents that show a group or do not, never at shares
+    DEFAULT_TARGET: ClassVar[str] = "list"  # the target, unless one is given
+    WHOLE_LABELS: ClassVar[bool] = False  # looks at documents that show a group or do not, never at shares
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
         "target": TARGET,
@@ -242,9 +241,9 @@ class GroupMeasure(BiasMeasure):
         The value is then 0 for a list that is no longer than the cut-off, whatever it shows. `targets` says
         whether a table of targets is given.
         """
-        if self.ORDERED or "target" not in self.SUPPORTED_PARAMS:
+        if self.ORDER_MATTERS or "target" not in self.SUPPORTED_PARAMS:
             return False
-        return (self["target"] or (None if targets else self.WITHOUT)) == "list"
+        return (self["target"] or (None if targets else self.DEFAULT_TARGET)) == "list"
 
     def cut(self, n: int) -> int:
         """How many of n documents count."""
@@ -258,7 +257,7 @@ class GroupMeasure(BiasMeasure):
                 _known(self, group, groups)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        if self.COUNTS and lists.counts().dtype.kind == "f":
+        if self.WHOLE_LABELS and lists.counts().dtype.kind == "f":
             raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
         values = [
             self.per_list(shown, target, lists.groups)

@@ -257,7 +257,7 @@ class Inputs:
         for measure in measures:
             for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
                 if there[need] is None:
-                    otherwise = getattr(measure, "WAYS_OUT", {}).get(need)
+                    otherwise = getattr(measure, "ALTERNATIVES", {}).get(need)
                     needed = _SAYING[need] + (f", or {otherwise}" if otherwise else "")
                     lacking.setdefault(needed, []).append(str(measure))
         if not self.countable:

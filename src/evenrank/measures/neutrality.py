@@ -67,7 +67,7 @@ class _FaiRR(LinearMeasure):
     __name__ = NAME = "FaiRR"
     PRETTY_NAME = "Fairness of retrieval results"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
-    GOOD = "high"
+    PREFERRED = "high"
     MEANING = "How much neutral content the top {k} documents offer; the first results count most."
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),

@@ -47,7 +47,7 @@ class Condition:
     @property
     def subject(self) -> Measure:
         """The measure whose value over all queries is bounded: abs(m), the mean of absolute values."""
-        signed = getattr(self.measure, "SIGNED", False) and not getattr(self.measure, "YARDSTICK", "")
+        signed = getattr(self.measure, "SIGNED", False) and not getattr(self.measure, "REFERENCE", "")
         return Absolute(self.measure) if self.absolute and signed else self.measure
 
     def holds(self, value: float | None) -> bool:

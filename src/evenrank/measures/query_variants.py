@@ -111,8 +111,7 @@ class VariantBias(BiasMeasure):
     VIEW = Variants
     NEEDS = frozenset()
     SIGNED = True
-    LEANS = True
-    TIES = False
+    SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")
     }
@@ -148,7 +147,7 @@ class _VarRaB(VariantBias):
     __name__ = NAME = "VarRaB"
     PRETTY_NAME = "Rank bias by query variants"
     SHORT_DESC = "Share of the top t that the male variant finds too, minus that of the female one."
-    ORDERED = False
+    ORDER_MATTERS = False
     weights = staticmethod(rab_weights)
 
 

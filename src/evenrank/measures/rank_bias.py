@@ -44,7 +44,7 @@ def arab_weights(n: int, t: int) -> Floats:
 
 class RankBias(LinearMeasure):
     SIGNED = True
-    LEANS = True
+    SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
         "magnitude": Param(
@@ -147,7 +147,7 @@ class _RaB(RankBias):
     PRETTY_NAME = "Rank bias"
     SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
     MEANING = "How much more present {of} words are than {against} words in the top {k} documents."
-    ORDERED = False
+    ORDER_MATTERS = False
     weights = staticmethod(rab_weights)
 
 

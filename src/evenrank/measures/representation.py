@@ -286,7 +286,7 @@ class _MB(AgainstRest):
     PRETTY_NAME = "Mean representation bias"
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
-    ORDERED = False
+    ORDER_MATTERS = False
     SIGNED = True
     UNDEFINED = "no target for the group"
 

@@ -73,7 +73,7 @@ class ShareInTop(NamedTuple):
 class SkewMeasure(GroupMeasure):
     """What Skew, MinSkew and MaxSkew share: as limits they bound shares among the labelled documents."""
 
-    ORDERED = False
+    ORDER_MATTERS = False
     SIGNED = True
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
@@ -178,7 +178,7 @@ class _NDKL(GroupMeasure):
     __name__ = NAME = "NDKL"
     PRETTY_NAME = "Normalised discounted KL divergence"
     SHORT_DESC = "Divergence of the prefixes' group shares from the target."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = "How far the groups' shares in the top ranks are from the target."
     UNDEFINED = "no labelled document in the top, or one whose target is 0"
 

@@ -76,14 +76,14 @@ class View:
 
     Subclasses say what documents are looked up in (`tally`: a frame and the groups that are its columns).
     `NEEDED` is what a user has to give for it, `READS` which inputs it looks at, `WHOLE` whether it reads the
-    whole collection, `PARTS` whether what it sees of the parts of a run can be put together, `SEQUENCES`
+    whole collection, `MERGEABLE` whether what it sees of the parts of a run can be put together, `SEQUENCES`
     whether a query may have several rankings.
     """
 
     NEEDED: ClassVar[str] = ""
     READS: ClassVar[frozenset[str]] = frozenset({"docs", "tally", "lexicon", "tokenizer"})
     WHOLE: ClassVar[bool] = False
-    PARTS: ClassVar[bool] = False
+    MERGEABLE: ClassVar[bool] = False
     SEQUENCES: ClassVar[bool] = False
 
     def __init__(self, inputs: Inputs, measures: Sequence[BiasMeasure], *, depth: int = 0) -> None:
@@ -244,7 +244,7 @@ class View:
         by_ties: dict[bool, RankedLists] = {}
         lists_of: dict[BiasMeasure, RankedLists] = {}
         for measure in self.measures:
-            expected = inputs.ties == "expected" and measure.TIES
+            expected = inputs.ties == "expected" and measure.LINEAR
             if expected not in by_ties:
                 by_ties[expected] = self.lists(run, name, expected_ties=expected)
             lists_of[measure] = by_ties[expected]
@@ -376,7 +376,7 @@ class View:
                 notes.append(
                     "which words make up the value cannot be said: the tally does not name its lexicon"
                 )
-        if self.inputs.ties == "expected" and not measure.TIES:
+        if self.inputs.ties == "expected" and not measure.LINEAR:
             notes.append(NOT_LINEAR)
         return tuple(notes)
 
@@ -385,7 +385,7 @@ class Words(View):
     """Documents as the tally sees them: how many words of each group they hold."""
 
     NEEDED = "a tally"
-    PARTS = True
+    MERGEABLE = True
 
     @cached_property
     def tally(self) -> Any:
@@ -442,7 +442,7 @@ def _known(asked: pl.Series, inputs: Inputs) -> Iterable[str]:
 def _tied(measure: BiasMeasure, lists: RankedLists) -> NDArray[np.bool_]:
     """For each list, whether the ids of tied documents decide what is measured."""
     cutoff = measure.params.get("cutoff") or measure.depth()
-    return lists.tied_within(cutoff) if measure.ORDERED else lists.tied_across(cutoff)
+    return lists.tied_within(cutoff) if measure.ORDER_MATTERS else lists.tied_across(cutoff)
 
 
 def counted(lists: RankedLists, depth: int, marked: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:

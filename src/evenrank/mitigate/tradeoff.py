@@ -330,8 +330,8 @@ def bias_measure(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray], st
     if not is_bias(condition.measure):
         raise InputError(f"{text} is not a measure of bias; write for example abs(ARaB@10) or NFaiRR@10")
     measure: Any = condition.measure
-    if measure.YARDSTICK:
-        raise InputError(f"{measure} has to be compared with {measure.YARDSTICK}; no value of it is better")
+    if measure.REFERENCE:
+        raise InputError(f"{measure} has to be compared with {measure.REFERENCE}; no value of it is better")
     if condition.absolute:
         return measure, np.abs, f"abs({measure})"
     return measure, partial(amount, measure), amount_name(measure)

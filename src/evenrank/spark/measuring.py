@@ -44,7 +44,7 @@ _ROWS = 200_000  # of a run that a worker measures at a time, about
 def check_shared(measures: Sequence[Measure]) -> None:
     """Refuse measures that workers cannot compute from their share of the lists and counts."""
     for one in map(core, measures):
-        if is_bias(one) and not one.VIEW.PARTS:
+        if is_bias(one) and not one.VIEW.MERGEABLE:
             raise InputError(
                 f"{one} looks at more than the counts of one list's documents, which is all that the "
                 "workers have; measure it on one machine"

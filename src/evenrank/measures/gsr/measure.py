@@ -139,12 +139,12 @@ class StereotypeReinforcement(BiasMeasure):
         "Whether results use the gendered language that their queries suggest: the slope of one on the "
         "other. A perfect engine is not at 0, so compare with its value."
     )
-    READING = "above 0 follows the stereotype"
-    YARDSTICK = "a perfect engine"
+    INTERPRETATION = "above 0 follows the stereotype"
+    REFERENCE = "a perfect engine"
     SIGNED = True
     VIEW = Genderedness
     NEEDS = frozenset({"docs", "queries"})
-    WAYS_OUT = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
+    ALTERNATIVES = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(
             dtype=int, default=None, minimum=1, desc="how deep to look; unless given, the number of relevant"
@@ -176,7 +176,7 @@ class StereotypeReinforcement(BiasMeasure):
         if self["cutoff"] is not None:
             return np.full(queries, self["cutoff"], np.int64)
         if relevant is None:
-            raise InputError(f"{self} needs relevance judgments; give qrels, or {self.WAYS_OUT['qrels']}")
+            raise InputError(f"{self} needs relevance judgments; give qrels, or {self.ALTERNATIVES['qrels']}")
         return relevant
 
     def compare(
