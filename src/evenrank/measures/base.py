@@ -92,7 +92,8 @@ class BiasMeasure(Measure):
     def __init__(self, **params: Any) -> None:
         checked = check_params(self.NAME, self.SUPPORTED_PARAMS, params)
         # In one order, whatever order they were given in: measures are equal when they print equal.
-        super().__init__(**{key: checked[key] for key in self.SUPPORTED_PARAMS if key in checked})
+        ordered = sorted(checked, key=list(self.SUPPORTED_PARAMS).index)
+        super().__init__(**dict(zip(ordered, map(checked.__getitem__, ordered), strict=True)))
 
     def validate_params(self) -> None:
         require_params(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,7 +20,7 @@ from evenrank.data import files
 from evenrank.data.frames import fingerprint, is_spark, spark
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute, core
-from evenrank.measures.base import is_bias
+from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE, Floats
 from evenrank.measures.parse import parse
@@ -116,7 +117,7 @@ def measure(
     """
     _check_bootstrap(confidence, resamples, seed)
     wanted = listed_measures(measures)
-    if any(map(is_spark, named_runs(runs).values())):
+    if "pyspark" in sys.modules and any(map(is_spark, named_runs(runs).values())):
         if explain:
             raise InputError(
                 "explain reads the documents, which Spark's workers lack; measure on one machine"
@@ -141,7 +142,7 @@ def measure(
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
     """Measures of the runs of the inputs; in an audit, one of several looks at the same inputs."""
-    wanted = list(dict.fromkeys(core(one) for one in measures))
+    wanted = list(dict.fromkeys(map(core, measures)))
     inputs.check(wanted)
     check_subset(options.only, inputs.genders)
     views = views_of(inputs, filter(is_bias, wanted))
@@ -151,9 +152,9 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
                 inputs.docs.expect(ids.unique().to_list())
     for view in views.values():
         view.prepare(options.bootstrap.seed)
-    runs = {
-        name: _measure_run(name, run, measures, views, inputs, options) for name, run in inputs.runs.items()
-    }
+    runs = {}
+    for name, run in inputs.runs.items():
+        runs[name] = _measure_run(name, run, measures, views, inputs, options)
     return Measurements(
         runs=runs,
         cautions=(
@@ -168,7 +169,10 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
 
 def not_in_queries(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
     """A caution, where runs or judgments hold queries that are not among those given."""
-    most = max((one.left_out.get(NOT_ASKED, 0) for of in runs.values() for one in of), default=0)
+    most = 0
+    for measurements in runs.values():
+        for one in measurements:
+            most = max(most, one.left_out.get(NOT_ASKED, 0))
     counted = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
     return (f"{counted} not among the queries given, and left out.",) if most else ()
 
@@ -177,11 +181,14 @@ def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | Non
     """How far down runs, and the background, have to be known for these measures; None for whole runs."""
     if missing == "skip":
         return None  # the documents below move up
-    depths = [
-        max(one.depth(), one.background_depth()) if is_bias(one) else effectiveness_depth(one)
-        for one in map(core, measures)
-    ]
-    return None if max(depths) >= WHOLE else max(depths)
+    deepest = 0
+    for one in measures:
+        measure: Any = one.inner if isinstance(one, Absolute) else one
+        if is_bias(measure):
+            deepest = max(deepest, measure.depth(), measure.background_depth())
+        else:
+            deepest = max(deepest, effectiveness_depth(measure))
+    return None if deepest >= WHOLE else deepest
 
 
 def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> None:
@@ -201,9 +208,10 @@ def _measure_run(
     inputs: Inputs,
     options: Options,
 ) -> tuple[Measurement, ...]:
-    found = [one for view in views.values() for one in view.measured(name, run, options)]
-    useful = [m for m in measures if not is_bias(m)]
-    if useful:
+    found: list[Measurement] = []
+    for view in views.values():
+        found += view.measured(name, run, options)
+    if useful := [m for m in measures if not isinstance(m, BiasMeasure)]:
         found += measure_effectiveness(name, run, useful, inputs, options)
     return in_order_requested(found, measures, options)
 
@@ -213,10 +221,13 @@ def in_order_requested(
 ) -> tuple[Measurement, ...]:
     """One measurement for each measure, absolute ones made of those without."""
     by_measure = {one.measure: one for one in found}
-    return tuple(
-        m.of(by_measure[m.inner], options.bootstrap) if isinstance(m, Absolute) else by_measure[m]
-        for m in measures
-    )
+    ordered = []
+    for m in measures:
+        if isinstance(m, Absolute):
+            ordered.append(m.of(by_measure[m.inner], options.bootstrap))
+        else:
+            ordered.append(by_measure[m])
+    return tuple(ordered)
 
 
 def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
@@ -249,7 +260,7 @@ def _labels(labels: Mapping[str, str]) -> pl.DataFrame:
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """The measures, parsed and each once."""
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
-    wanted = list(dict.fromkeys(parse(measure) for measure in given))
+    wanted = list(dict.fromkeys(map(parse, given)))
     if not wanted:
         raise InputError("name at least one measure, as in ARaB@10")
     return wanted

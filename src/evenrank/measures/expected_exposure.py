@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.arithmetic import dot
 from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
 from evenrank.measures.groups import GroupMeasure, Groups, Shares, groups_of, relevant_shares
@@ -112,7 +111,7 @@ class ExpectedExposure(GroupMeasure):
             if np.isnan(wished).any() or not wished.sum():
                 yield None, wished
                 continue
-            system = dot(1.0 * here.T, weights) / lists.rankings[query]
+            system = np.dot(1.0 * here.T, weights) / lists.rankings[query]
             yield system, wished * attention(np.arange(1, ranks + 1)).sum()
 
     def told(self, system: Floats, target: Floats) -> float:
@@ -142,7 +141,7 @@ class _EEL(ExpectedExposure):
     MEANING = "How far the exposures of groups, over all rankings of a query, are from what they should be."
 
     def told(self, system: Floats, target: Floats) -> float:
-        return float(dot(system - target, system - target))
+        return float(np.dot(system - target, system - target))
 
 
 class _EED(ExpectedExposure):
@@ -161,7 +160,7 @@ class _EED(ExpectedExposure):
     MEANING = "How unevenly exposure is spread over groups, over all rankings of a query."
 
     def told(self, system: Floats, target: Floats) -> float:
-        return float(dot(system, system))
+        return float(np.dot(system, system))
 
 
 class _EER(ExpectedExposure):
@@ -179,7 +178,7 @@ class _EER(ExpectedExposure):
     MEANING = "How much exposure goes to the groups that should have it, over all rankings of a query."
 
     def told(self, system: Floats, target: Floats) -> float:
-        return float(dot(system, target))
+        return float(np.dot(system, target))
 
 
 EEL = _EEL()

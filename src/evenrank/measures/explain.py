@@ -22,7 +22,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import dot, log1p
 from evenrank.errors import InputError
 from evenrank.measures.lists import Floats, Ints, RankedLists, find_rows, magnitude_of
 
@@ -171,8 +170,8 @@ def _share(magnitude: str, found: pl.DataFrame, tokens: NDArray[Any]) -> NDArray
     if magnitude == "length":
         return count / tokens
     if magnitude == "tf-words":
-        return log1p(count)
-    return count / total * (log1p(total) if magnitude == "tf" else 1.0)
+        return np.log1p(count)
+    return count / total * (np.log1p(total) if magnitude == "tf" else 1.0)
 
 
 def largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -199,7 +198,7 @@ class Offered:
             return float(magnitude_of(magnitude, group, self._column).mean())
         often = self._histogram(group)  # a few hundred logarithms instead of one for each document
         each = magnitude_of(magnitude, group, lambda _: np.arange(len(often)))
-        return float(dot(often, each)) / self.tally.height
+        return float(np.dot(often, each)) / self.tally.height
 
     def relevant(self, magnitude: str, group: str) -> Floats:
         """Mean magnitude of a group over each query's relevant documents that the tally holds."""

@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.arithmetic import dot, log, log2
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.groups import (
@@ -31,25 +30,19 @@ from evenrank.measures.groups import (
     one_group,
     with_attribute,
 )
-from evenrank.measures.lists import Floats, Ints, RankedLists
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 from evenrank.measures.rank_bias import RankBias
-
-
-def position_exposure(n: int, k: int | None = None) -> Floats:
-    """Exposure of the ranks 1..n: 1/log2(1 + rank), 0 below rank k."""
-    ranks = np.arange(1, n + 1)
-    return np.where(ranks <= (n if k is None else k), 1 / log2(1 + ranks), 0.0)
 
 
 def attention(ranks: Ints) -> Floats:
     """What documents at these ranks get of a reader's attention: 1/log2(max(rank, 2)), as in TREC."""
-    found: Floats = 1 / log2(np.maximum(ranks, 2))
+    found: Floats = 1 / np.log2(np.maximum(ranks, 2))
     return found
 
 
 def attention_weights(n: int, t: int) -> Floats:
     """Weights of n ranked documents: 1/log2(i + 1) for i ≤ m = min(n, t), divided by their sum."""
-    weights = position_exposure(n, min(n, t))
+    weights = log_discount(n, min(n, t))
     return weights / weights.sum() if n else weights
 
 
@@ -60,13 +53,13 @@ def group_exposure(shown: Ints, k: int | None = None) -> Floats:
     rank k belong to their group and have no exposure.
     """
     sizes = shown.sum(axis=0)
-    total = dot(shown.T, position_exposure(len(shown), k))
+    total = np.dot(shown.T, log_discount(len(shown), k))
     return np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
 
 
 def attention_shares(shown: Ints) -> Floats:
     """The part of the readers' attention that each group gets, of what labelled documents get."""
-    total = dot(shown.T, attention(np.arange(1, len(shown) + 1)))
+    total = np.dot(shown.T, attention(np.arange(1, len(shown) + 1)))
     return total / total.sum() if total.sum() else np.full(shown.shape[1], np.nan)
 
 
@@ -74,7 +67,7 @@ def js_divergence(p: Floats, q: Floats) -> float:
     """Jensen–Shannon divergence of two distributions, natural logarithm: from 0 (equal) to ln 2."""
     middle = (p + q) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(p > 0, p * log(p / middle), 0.0) + np.where(q > 0, q * log(q / middle), 0.0)
+        terms = np.where(p > 0, p * np.log(p / middle), 0.0) + np.where(q > 0, q * np.log(q / middle), 0.0)
     return max(float(terms.sum()) / 2, 0.0)
 
 
@@ -257,7 +250,7 @@ class _DisparateTreatment(_DemographicParity):
 def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
     """Exposure of each group over its merit, the mean relevance of its documents; NaN without merit."""
     sizes = shown.sum(axis=0)
-    merit = np.divide(dot(shown.T, relevance), sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+    merit = np.divide(np.dot(shown.T, relevance), sizes, out=np.zeros(len(sizes)), where=sizes > 0)
     exposure = group_exposure(shown, k)
     return np.divide(exposure, merit, out=np.full(len(sizes), np.nan), where=merit > 0)
 
@@ -307,7 +300,7 @@ def gained(relevant: Floats, ideal: int, k: int) -> float:
     """
     worth = attention(np.arange(1, k + 1))
     best = worth[: min(k, ideal)].sum()
-    return float(dot(relevant[:k], worth[: len(relevant[:k])]) / best) if best else 0.0
+    return float(np.dot(relevant[:k], worth[: len(relevant[:k])]) / best) if best else 0.0
 
 
 class _nDCGxAWRF(GroupMeasure):

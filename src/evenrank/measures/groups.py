@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.arithmetic import dot
 from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.absolute import core
@@ -385,7 +384,7 @@ def relevant_shares(
     for query in lists.query_ids.to_list():
         at = place.get(query, [])
         weight = np.ones(len(at)) if weights is None else weights(relevances[at])
-        total = dot(found[at].T, weight) if at else np.zeros(len(groups))
+        total = np.dot(found[at].T, weight) if at else np.zeros(len(groups))
         whole = weight.sum() if of_all else total.sum()
         if not whole:
             yield [None] * len(groups)

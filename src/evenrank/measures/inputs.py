@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
     from evenrank.text.tally import Tally
     from evenrank.vectors.texts import GenderedTexts
 
-MISSING = ("error", "zero", "skip")
+_CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
+    "missing": ("error", "zero", "skip"),
+    "ties": ("order", "expected"),
+    "order": ("score", "rank"),
+}
 LARGE = 1 << 30
 """Of run files of this many bytes (packed ones of a quarter) only the top is kept, where that is enough."""
 PREDICT = "predict"
@@ -133,39 +138,36 @@ class Inputs:
             raise TypeError(
                 f"there is no input {sorted(unknown)[0]!r}; {', '.join(MeasureInputs.__annotations__)} are"
             )
-        missing, ties, order = (
-            given.get(name) or default
-            for name, default in (("missing", "error"), ("ties", "order"), ("order", "score"))
-        )
-        check_choice("missing", missing, MISSING)
-        check_choice("ties", ties, ("order", "expected"))
-        check_choice("order", order, ("score", "rank"))
+        choices: dict[str, Any] = {}
+        for name, possible in _CHOICES.items():
+            choices[name] = given.get(name) or possible[0]
+            if choices[name] not in possible:
+                check_choice(name, choices[name], possible)
+        missing, ties, order = choices.values()
         if ties == "expected" and order == "rank":
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
         named = {} if runs is None else named_runs(runs)
         frames: dict[str, pl.DataFrame] = {}
         top_only: dict[str, Any] = {}
 
-        def read_run(run: Any) -> pl.DataFrame:
-            large = depth is not None and is_large(run)
-            return tables.run(run, order=order, depth=depth if large else None)  # type: ignore[arg-type]
-
         for name, run in named.items():
-            if depth is not None and is_large(run):
+            if depth is not None and isinstance(run, str | PathLike) and is_large(run):
                 top_only[name] = run
-            frames[name] = read_run(_ranked_by(run, given.get("queries")) if _is_transformer(run) else run)
-
-        def opened(name: str, read: Any) -> Any:
-            return None if given.get(name) is None else read(given[name])
-
-        queries = opened("queries", tables.queries)
+            elif "pyterrier" in sys.modules and _is_transformer(run):
+                run = _ranked_by(run, given.get("queries"))
+            frames[name] = tables.run(run, order=order, depth=depth if name in top_only else None)
+        docs, queries, qrels = given.get("docs"), given.get("queries"), given.get("qrels")
+        background = given.get("background")
+        if background is not None:
+            background = tables.run(background, order=order, depth=depth if is_large(background) else None)
+        queries = None if queries is None else tables.queries(queries)
         genders, guessed = opened_genders(given.get("genders"), queries, classify)
         found = cls(
             runs=frames,
-            docs=opened("docs", KeptDocs.of),
+            docs=None if docs is None else KeptDocs.of(docs),
             queries=queries,
-            qrels=opened("qrels", tables.qrels),
-            background=opened("background", read_run),
+            qrels=None if qrels is None else tables.qrels(qrels),
+            background=background,
             genders=genders,
             guessed=guessed,
             missing=missing,
@@ -205,18 +207,24 @@ class Inputs:
         """Warnings where the inputs look as if they do not belong together."""
         if self.top_only:
             return ()
-        found = [
-            f"{name} has the same {counted(length, 'result', 'results')} in the same order for all {many:,} "
-            "queries; its values and intervals say nothing about other queries."
-            for name, run in self.runs.items()
-            for many, length in [_same_list(run)]
-            if length
-        ]
-        ranked = set[str]().union(*(ranked_queries(run).to_list() for run in self.runs.values()))
-        for ids, one, many in self._described():
+        found = []
+        for name, run in self.runs.items():
+            many, length = _same_list(run)
+            if length:
+                found.append(
+                    f"{name} has the same {counted(length, 'result', 'results')} in the same order for all "
+                    f"{many:,} queries; its values and intervals say nothing about other queries."
+                )
+        described = self._described()
+        if not described:
+            return tuple(found)
+        ranked = set[str]()
+        for run in self.runs.values():
+            ranked.update(ranked_queries(run).to_list())
+        for ids, singular, plural in described:
             known = len(ranked.intersection(ids))
             if ranked and known < len(ranked) / 2:
-                said = one if known == 1 else many
+                said = singular if known == 1 else plural
                 found.append(f"Only {known:,} of the {len(ranked):,} ranked queries {said}.")
         if self.qrels is not None and self.runs:
             judged = self.qrels.filter(pl.col("query_id").is_in(list(ranked)))["doc_id"].unique()
@@ -504,7 +512,7 @@ def named_runs(runs: Any) -> dict[str, Any]:
     if isinstance(runs, Mapping) and not _is_run(runs):
         if not runs:
             raise InputError("give at least one run")
-        return {str(name): run for name, run in runs.items()}
+        return dict(zip(map(str, runs), runs.values(), strict=True))
     if isinstance(runs, str | PathLike):
         return {run_name(runs): runs}
     return {str(getattr(runs, "name", None) or "run") if is_ranx(runs) else "run": runs}
@@ -541,4 +549,6 @@ def _is_transformer(run: Any) -> bool:
 def _is_run(runs: Mapping[Any, Any]) -> bool:
     """Whether a mapping is one run (query → document → score) and not runs by name."""
     first = next(iter(runs.values()), None)
-    return isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())
+    if not isinstance(first, Mapping):
+        return False
+    return all(issubclass(kind, Real) for kind in {*map(type, first.values())})

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import dot
 from evenrank.errors import InputError
 from evenrank.text.tally import magnitude
 
@@ -59,7 +58,7 @@ class Weighing:
         """Σ weight · value over each list."""
         if self.same is not None:
             rows = values.reshape(-1, self.width)[:, : len(self.same)]
-            found: Floats = dot(rows, self.same)
+            found: Floats = np.dot(rows, self.same)
             return found
         return np.add.reduceat(values[self.entries] * self.weights, self.starts)
 
@@ -95,7 +94,7 @@ class RankedLists:
 
     @cached_property
     def starts(self) -> Ints:
-        return _starts(self.lengths)
+        return np.cumsum(self.lengths) - self.lengths
 
     @cached_property
     def positions(self) -> Ints:
@@ -111,16 +110,15 @@ class RankedLists:
     def column(self, name: str) -> NDArray[Any]:
         """A column of the tally, for every entry."""
 
-        def gather() -> NDArray[Any]:
+        key = ("column", name)
+        if key not in self._cache:
             values = self.tally[name].to_numpy()
-            if len(values) == 0:
-                return np.zeros(len(self.rows), values.dtype)
-            found: NDArray[Any] = values[self.rows]
-            if (self.rows < 0).any():
-                found[self.rows < 0] = 0
-            return found
-
-        return self.cached(("column", name), gather)
+            gathered = values[self.rows] if len(values) else np.zeros(len(self.rows), values.dtype)
+            if len(values) and (self.rows < 0).any():
+                gathered[self.rows < 0] = 0
+            self._cache[key] = gathered
+        column: NDArray[Any] = self._cache[key]
+        return column
 
     def counts(self) -> NDArray[Any]:
         """Occurrences of each group's words, entries × groups."""
@@ -128,7 +126,11 @@ class RankedLists:
 
     def magnitude(self, name: str, group: str) -> Floats:
         """Magnitude of a group for every entry."""
-        return self.cached(("magnitude", name, group), lambda: magnitude_of(name, group, self.column))
+        key = ("magnitude", name, group)
+        if key not in self._cache:
+            self._cache[key] = magnitude_of(name, group, self.column)
+        values: Floats = self._cache[key]
+        return values
 
     def weigh(self, weights: Weights, cutoff: int) -> Weighing:
         """Weights of the entries for a cut-off.
@@ -137,7 +139,11 @@ class RankedLists:
         over all orders of tied documents it stands equally often at each of them, so that a linear
         measure comes out as its exact mean over these orders.
         """
-        return self.cached(("weights", weights, cutoff), lambda: self._weigh(weights, cutoff))
+        key = ("weights", weights, cutoff)
+        if key not in self._cache:
+            self._cache[key] = self._weigh(weights, cutoff)
+        weighing: Weighing = self._cache[key]
+        return weighing
 
     def _weigh(self, weights: Weights, cutoff: int) -> Weighing:
         entries, counted = self.top(cutoff)
@@ -191,10 +197,17 @@ class RankedLists:
 
     def top(self, depth: int) -> tuple[Ints, Ints]:
         """Entries at ranks up to `depth`, and how many each list has of them."""
-        return self.cached(
-            ("top", depth),
-            lambda: (np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)),
-        )
+        key = ("top", depth)
+        if key not in self._cache:
+            self._cache[key] = np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)
+        entries, lengths = self._cache[key]
+        return entries, lengths
+
+
+def log_discount(n: int, t: int | None = None) -> Floats:
+    """Weights of n ranks: 1/log2(i + 1), and 0 below rank t."""
+    ranks = np.arange(1, n + 1)
+    return np.where(ranks <= (n if t is None else t), 1 / np.log2(ranks + 1), 0.0)
 
 
 def magnitude_of(name: str, group: str, column: Callable[[str], NDArray[Any]]) -> Floats:
@@ -290,7 +303,7 @@ def _starts(lengths: Ints) -> Ints:
 
 
 def _positions(lengths: Ints) -> Ints:
-    return np.arange(1, lengths.sum() + 1) - np.repeat(_starts(lengths), lengths)
+    return np.arange(1, lengths.sum() + 1) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _laid_out(weights: Weights, lengths: Ints) -> Floats:

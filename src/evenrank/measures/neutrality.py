@@ -15,10 +15,9 @@ import numpy as np
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import dot, log2
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
-from evenrank.measures.lists import Floats, Ints, RankedLists
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 
 def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float] | None = None) -> Floats:
@@ -51,8 +50,7 @@ def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float]
 
 def fairr_weights(n: int, t: int) -> Floats:
     """What each of n ranked documents weighs in FaiRR_t: 1/log2(i + 1) for ranks i ≤ t, then 0."""
-    positions = np.arange(1, n + 1)
-    return np.where(positions <= t, 1 / log2(positions + 1), 0.0)
+    return log_discount(n, t)
 
 
 class _FaiRR(LinearMeasure):
@@ -185,7 +183,7 @@ class _NFaiRR(_FaiRR):
             lambda: self._best_first(background),
         )
         width = min(self["cutoff"], best.shape[1])
-        ideal: Floats = dot(best[:, :width], fairr_weights(width, width))
+        ideal: Floats = np.dot(best[:, :width], fairr_weights(width, width))
         return ideal[_rows_of(lists, background)]
 
     def _best_first(self, background: RankedLists) -> Floats:

@@ -13,7 +13,6 @@ import numpy as np
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.arithmetic import log, log2
 from evenrank.errors import InputError
 from evenrank.measures.base import Param, register
 from evenrank.measures.groups import AgainstRest, Shares
@@ -32,8 +31,8 @@ def divergence(s: Ints, i: int, p: float) -> Floats:
     """rKL: Kullback–Leibler divergence of (s/i, 1 − s/i) from (p, 1 − p)."""
     share = s / i
     with np.errstate(divide="ignore", invalid="ignore"):
-        inside = np.where(share > 0, share * log(share / p), 0.0)
-        outside = np.where(share < 1, (1 - share) * log((1 - share) / (1 - p)), 0.0)
+        inside = np.where(share > 0, share * np.log(share / p), 0.0)
+        outside = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - p)), 0.0)
     # Rounding must not make a divergence negative.
     return np.maximum(inside + outside, 0.0)
 
@@ -66,7 +65,7 @@ def ranked_parity(
     if not 0 < highest < np.inf:
         return float("nan")
     counts = np.cumsum(member)
-    total = sum(float(term(counts[i - 1], i, p)) / log2(i) for i in points)
+    total = sum(float(term(counts[i - 1], i, p)) / np.log2(i) for i in points)
     return total / highest
 
 
@@ -89,7 +88,7 @@ def _highest(term: Term, points: tuple[int, ...], p: float, members: int, others
         s = np.arange(size)
         reached[i - s > others] = -np.inf
         possible = reached > -np.inf
-        best = reached + np.where(possible, term(s, i, p), 0.0) / log2(i)
+        best = reached + np.where(possible, term(s, i, p), 0.0) / np.log2(i)
         before = i
     return float(best.max())
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.arithmetic import dot, log, log2
 from evenrank.errors import InputError
 from evenrank.measures.base import register
 from evenrank.measures.groups import GROUP, GroupMeasure, Shares, one_group
-from evenrank.measures.lists import Floats, Ints, RankedLists
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
@@ -38,7 +37,7 @@ def skews(counts: Ints, target: Floats) -> Floats:
         return np.full(len(counts), np.nan)
     shares = np.where(counts > 0, counts, np.minimum(ABSENT, ABSENT * target * total)) / total
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(target > 0, log(shares / target), np.nan)
+        return np.where(target > 0, np.log(shares / target), np.nan)
 
 
 def ndkl(shown: Ints, target: Floats) -> float:
@@ -55,9 +54,9 @@ def ndkl(shown: Ints, target: Floats) -> float:
         return float("nan")
     shares = counts[labelled] / totals[labelled, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(shares > 0, shares * log(shares / target), 0.0).sum(axis=1)
-    weights = 1 / log2(np.arange(1, len(shown) + 1) + 1)[labelled]
-    value = float(dot(np.maximum(terms, 0.0), weights) / weights.sum())
+        terms = np.where(shares > 0, shares * np.log(shares / target), 0.0).sum(axis=1)
+    weights = log_discount(len(shown))[labelled]
+    value = float(np.dot(np.maximum(terms, 0.0), weights) / weights.sum())
     return value if np.isfinite(value) else float("nan")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -85,11 +84,16 @@ class View:
     WHOLE: ClassVar[bool] = False
     MERGEABLE: ClassVar[bool] = False
     SEQUENCES: ClassVar[bool] = False
+    matcher: Any = None  # finds the words that it counts, if it does
+    targets: Any = None  # shares by query, where they are given
+    labels: Any = None  # the groups of documents, where there are some
 
     def __init__(self, inputs: Inputs, measures: Sequence[BiasMeasure], *, depth: int = 0) -> None:
         self.inputs = inputs
         self.measures = tuple(measures)
-        self.depth = max(depth, *(measure.depth() for measure in measures))
+        self.depth = depth
+        for measure in measures:
+            self.depth = max(self.depth, measure.depth())
 
     def prepare(self, seed: int = 0) -> None:
         """Read what is needed before any run is measured."""
@@ -109,20 +113,6 @@ class View:
     def missing(self) -> str:
         """What becomes of documents that it does not hold."""
         return self.inputs.missing
-
-    @property
-    def matcher(self) -> Matcher | None:
-        """Finds the words that it counts, if it does."""
-        return None
-
-    @property
-    def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
-        return None
-
-    @property
-    def labels(self) -> Any:
-        """The groups of documents, where there are some."""
-        return None
 
     @property
     def name(self) -> str:
@@ -191,7 +181,9 @@ class View:
 
     def _background(self, run: pl.DataFrame, measures: Sequence[BiasMeasure]) -> RankedLists | None:
         """The lists to compare with, if a measure asks: the background's, the first run's, the run's own."""
-        depth = max(measure.background_depth() for measure in measures)
+        depth = 0
+        for measure in measures:
+            depth = max(depth, measure.background_depth())
         if not depth:
             return None
         chosen = self.inputs.background
@@ -279,22 +271,23 @@ class View:
         self._refuse_strangers(name, scores)
         inputs, labels, query_ids = self.inputs, self.inputs.genders, scores.query_ids
         only = options.only or ("all" if labels is None else "neutral")
-        label, asked = labels_of(query_ids, labels), inputs.asked(query_ids)
-        masks = {
-            other: (label == other).fill_null(False).to_numpy() & asked
-            for other in label.drop_nulls().unique()
-        }
+        asked, ranked_asked = inputs.asked(query_ids), inputs.asked(scores.ranked_queries)
+        masks: dict[str, NDArray[np.bool_]] = {}
+        if labels is not None:
+            label = labels_of(query_ids, labels)
+            for other in label.drop_nulls().unique():
+                masks[other] = (label == other).fill_null(False).to_numpy() & asked
         chosen = asked if only == "all" else masks.get(only, np.zeros(len(query_ids), bool))
-        apart = sorted(other for other in masks if other != only)
+        apart = sorted(masks.keys() - {only})
         unmeasured = left_out(
-            _known(scores.ranked_queries.filter(inputs.asked(scores.ranked_queries)), inputs),
+            _known(scores.ranked_queries.filter(pl.Series(ranked_asked)), inputs),
             set(query_ids.to_list()),
             labels=labels,
             only=only,
             otherwise="nothing ranked",
             reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
         )
-        if others := int((~inputs.asked(scores.ranked_queries)).sum()):
+        if others := int((~ranked_asked).sum()):
             unmeasured[NOT_ASKED] = others
         results = []
         for measure in self.measures:
@@ -429,8 +422,11 @@ def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict
     sharing: dict[type[View], list[Any]] = {}
     for measure in measures:
         sharing.setdefault(measure.VIEW, []).append(measure)
-    ordered = sorted(sharing, key=lambda view: not view.WHOLE)
-    return {view: view(inputs, sharing[view], depth=depth) for view in ordered}
+    views: dict[type[View], View] = {}
+    for kind in [*(kind for kind in sharing if kind.WHOLE), *sharing] if len(sharing) > 1 else sharing:
+        if kind not in views:
+            views[kind] = kind(inputs, sharing[kind], depth=depth)
+    return views
 
 
 def _known(asked: pl.Series, inputs: Inputs) -> Iterable[str]:

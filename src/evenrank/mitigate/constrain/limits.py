@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.arithmetic import dot, log2, settled
+from evenrank.arithmetic import dot, settled
 from evenrank.errors import InputError
 from evenrank.measures.base import limited
-from evenrank.measures.lists import Floats, Ints, RankedLists
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.views import View
 from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, sides
@@ -131,7 +131,7 @@ class _Query:
     sizes: list[Floats] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.discount = 1 / log2(np.arange(self.ranks) + 2.0)
+        self.discount = log_discount(self.ranks)
         rows, self.of, shift = [], [], []
         for k, line in enumerate(self.lines):
             if line is None:
