@@ -86,8 +86,3 @@ class Absolute(BiasMeasure):
             attribution=None,
             yardsticks=dict,
         )
-
-
-def core(measure: Measure) -> Measure:
-    """The measure that is computed: for abs(m) that is m."""
-    return measure.inner if isinstance(measure, Absolute) else measure

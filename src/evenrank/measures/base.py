@@ -337,6 +337,11 @@ def require_params(measure: Measure) -> None:
             raise InputError(f"{measure.NAME} needs {what}, as in {at}")
 
 
+def core(measure: Any) -> Any:
+    """The measure that is computed: for abs(m) that is m."""
+    return getattr(measure, "inner", measure)
+
+
 def is_bias(measure: Measure) -> TypeGuard[BiasMeasure]:
     """Whether a measure is about bias; all others are about effectiveness."""
     return isinstance(measure, BiasMeasure)

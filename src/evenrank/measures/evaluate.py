@@ -19,8 +19,8 @@ from evenrank.arithmetic import settled
 from evenrank.data import files
 from evenrank.data.frames import fingerprint, is_spark, spark
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.absolute import Absolute, core
-from evenrank.measures.base import BiasMeasure, is_bias
+from evenrank.measures.absolute import Absolute
+from evenrank.measures.base import BiasMeasure, core, is_bias
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE, Floats
 from evenrank.measures.parse import parse

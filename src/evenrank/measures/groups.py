@@ -20,9 +20,8 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
-from evenrank.measures.absolute import core
 from evenrank.measures.alignments import CROSS, averaged, checked_world, crossed_name, normal_attribute
-from evenrank.measures.base import BiasMeasure, Param, PerQuery
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, core
 from evenrank.measures.document_groups import UNKNOWN, group_targets, targets_fingerprint
 from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, find_rows
 from evenrank.measures.results import Measurement, Options

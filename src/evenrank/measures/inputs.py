@@ -161,7 +161,10 @@ class Inputs:
         if background is not None:
             background = tables.run(background, order=order, depth=depth if is_large(background) else None)
         queries = None if queries is None else tables.queries(queries)
-        genders, guessed = opened_genders(given.get("genders"), queries, classify)
+        genders: Any = given.get("genders")
+        guessed: tuple[str, ...] = ()
+        if genders is not None:
+            genders, guessed = opened_genders(genders, queries, classify)
         found = cls(
             runs=frames,
             docs=None if docs is None else KeptDocs.of(docs),
@@ -398,8 +401,6 @@ def opened_genders(
 
     ``"predict"`` asks the classifier `classify`; queries that it was trained on get no label.
     """
-    if genders is None:
-        return None, ()
     if not (isinstance(genders, str) and genders == PREDICT):
         return gender_labels(genders), ()
     if queries is None:

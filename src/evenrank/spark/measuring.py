@@ -20,8 +20,7 @@ from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID, RANK, SCORE, pick, refuse_repeats
 from evenrank.data.frames import is_spark
 from evenrank.errors import InputError
-from evenrank.measures.absolute import core
-from evenrank.measures.base import is_bias
+from evenrank.measures.base import core, is_bias
 from evenrank.measures.evaluate import depth_to_read, listed_measures
 from evenrank.measures.inputs import named_runs
 from evenrank.measures.parse import parse

@@ -18,8 +18,7 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 from evenrank.data.tables import RUN_SCHEMA
-from evenrank.measures.absolute import core
-from evenrank.measures.base import BiasMeasure, is_bias
+from evenrank.measures.base import BiasMeasure, core, is_bias
 from evenrank.measures.evaluate import (
     effectiveness,
     effectiveness_measurements,
