@@ -23,7 +23,7 @@ from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE
 from evenrank.measures.results import Bootstrap, Options
-from evenrank.measures.views import View, views_of
+from evenrank.measures.views import View, view_key, views_of
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 
@@ -187,7 +187,8 @@ def trace(
     values: list[pl.DataFrame] = []
     for measure in wanted:
         assert is_sum(measure)
-        at: dict[str, dict[str, float]] = _unordered(views[measure.VIEW], measure, inputs.runs[first], first)
+        view = views[view_key(measure)]
+        at: dict[str, dict[str, float]] = _unordered(view, measure, inputs.runs[first], first)
         if not collection:
             del at[COLLECTION]
         for number, name in enumerate(inputs.runs):

@@ -24,7 +24,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures
 from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.views import View, views_of
+from evenrank.measures.views import View, view_key, views_of
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
 
@@ -124,7 +124,7 @@ def bind(
         view.check()
     names = {view: view.name for view in views.values()}
     _install()
-    return [BoundMeasure(m, (view := views[m.VIEW]), names[view]) if is_bias(m) else m for m in wanted]
+    return [BoundMeasure(m, (view := views[view_key(m)]), names[view]) if is_bias(m) else m for m in wanted]
 
 
 class EvenrankProvider(Provider):

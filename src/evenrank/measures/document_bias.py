@@ -20,7 +20,7 @@ from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.parse import parse
 from evenrank.measures.rank_bias import RaB, rab_weights
-from evenrank.measures.views import views_of
+from evenrank.measures.views import view_key, views_of
 from evenrank.text.tally import MAGNITUDES
 
 KINDS = (*MAGNITUDES, "liwc", "label")
@@ -129,7 +129,7 @@ def run_bias(inputs: Inputs, bias: Any = "tf") -> Floats:
         raise InputError("missing 'skip' is for measuring; choose error or zero")
     inputs.check([measure])
     deepest = int(frame["rank"].max() or 1)  # type: ignore[arg-type]
-    view = views_of(inputs, [measure], depth=deepest)[measure.VIEW]
+    view = views_of(inputs, [measure], depth=deepest)[view_key(measure)]
     view.check()
     values = measure.each_value(view.lists(frame))
     way = good(measure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -204,7 +204,7 @@ def _measure_run(
     name: str,
     run: pl.DataFrame,
     measures: Sequence[Measure],
-    views: Mapping[type[View], View],
+    views: Mapping[Hashable, View],
     inputs: Inputs,
     options: Options,
 ) -> tuple[Measurement, ...]:

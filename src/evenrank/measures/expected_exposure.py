@@ -17,7 +17,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
-from evenrank.measures.groups import GroupMeasure, Groups, Shares, groups_of, relevant_shares
+from evenrank.measures.groups import AttributeGroups, GroupMeasure, Groups, Shares, relevant_shares
 from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists
 
 
@@ -58,6 +58,10 @@ class Sequences(Groups):
         return Rankings(**known, places=places.to_numpy(), rankings=several["seq"].to_numpy())
 
 
+class AttributeSequences(Sequences, AttributeGroups):
+    """The same, of the groups of one attribute, or of several crossed."""
+
+
 class ExpectedExposure(GroupMeasure):
     """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
 
@@ -71,7 +75,7 @@ class ExpectedExposure(GroupMeasure):
 
     @property
     def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return groups_of(self.params.get("attribute"), Sequences)
+        return Sequences if self.params.get("attribute") is None else AttributeSequences
 
     def depth(self) -> int:
         return WHOLE

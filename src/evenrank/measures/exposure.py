@@ -22,11 +22,11 @@ from evenrank.measures.groups import (
     CUTOFF,
     GROUP,
     WHOLE,
+    AttributeGroups,
     GroupMeasure,
     Groups,
     Shares,
     each_list,
-    groups_of,
     one_group,
     with_attribute,
 )
@@ -141,7 +141,7 @@ class _ExposureGap(RankBias):
 
     @property
     def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return groups_of(self.params.get("attribute"))
+        return Groups if self.params.get("attribute") is None else AttributeGroups
 
     def values(self, lists: RankedLists) -> Floats:
         of, against = self.pair(lists.groups)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,7 +65,7 @@ class Groups(View):
     NEEDED = "labels, or a tally to infer groups from"
     READS = View.READS | {"labels", "targets", "qrels"}
     MERGEABLE = True
-    ATTRIBUTE: ClassVar[str | None] = None
+    attribute: str | None = None
 
     @cached_property
     def tally(self) -> Any:
@@ -145,7 +145,7 @@ class Groups(View):
             lists = counted_words(int(short.sum()), "list is", "lists are")
             notes.append(f"{lists} no longer than the cut-off: the value is 0 whatever they show")
         if unknown:
-            said = "show no group" if self.ATTRIBUTE is None else "are unknown, which is a group of its own"
+            said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
             notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
         return tuple(notes)
 
@@ -171,8 +171,12 @@ class AttributeGroups(Groups):
     missing = "unlabelled"
 
     @cached_property
+    def attribute(self) -> str:  # type: ignore[override]
+        return str(self.measures[0]["attribute"])  # the same for all measures of a view, see `view_key`
+
+    @cached_property
     def tally(self) -> Any:
-        return self.inputs.alignments.groups(str(self.ATTRIBUTE))
+        return self.inputs.alignments.groups(self.attribute)
 
     def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
         """As usual; documents that the labels do not list are unknown."""
@@ -181,16 +185,6 @@ class AttributeGroups(Groups):
         if len(strangers):
             self.__dict__["tally"] = self.tally.with_unknown(strangers)
         return super().lists(run, *given, **named)
-
-
-@lru_cache(maxsize=256)
-def groups_of(attribute: str | None, view: type[Groups] = Groups) -> type[Groups]:
-    """The view of an attribute; without one, of the labels as they are."""
-    if attribute is None:
-        return view
-    bases = (AttributeGroups,) if view is Groups else (view, AttributeGroups)
-    made: type[Groups] = type(f"{view.__name__} of {attribute!r}", bases, {"ATTRIBUTE": attribute})
-    return made
 
 
 class GroupMeasure(BiasMeasure):
@@ -222,7 +216,7 @@ class GroupMeasure(BiasMeasure):
 
     @property
     def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return groups_of(self.params.get("attribute"))
+        return Groups if self.params.get("attribute") is None else AttributeGroups
 
     def depth(self) -> int:
         target = self["target"]

@@ -6,7 +6,7 @@ the measure's `per_query` gets: the same for `measure`, `bind`, `constrain`, the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -414,18 +414,26 @@ def refuse_sequences(name: str, measures: Iterable[Any]) -> None:
             )
 
 
-def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[type[View], View]:
-    """Each view that the measures need, for those that share it.
+def view_key(measure: Any) -> Hashable:
+    """What is equal for measures that share a view: its kind, and the attribute that they name, if any."""
+    attribute = measure.params.get("attribute")
+    return measure.VIEW if attribute is None else (measure.VIEW, attribute)
+
+
+def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[Hashable, View]:
+    """Each view that the measures need, by :func:`view_key`.
 
     The one that reads the whole collection comes first: what others want of it is kept on the way.
     """
-    sharing: dict[type[View], list[Any]] = {}
+    sharing: dict[Hashable, list[Any]] = {}
     for measure in measures:
-        sharing.setdefault(measure.VIEW, []).append(measure)
-    views: dict[type[View], View] = {}
-    for kind in [*(kind for kind in sharing if kind.WHOLE), *sharing] if len(sharing) > 1 else sharing:
-        if kind not in views:
-            views[kind] = kind(inputs, sharing[kind], depth=depth)
+        sharing.setdefault(view_key(measure), []).append(measure)
+    keys = list(sharing)
+    if len(keys) > 1:
+        keys.sort(key=lambda key: not sharing[key][0].VIEW.WHOLE)
+    views: dict[Hashable, View] = {}
+    for key in keys:
+        views[key] = sharing[key][0].VIEW(inputs, sharing[key], depth=depth)
     return views
 
 

@@ -7,7 +7,7 @@ Merged, they give the same values in the same order.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ _COUNTED = ("looked", "absent", "above", "unknown", "short")
 class PartScores(NamedTuple):
     """The values of all measures for a part of a run: of each view, and effectiveness of judged queries."""
 
-    scores: Mapping[type[View], RunScores]
+    scores: Mapping[Hashable, RunScores]
     judged: Sequence[str] = ()
     effectiveness: Mapping[Measure, Floats] = {}
 
@@ -191,7 +191,7 @@ def _measurements(
     name: str,
     parts: Sequence[PartScores],
     order: pl.Series,
-    views: Mapping[type[View], View],
+    views: Mapping[Hashable, View],
     inputs: Inputs,
     options: Options,
 ) -> list[Measurement]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -29,7 +29,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import limited
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.views import View
+from evenrank.measures.views import view_key
 from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, sides
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 
@@ -85,13 +85,13 @@ def _finite(condition: Condition) -> Condition:
 
 
 def apply_limits(
-    conditions: Iterable[Condition], lists_of: Mapping[type[View], RankedLists | None]
+    conditions: Iterable[Condition], lists_of: Mapping[Hashable, RankedLists | None]
 ) -> list[Limit]:
     """The conditions on the lists of a run, each as the view of its measure sees them."""
     found: list[Limit] = []
     for condition in conditions:
         measure: Any = condition.measure
-        seen = lists_of.get(measure.VIEW)
+        seen = lists_of.get(view_key(measure))
         if seen is None:
             raise InputError(f"{condition} needs {measure.VIEW.NEEDED}")
         measure.check_groups(seen.groups)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -20,7 +20,7 @@ from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, single_list
 from evenrank.measures.parse import Condition
-from evenrank.measures.views import View, Words, views_of
+from evenrank.measures.views import Words, views_of
 from evenrank.mitigate.constrain.limits import (
     Limit,
     apply_limits,
@@ -393,7 +393,7 @@ def rerank(
     if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
         raise InputError("scores must be finite numbers, one for each result")
     by = np.argsort(-given, kind="stable")
-    lists_of: dict[type[View], RankedLists] = {}
+    lists_of: dict[Hashable, RankedLists] = {}
     if counts is not None:
         lists_of[Words] = replace(_lists(counts, given, by), background=_lists(counts, given, by))
     if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
