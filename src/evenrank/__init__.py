@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import wraps
 from importlib import import_module
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from evenrank import process
@@ -185,29 +184,26 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
 
 # What takes `genders="predict"`. Measures do not know the classifier, which is built upon them.
 _PREDICTING = ("measure", "audit", "trace", "plan")
-# What works in a process that was forked when Polars had threads; see docs/processes.md.
-_FORKED = ("tally", "swap", "lexicon", "parse", "tally_batches", "tally_schema")
 
 
-def _public(name: str, function: Any) -> Any:
-    """The function, refused where it would hang, and with the classifier for `genders="predict"`."""
+def _with_classifier(name: str, function: Any) -> Any:
+    """The function, with the shipped classifier of queries where genders are to be predicted."""
 
     @wraps(function)
-    def public(*args: Any, **given: Any) -> Any:
-        process.refuse_after_fork()
-        if name in _PREDICTING and isinstance(given.get("genders"), str) and given["genders"] == "predict":
+    def with_classifier(*args: Any, **given: Any) -> Any:
+        if isinstance(given.get("genders"), str) and given["genders"] == "predict":
             given.setdefault("classify", import_module("evenrank.queries.classifier").predicted_genders)
         return function(*args, **given)
 
-    public.__module__, public.__qualname__ = __name__, name  # so that it can be sent to other processes
-    return public
+    with_classifier.__module__, with_classifier.__qualname__ = __name__, name  # for other processes
+    return with_classifier
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"evenrank.{_HOME[name]}"), name)
-        if isinstance(value, FunctionType) and name not in _FORKED:
-            value = _public(name, value)
+        if name in _PREDICTING:
+            value = _with_classifier(name, value)
     elif name in _EFFECTIVENESS:
         value = getattr(import_module("ir_measures"), name)
     else:

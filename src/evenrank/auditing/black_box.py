@@ -23,6 +23,7 @@ from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.query_variants import SIDES, VarARaB, VarNDRaB, VarRaB, variant_id
 from evenrank.measures.results import Bootstrap, Measurement, Options
+from evenrank.process import refuse_after_fork
 from evenrank.queries.rewriting import refuse_marked, triple_column, variants
 from evenrank.queries.rewriting import triples as read_triples
 from evenrank.show import numbers
@@ -224,6 +225,7 @@ def compare_variants(
     -------
     :class:`VariantAudit`: VarRaB, VarARaB and VarNDRaB with intervals, one-sample tests, and topics apart.
     """
+    refuse_after_fork()
     if triples is not None and queries is not None:
         raise InputError("triples and queries are given; give one of them")
     if triples is None and queries is None:

@@ -184,8 +184,8 @@ def run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.DataF
         ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
         scores are then replaced by −rank, so that whoever sorts by score gets the same order.
     depth
-        Keep only so many documents of each query, the next one, and all that are tied with it (so that ties
-        across the depth show). A large file is then never held whole.
+        Keep only so many documents of each query, and those of the same score as the last. A large file is
+        then never held whole.
     """
     refuse_after_fork()
     if order not in ("score", "rank"):
@@ -241,9 +241,9 @@ def _read_top(path: str | os.PathLike[str], order: Order, depth: int) -> pl.Data
         queries = queries.append(ids.filter(~ids.is_in(queries.implode())))
         kept = pl.concat([kept, rows]) if len(kept) else rows
         if len(kept) > limit:
-            kept = kept.filter(place <= depth + 1)
+            kept = kept.filter(place <= depth)
             limit = max(_TOP_ROWS, 2 * len(kept))
-    kept = kept.filter(place <= depth + 1)
+    kept = kept.filter(place <= depth)
     for keys in [["query_id", "doc_id"]] + [["query_id", "rank"]] * (order == "rank"):
         refuse_repeats(kept, keys, path=path, line=kept["line"])
     if not kept["query_id"].unique(maintain_order=True).equals(queries):  # a first row was dropped

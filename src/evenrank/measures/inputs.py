@@ -147,6 +147,8 @@ class Inputs:
         if ties == "expected" and order == "rank":
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
         named = {} if runs is None else named_runs(runs)
+        # One more tells whether a tie decides what is above; where ties are averaged over, all of it counts.
+        depth = None if depth is None or ties == "expected" else depth + 1
         frames: dict[str, pl.DataFrame] = {}
         top_only: dict[str, Any] = {}
 

@@ -58,7 +58,7 @@ class Weighing:
         """Σ weight · value over each list."""
         if self.same is not None:
             rows = values.reshape(-1, self.width)[:, : len(self.same)]
-            found: Floats = np.dot(rows, self.same)
+            found: Floats = (rows * self.same).sum(axis=1)  # not a matrix product: equal lists get equal sums
             return found
         return np.add.reduceat(values[self.entries] * self.weights, self.starts)
 

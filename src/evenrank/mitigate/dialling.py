@@ -11,6 +11,7 @@ import pyarrow as pa
 from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
+from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress
 from evenrank.text.matcher import Source
 from evenrank.vectors.dials import Dial, fit_dial
@@ -53,6 +54,7 @@ def dial(
     ``er.dial("docs.tsv").save("gender.dial")``, then
     ``er.search(index, queries, ranker="dense", dial="gender.dial", strength=0.5)``.
     """
+    refuse_after_fork()
     mirror = swapper(lexicon, names=names)
     texts: list[str] = []
     turned: list[str] = []

@@ -25,6 +25,7 @@ from evenrank.data.files import check_utf8, whole, writing
 from evenrank.errors import InputError
 from evenrank.measures.base import amount, good
 from evenrank.measures.results import Measurement
+from evenrank.process import refuse_after_fork
 from evenrank.text.lexicon import Lexicon, lexicon
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def gendered_terms(
     >>> found.number, round(found.weight, 3), found.by_group()["female"]["number"]
     (2, 0.3, 1)
     """
+    refuse_after_fork()
     frame = expanded_queries(expanded)
     groups = term_groups(frame["term"].unique().to_list(), lexicon, stemmer=stemmer)
     hits = frame.with_columns(
@@ -214,6 +216,7 @@ def _read(path: str | PathLike[str]) -> pl.DataFrame:
 
 def write_expanded(expanded: Any, path: str | PathLike[str]) -> None:
     """Write ``query_id<TAB>term<TAB>weight``, whole or not at all."""
+    refuse_after_fork()
     frame = expanded_queries(expanded)
     with writing(Path(path)) as file:
         file.write(frame.write_csv(include_header=False, separator="\t", quote_style="never").encode())

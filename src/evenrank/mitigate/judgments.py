@@ -21,6 +21,7 @@ import evenrank
 from evenrank.data import tables
 from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
+from evenrank.process import refuse_after_fork
 from evenrank.psychology.comparing import scores_of
 from evenrank.queries.generation.generating import own_number, read_generated
 from evenrank.show.numbers import counted
@@ -161,6 +162,7 @@ def even_judgments(
     >>> found.pairs.rows()
     [('a', 'd1', 'b', 'd2', 0.0)]
     """
+    refuse_after_fork()
     if not 0 < ratio <= 1:
         raise InputError(f"ratio is {ratio!r}; it must be above 0 and at most 1")
     if size is not None:

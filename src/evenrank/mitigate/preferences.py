@@ -30,6 +30,7 @@ from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
 from evenrank.mitigate.counterfactuals import chosen_rankers, neutral_queries
 from evenrank.mitigate.swapping import swap, swapper
+from evenrank.process import refuse_after_fork
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index.building import index
@@ -217,6 +218,7 @@ def preference(
     settings
         Settings for all rankers that have them.
     """
+    refuse_after_fork()
     check_choice("gendered_queries", gendered_queries, ("leave out", "mirror"))
     wanted = parse(measure)
     if not leans(wanted):

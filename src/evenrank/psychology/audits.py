@@ -19,6 +19,7 @@ from evenrank.data.columns import show
 from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.inputs import named_runs
+from evenrank.process import refuse_after_fork
 from evenrank.psychology.comparing import (
     Characteristic,
     bars,
@@ -146,6 +147,7 @@ def audit_judgments(
     >>> audit["anger"].higher, audit["anxiety"].higher
     ('male', 'female')
     """
+    refuse_after_fork()
     table = None if scores is None else read_scores(scores)
     by_query = table is not None and "doc_id" not in table.columns
     facts: dict[str, Any] = {"evenrank": evenrank.__version__, "balance": balance, "seed": seed}

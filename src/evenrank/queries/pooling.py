@@ -23,6 +23,7 @@ from evenrank.data import door, tables
 from evenrank.data.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
 from evenrank.data.topics import SPELLINGS, plain
 from evenrank.errors import InputError
+from evenrank.process import refuse_after_fork
 
 CLASSES = ("neutral", "female", "male", "other")
 """The four classes of the paper; neutral is its "non-gendered", other its "other or multiple genders"."""
@@ -65,6 +66,7 @@ def pool(
     groups
         What negative and positive values lean toward.
     """
+    refuse_after_fork()
     for name, number in (("top", top), ("annotators", annotators)):
         if number < 1:
             raise InputError(f"{name} must be at least 1, found {number}")
@@ -159,6 +161,7 @@ def vote(
     -----
     A query without such a majority is dropped, as in the paper: for three annotators, when all differ.
     """
+    refuse_after_fork()
     if incomplete not in ("error", "drop"):
         raise InputError(f"unknown choice {incomplete!r}; choose one of error, drop")
     every = list(sheets) if isinstance(sheets, list | tuple) else [sheets]

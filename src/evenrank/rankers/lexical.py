@@ -15,7 +15,7 @@ from numba import njit
 from evenrank.arithmetic import log, log1p
 from evenrank.data.columns import show
 from evenrank.errors import InputError
-from evenrank.process import cores, in_order
+from evenrank.process import cores, in_order, refuse_after_fork
 from evenrank.rankers import scoring
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, as_index
@@ -302,6 +302,7 @@ def run_table(
     index: Index, query_ids: pl.Series, counts: np.ndarray, documents: np.ndarray, scores: np.ndarray
 ) -> pl.DataFrame:
     """A run out of what :func:`retrieve` found; `counts` has the number of documents of each query."""
+    refuse_after_fork()
     counts = np.asarray(counts, np.int64)
     rows = np.repeat(np.arange(len(counts)), counts)
     ranks = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + 1

@@ -21,6 +21,7 @@ from evenrank.data.columns import DOC_ID, QUERY_ID, QUERY_TEXT, show
 from evenrank.data.docs import DuplicateCheck
 from evenrank.data.files import fingerprint, format_suffix, refuse_beneath_file, refuse_input, writing
 from evenrank.errors import InputError, check_whole
+from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress
 
 PART = 64
@@ -207,6 +208,7 @@ def generate(
     >>> found.queries.rows()
     [('ext-d1-1', 'd1', 'when marie curie discovered polonium paris')]
     """
+    refuse_after_fork()
     for name, value in (("n", n), ("shots", shots), ("sample", sample)):
         if value is not None:
             check_whole(name, value, least=0 if name == "shots" else 1)

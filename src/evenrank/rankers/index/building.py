@@ -24,7 +24,7 @@ from evenrank.data.files import alone
 from evenrank.data.tables import Docs
 from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
-from evenrank.process import cores, in_order
+from evenrank.process import cores, in_order, refuse_after_fork
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, storage
 from evenrank.rankers.index.analysis import Analyzer, read_stop_words
@@ -74,6 +74,7 @@ def index(
     >>> made.document_frequency[made.number("nurs")]  # doctest: +SKIP
     2
     """
+    refuse_after_fork()
     source = as_docs(docs)
     analyzer = Analyzer(stemmer=stemmer, stop_words=read_stop_words(stop_words))
     with _workplace(Path(path), overwrite=overwrite) as folder:

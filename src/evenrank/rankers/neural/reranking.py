@@ -12,6 +12,7 @@ import polars as pl
 
 from evenrank.data import tables
 from evenrank.errors import InputError, check_whole
+from evenrank.process import refuse_after_fork
 from evenrank.rankers.base import Progress, Ranker, check_depth
 from evenrank.rankers.index import Index
 from evenrank.rankers.neural.candidates import candidates
@@ -77,6 +78,7 @@ def rerank(
     -------
     A run table.
     """
+    refuse_after_fork()
     if method is not None:
         if model is not None:
             raise InputError("a model and a method are given; give one of them")
