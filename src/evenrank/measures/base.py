@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 
@@ -280,7 +281,7 @@ def register(measure: BiasMeasure) -> None:
             f"{measure.NAME}: MEANING may hold {{of}}, {{against}} and {{k}}, not {error}"
         ) from None
     known = ir_measures.measures.registry.get(measure.NAME)
-    if known is not None and _defined_in(known) != _defined_in(measure):
+    if known is not None and not _is_same_definition(type(known), type(measure)):
         raise InputError(
             f"there are two measures called {measure.NAME}: {_defined_in(known)} and {_defined_in(measure)}; "
             "rename one of them"
@@ -290,6 +291,13 @@ def register(measure: BiasMeasure) -> None:
 
 def _defined_in(measure: Measure) -> str:
     return f"{type(measure).__module__}.{type(measure).__qualname__}"
+
+
+def _is_same_definition(one: type, other: type) -> bool:
+    """Whether a class was only defined again: in a notebook, or by running and importing the same file."""
+    files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in (one, other)}
+    again = len(files) == 1 or "__main__" in (one.__module__, other.__module__)
+    return again and one.__qualname__ == other.__qualname__
 
 
 def check_params(name: str, supported: Mapping[str, ParamInfo], params: Mapping[str, Any]) -> dict[str, Any]:

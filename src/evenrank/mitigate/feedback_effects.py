@@ -216,7 +216,6 @@ def _read(path: str | PathLike[str]) -> pl.DataFrame:
 
 def write_expanded(expanded: Any, path: str | PathLike[str]) -> None:
     """Write ``query_id<TAB>term<TAB>weight``, whole or not at all."""
-    refuse_after_fork()
     frame = expanded_queries(expanded)
     with writing(Path(path)) as file:
         file.write(frame.write_csv(include_header=False, separator="\t", quote_style="never").encode())
