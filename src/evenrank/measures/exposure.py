@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
@@ -31,7 +30,7 @@ from evenrank.measures.groups import (
     with_attribute,
 )
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
-from evenrank.measures.rank_bias import RankBias
+from evenrank.measures.rank_bias import RankBias, two_groups
 
 
 def attention(ranks: Ints) -> Floats:
@@ -195,19 +194,7 @@ class _DemographicParity(GroupMeasure):
 
     def pair(self, groups: tuple[str, ...]) -> tuple[int, int]:
         """The columns of the two groups."""
-        of, against = self["of"], self["against"]
-        for group in (of, against):
-            if group is not None and group not in groups:
-                raise InputError(f"{self}: no document shows {group!r}; {choices(group, groups)}")
-        if len(groups) == 2:
-            first, second = groups
-            of = of or (second if against in (None, first) else first)
-            against = against or (first if of == second else second)
-        if of is None or against is None or of == against:
-            raise InputError(
-                f"{self}: name two of the groups {', '.join(groups)}, as in "
-                f"{self.NAME}(of={groups[-1]!r}, against={groups[0]!r})"
-            )
+        of, against = two_groups(self, groups, lacking="no document shows")
         return groups.index(of), groups.index(against)
 
     def check_groups(self, groups: tuple[str, ...]) -> None:

@@ -42,6 +42,27 @@ def arab_weights(n: int, t: int) -> Floats:
     return weights
 
 
+def two_groups(measure: BiasMeasure, groups: tuple[str, ...], *, lacking: str) -> tuple[str, str]:
+    """The groups `of` and `against` that a measure compares; of two groups the second and the first."""
+    of, against = measure["of"], measure["against"]
+    for group in (of, against):
+        if group is not None and group not in groups:
+            raise InputError(f"{measure}: {lacking} {group!r}; {choices(group, groups)}")
+    if len(groups) == 2:
+        first, second = groups
+        of = of or (second if against in (None, first) else first)
+        against = against or (first if of == second else second)
+    if of is None or against is None:
+        at = "" if measure["cutoff"] is None else f"@{measure['cutoff']}"
+        raise InputError(
+            f"{measure}: the groups are {listing(groups)}; name two of them, "
+            f"as in {measure.NAME}(of={groups[-1]!r}, against={groups[0]!r}){at}"
+        )
+    if of == against:
+        raise InputError(f"{measure}: of and against are both {of!r}")
+    return of, against
+
+
 class RankBias(LinearMeasure):
     SIGNED = True
     SIGN_NAMES_GROUP = True
@@ -56,22 +77,7 @@ class RankBias(LinearMeasure):
 
     def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
         """The two groups (of, against) that the measure compares."""
-        of, against = self["of"], self["against"]
-        for group in (of, against):
-            if group is not None and group not in groups:
-                raise InputError(f"{self}: the tally has no group {group!r}; {choices(group, groups)}")
-        if len(groups) == 2:
-            first, second = groups
-            of = of or (second if against in (None, first) else first)
-            against = against or (first if of == second else second)
-        if of is None or against is None:
-            raise InputError(
-                f"{self}: the groups are {listing(groups)}; name two of them, "
-                f"as in {self.NAME}(of={groups[-1]!r}, against={groups[0]!r})@{self['cutoff']}"
-            )
-        if of == against:
-            raise InputError(f"{self}: of and against are both {of!r}")
-        return of, against
+        return two_groups(self, groups, lacking="the tally has no group")
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.pair(groups)
