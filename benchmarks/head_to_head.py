@@ -24,6 +24,7 @@ from evenrank.data import tables
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import applied, reordered_run
+from evenrank.mitigate.constrain.rows import alternatives_for
 from evenrank.mitigate.constrain.solving import gains, solve, warm_up
 from evenrank.show.numbers import p_value
 
@@ -160,7 +161,7 @@ class _Seen:
         started = time.process_time()
         for query, start in enumerate(self.first.tolist()):
             bounded = replace(condition, bound=float(abs(theirs[bias][query])))
-            rows = limit.measure.limit(bounded, limit.context, query)
+            rows = alternatives_for(bounded, limit.lists, query)
             ranks = min(_AT, len(self.gain[query]))
             found = solve(self.gain[query], rows, ranks, budget=_BUDGET, exact=False)
             order[start : start + len(found.order)] = start + found.order

@@ -109,10 +109,10 @@ def test_runs_are_cut_to_the_depth_that_is_looked_at(spark: Any, docs: Any) -> N
 
 
 def test_judged_only_needs_the_whole_run() -> None:
-    from evenrank.spark.measuring import _depth
+    from evenrank.measures.evaluate import depth_to_read
 
-    assert _depth([P @ 4], "error") == 4
-    assert _depth([P(judged_only=True) @ 4, P @ 4], "error") is None
+    assert depth_to_read([P @ 4], "error") == 4
+    assert depth_to_read([P(judged_only=True) @ 4, P @ 4], "error") is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -179,9 +180,28 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.text.tally import tally as tally
 
 
+# What takes `genders="predict"`. Measures do not know the classifier, which is built upon them.
+_PREDICTING = ("measure", "audit", "trace", "plan")
+
+
+def _with_classifier(name: str, function: Any) -> Any:
+    """The function, with the shipped classifier of queries where genders are to be predicted."""
+
+    @wraps(function)
+    def with_classifier(*args: Any, **given: Any) -> Any:
+        if isinstance(given.get("genders"), str) and given["genders"] == "predict":
+            given.setdefault("classify", import_module("evenrank.queries.classifier").predicted_genders)
+        return function(*args, **given)
+
+    with_classifier.__module__, with_classifier.__qualname__ = __name__, name  # for other processes
+    return with_classifier
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"evenrank.{_HOME[name]}"), name)
+        if name in _PREDICTING:
+            value = _with_classifier(name, value)
     elif name in _EFFECTIVENESS:
         value = getattr(import_module("ir_measures"), name)
     else:

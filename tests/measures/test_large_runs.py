@@ -1,29 +1,28 @@
-"""Runs that are too large to be held are measured in parts: the same numbers, in less memory."""
+"""Of runs that are too large to be held only the top is kept: the same numbers, in less memory."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import large_runs, tables
+from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.measures.evaluate import measure
+from evenrank.measures import inputs
+from evenrank.measures.evaluate import depth_to_read, measure
 
 DATA = demo.folder()
-MEASURES = ["ARaB@10", "abs(RaB@5)", "NFaiRR@10", "rKL@20", "Exposure@10", "nDCG@10", "RR@10", "AP"]
+TOP = ["ARaB@10", "abs(RaB@5)", "NFaiRR@10", "AWRF(target='equal')@10", "nDCG@10", "RR@10"]
 
 
 @pytest.fixture
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file is large, and parts hold some twenty queries."""
-    monkeypatch.setattr(large_runs, "LARGE", 1)
-    monkeypatch.setattr(large_runs, "_ROWS", 500)
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is large, and rows below the depth are dropped after every hundred or so."""
+    monkeypatch.setattr(inputs, "LARGE", 1)
+    monkeypatch.setattr(tables, "_TOP_ROWS", 100)
 
 
 def _scattered(path: Path) -> Path:
@@ -33,53 +32,51 @@ def _scattered(path: Path) -> Path:
     return path
 
 
-def _facts(found: er.Measurements) -> dict[str, Any]:
-    content = found.to_dict(per_query=True)
-    del content["provenance"]
-    return dict(_leaves(content))
-
-
-def _leaves(content: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value; numbers to 12 digits, since sums of lists of one length are added up in another order."""
-    if isinstance(content, dict | list):
-        for key, value in content.items() if isinstance(content, dict) else enumerate(content):
-            yield from _leaves(value, f"{place}/{key}")
-    else:
-        yield place, float(f"{content:.12g}") if isinstance(content, float) else content
-
-
 @pytest.mark.parametrize("scattered", [False, True])
-@pytest.mark.parametrize("missing", ["error", "zero", "skip"])
+@pytest.mark.parametrize("ties", ["order", "expected"])
+@pytest.mark.parametrize("measures", [TOP[:2], TOP, [*TOP, "rKL@20", "AP"]])
 def test_a_large_run_has_the_values_of_one_that_is_held(
-    tmp_path: Path, in_parts: None, monkeypatch: pytest.MonkeyPatch, scattered: bool, missing: str
+    tmp_path: Path,
+    large: None,
+    monkeypatch: pytest.MonkeyPatch,
+    scattered: bool,
+    ties: str,
+    measures: list[str],
 ) -> None:
     run = _scattered(tmp_path / "bm25.run") if scattered else DATA / "bm25.run"
-    docs = tables.docs(DATA / "docs.tsv")
-    if missing != "error":  # a collection that lacks some documents
-        docs = tables.docs(docs.frame().head(400))
     given = {
-        "tally": er.tally(docs),
+        "tally": er.tally(DATA / "docs.tsv"),
         "qrels": DATA / "qrels.txt",
         "queries": DATA / "queries.tsv",
         "genders": DATA / "genders.tsv",
-        "missing": missing,
+        "ties": ties,
     }
     runs = {"bm25": run, "dense": DATA / "dense.run"}
-    parted = _facts(measure(runs, MEASURES, **given))
-    monkeypatch.setattr(large_runs, "LARGE", 1 << 40)
-    held = _facts(measure(runs, MEASURES, **given))
-    assert parted == held
+    top = measure(runs, measures, **given).to_dict(per_query=True)
+    monkeypatch.setattr(inputs, "LARGE", 1 << 40)
+    whole = measure(runs, measures, **given).to_dict(per_query=True)
+    assert top["runs"] == whole["runs"]
 
 
-def test_a_background_is_cut_into_the_same_parts(in_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"tally": er.tally(DATA / "docs.tsv"), "background": DATA / "dense.run"}
-    parted = measure(DATA / "bm25.run", "NFaiRR@10", **given)["NFaiRR@10"]
-    monkeypatch.setattr(large_runs, "LARGE", 1 << 40)
-    held = measure(DATA / "bm25.run", "NFaiRR@10", **given)["NFaiRR@10"]
-    assert parted.value == pytest.approx(held.value, rel=1e-12)
+def test_only_the_top_is_held(tmp_path: Path, large: None) -> None:
+    held = tables.run(DATA / "bm25.run", depth=5)
+    whole = tables.run(DATA / "bm25.run")
+    assert len(held) < len(whole) / 3
+    assert held.filter(held["rank"] <= 5).equals(whole.filter(whole["rank"] <= 5))
 
 
-def test_a_repeated_document_is_named_with_its_lines(tmp_path: Path, in_parts: None) -> None:
+def test_measures_say_how_far_down_runs_are_read() -> None:
+    def depth(*measures: str, missing: str = "error") -> int | None:
+        return depth_to_read([er.parse(each) for each in measures], missing)
+
+    assert depth("ARaB@10", "RaB@20", "nDCG@5") == 20
+    assert depth("NFaiRR@10") == 200  # its background
+    assert depth("ARaB@10", missing="skip") is None  # others move up
+    assert depth("ARaB@10", "P(judged_only=True)@10") is None
+    assert depth("MB@10") is depth("AP") is depth("Skew@10") is None
+
+
+def test_a_repeated_document_is_named_with_its_lines(tmp_path: Path, large: None) -> None:
     lines = (DATA / "bm25.run").read_text().splitlines()
     run = tmp_path / "twice.run"
     run.write_text("\n".join([*lines, lines[6]]) + "\n")
@@ -88,19 +85,8 @@ def test_a_repeated_document_is_named_with_its_lines(tmp_path: Path, in_parts: N
     assert raised.value.line == len(lines) + 1
 
 
-def test_a_run_of_another_collection_is_refused_as_a_whole_only(tmp_path: Path, in_parts: None) -> None:
+def test_a_run_of_another_collection_is_refused(large: None) -> None:
     tally = er.tally({"another": "she said"})
     for missing in ("zero", "skip"):
         with pytest.raises(InputError, match="lacks all of its documents"):
             measure(DATA / "bm25.run", "ARaB@10", tally=tally, missing=missing)
-
-
-def test_nothing_is_left_on_disk(tmp_path: Path, in_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    measure(DATA / "bm25.run", "ARaB@10", tally=er.tally(DATA / "docs.tsv"))
-    bad = tmp_path / "bad.run"
-    bad.write_text("q Q0 d 1 much tag\n")
-    with pytest.raises(InputError, match="score is 'much'"):
-        measure(bad, "ARaB@10", tally=er.tally(DATA / "docs.tsv"))
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.run"]

@@ -1,5 +1,7 @@
 """Laws of neutrality, FaiRR and NFaiRR."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import FaiRR, InputError, NFaiRR
-from evenrank.measures.base import Context
 from evenrank.measures.lists import RankedLists, ranked_lists
 from evenrank.measures.neutrality import fairr_weights, neutrality
 
@@ -71,7 +72,7 @@ def test_fairr_equals_its_definition(
 ) -> None:
     counts, target = case
     measure = FaiRR(threshold=threshold, target=target) @ t
-    found = measure.per_query(Context(lists_of(counts))).values
+    found = measure.per_query(lists_of(counts)).values
     each = neutrality(counts, threshold, target)
     assert found == pytest.approx(sum(each[i - 1] / np.log2(i + 1) for i in range(1, min(t, len(each)) + 1)))
     assert found == pytest.approx(each @ fairr_weights(len(each), t))
@@ -84,7 +85,7 @@ def test_nfairr_stays_between_0_and_1_when_the_background_holds_the_run(
     counts, target = case
     background = counts[list(data.draw(st.permutations(range(len(counts)))))]
     measure = NFaiRR(threshold=threshold, target=target) @ t
-    found = measure.per_query(Context(lists_of(counts), background=lists_of(background))).values
+    found = measure.per_query(replace(lists_of(counts), background=lists_of(background))).values
     assert np.isnan(found).all() or ((found >= 0) & (found <= 1 + 1e-12)).all()
 
 
@@ -93,21 +94,21 @@ def test_the_fairest_order_reaches_1(case: tuple[np.ndarray, tuple[float, ...] |
     counts, target = case
     each = neutrality(counts, target=target)
     best = counts[np.argsort(-each, kind="stable")]
-    found = (NFaiRR(target=target) @ t).per_query(Context(lists_of(best), background=lists_of(counts))).values
+    found = (NFaiRR(target=target) @ t).per_query(replace(lists_of(best), background=lists_of(counts))).values
     assert found == pytest.approx([1]) if each.max() > 0 else np.isnan(found).all()
 
 
 def test_nfairr_is_undefined_where_nothing_is_neutral() -> None:
     lists = lists_of(np.array([[2, 0], [0, 3]]))
-    found = (NFaiRR @ 5).per_query(Context(lists, background=lists))
+    found = (NFaiRR @ 5).per_query(replace(lists, background=lists))
     assert np.isnan(found.values).all()
     assert found.undefined == "no neutral document in the background"
 
 
 def test_depth_limits_the_background() -> None:
     lists = lists_of(np.array([[2, 0], [1, 1]]))
-    assert (NFaiRR @ 2).per_query(Context(lists, background=lists)).values == pytest.approx([1 / np.log2(3)])
-    assert np.isnan((NFaiRR(depth=1) @ 1).per_query(Context(lists, background=lists)).values).all()
+    assert (NFaiRR @ 2).per_query(replace(lists, background=lists)).values == pytest.approx([1 / np.log2(3)])
+    assert np.isnan((NFaiRR(depth=1) @ 1).per_query(replace(lists, background=lists)).values).all()
 
 
 def test_the_background_reaches_down_to_the_cut_off() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,16 @@ from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.measures.base import (
     BiasMeasure,
-    Context,
     LinearMeasure,
     Param,
     PerQuery,
+    RankedLists,
     direction,
     good,
     meaning,
     register,
 )
+from evenrank.measures.plugins import load_entry_points
 from evenrank.measures.rank_bias import rab_weights
 from evenrank.mitigate.constrain import rerank
 
@@ -42,14 +44,14 @@ class _Untouched(LinearMeasure):
     __name__ = NAME = "Untouched"
     PRETTY_NAME = "Untouched documents"
     SHORT_DESC = "Share of the top t documents that name no group."
-    GOOD = "high"
+    PREFERRED = "high"
     BEST = 1.0
     MEANING = "The share of the top {k} documents that name no group."
     SUPPORTED_PARAMS: dict[str, Any] = {"cutoff": Param(dtype=int, required=True, minimum=1)}  # noqa: RUF012
     weights = staticmethod(rab_weights)
 
-    def values(self, context: Context) -> Any:
-        return context.lists.counts().sum(axis=1) == 0
+    def values(self, lists: RankedLists) -> Any:
+        return lists.counts().sum(axis=1) == 0
 
 
 class _Crooked(BiasMeasure):
@@ -57,12 +59,12 @@ class _Crooked(BiasMeasure):
 
     __name__ = NAME = "Crooked"
     SHORT_DESC = "Square of the share of the top t documents that name no group."
-    GOOD = "high"
+    PREFERRED = "high"
     SUPPORTED_PARAMS = _Untouched.SUPPORTED_PARAMS
 
-    def per_query(self, context: Context) -> PerQuery:
-        named = context.lists.counts().sum(axis=1) == 0
-        return PerQuery(context.lists.weigh(rab_weights, self["cutoff"]).total(1.0 * named) ** 2)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        named = lists.counts().sum(axis=1) == 0
+        return PerQuery(lists.weigh(rab_weights, self["cutoff"]).total(1.0 * named) ** 2)
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +183,7 @@ def test_the_monitor_and_the_server_read_it_as_it_reads_itself() -> None:
 
 class _Silent(_Untouched):
     __name__ = NAME = "Silent"
-    GOOD = None
+    PREFERRED = None
 
 
 class _Puzzling(_Untouched):
@@ -227,3 +229,66 @@ def test_what_a_measure_is_is_asked_of_the_measure_and_nowhere_else() -> None:
     ]
     assert len(outside) > 100
     assert not found, "\n".join(found)
+
+
+def test_a_second_measure_of_the_same_name_is_refused() -> None:
+    class Other(_Untouched):
+        """Another one, of the same name."""
+
+    with pytest.raises(InputError, match=r"two measures called Untouched: .*_Untouched and .*Other; rename"):
+        register(Other())
+    assert type(ir_measures.measures.registry["Untouched"]) is _Untouched
+    with pytest.raises(InputError, match="two measures called nDCG"):
+
+        class Taken(_Untouched):
+            __name__ = NAME = "nDCG"
+
+        register(Taken())
+
+
+def _example(folder: Path) -> Path:
+    """The measure of CONTRIBUTING.md, as a file."""
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(\"\"\"Touched:.*?)```", text, re.DOTALL)
+    assert code
+    path = folder / "touched.py"
+    path.write_text(code[1], encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_plugin_works_on_the_command_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], first: bool
+) -> None:
+    plugin = ["--plugin", str(_example(tmp_path))]
+    command = ["measure", "Touched@10", "--run", str(RUNS["dense"]), "--docs", str(HERE / "docs.tsv")]
+    try:
+        assert main([*plugin, *command] if first else [*command, *plugin]) == 0
+        assert "Touched@10" in capfd.readouterr().out
+    finally:
+        ir_measures.measures.registry.pop("Touched", None)
+        sys.modules.pop("evenrank_plugin_touched", None)
+
+
+def test_a_plugin_that_does_not_run_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    assert main(["--plugin", str(tmp_path / "broken.py"), "measure", "ARaB@10"]) == 2
+    assert "the plugin does not run: ZeroDivisionError" in capfd.readouterr().err
+    assert main([f"--plugin={tmp_path / 'missing.py'}", "measure", "ARaB@10"]) == 2
+    assert "no such Python file" in capfd.readouterr().err
+
+
+def test_installed_packages_bring_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _example(tmp_path)
+    facts = tmp_path / "touched-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: touched\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[evenrank.measures]\ntouched = touched\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    load_entry_points.cache_clear()
+    try:
+        assert str(er.parse("Touched@3")) == "Touched@3"
+    finally:
+        ir_measures.measures.registry.pop("Touched", None)
+        sys.modules.pop("touched", None)
+        load_entry_points.cache_clear()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import ARaB, InputError, RaB
-from evenrank.measures.base import BiasMeasure, Context, PerQuery
+from evenrank.measures.base import BiasMeasure, PerQuery
 from evenrank.measures.lists import ranked_lists
 from evenrank.measures.rank_bias import arab_weights, rab_weights
 from evenrank.text.tally import MAGNITUDES
@@ -44,7 +44,7 @@ def values(
     logwords = {f"{group}_logwords": np.log1p(counts[group]) for group in groups}
     tally = pl.DataFrame({"doc_id": ids, "tokens": [20] * len(ids), **counts, **logwords})
     lists_ = ranked_lists(run, tally, groups, depth=measure.depth(), expected_ties=expected_ties)
-    return measure.per_query(Context(lists_))
+    return measure.per_query(lists_)
 
 
 def rab(documents: list[tuple[int, ...]], t: int) -> float:

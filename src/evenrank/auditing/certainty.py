@@ -127,7 +127,7 @@ _NONE = 1e-12
 
 def balanced_at_zero(measure: Measure) -> bool:
     """Whether a mean of 0 is what one would like to show."""
-    return is_bias(measure) and good(measure) == "zero" and not measure.YARDSTICK
+    return is_bias(measure) and good(measure) == "zero" and not measure.REFERENCE
 
 
 def certainties(

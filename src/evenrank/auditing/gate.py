@@ -47,7 +47,7 @@ def check_conditions(conditions: Iterable[Condition], *, baseline: str | None) -
             )
         measure, rising = condition.subject, condition.op.startswith(">")
         way = good(measure)
-        if way == "zero" and not getattr(measure, "YARDSTICK", ""):
+        if way == "zero" and not getattr(measure, "REFERENCE", ""):
             raise InputError(
                 f"condition '{condition}': {measure} is best near 0, so neither a rise nor a fall is worse "
                 f"in itself; bound its absolute value, as in abs({measure})>baseline+0.02"
@@ -112,7 +112,7 @@ def _valued(condition: Condition, m: Measurement, judging: Judging | None) -> Ch
 
 def _bound(condition: Condition, m: Measurement) -> float | None:
     """The end of the interval that is nearer to the bound, or beyond it."""
-    if getattr(m.measure, "YARDSTICK", ""):  # no mean over queries: the interval that was measured
+    if getattr(m.measure, "REFERENCE", ""):  # no mean over queries: the interval that was measured
         low, high = m.low, m.high
     else:
         if len(m.values) < 2:

@@ -31,7 +31,7 @@ from evenrank.measures.dictionary_bias import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
 from evenrank.measures.gsr.measure import GSR, Genderedness
-from evenrank.measures.inputs import Given, Inputs, named_runs, run_name
+from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.pairs import with_pairs
 from evenrank.measures.parse import Condition, parse_condition
@@ -68,7 +68,8 @@ def audit(
     stages: Any = None,
     rankers: Any = None,
     selected: int | None = None,
-    **given: Unpack[Given],
+    tally: Any = None,
+    **given: Unpack[MeasureInputs],
 ) -> Audit:
     """Audit runs for bias: measure, compare with a baseline, explain, and judge.
 
@@ -133,7 +134,7 @@ def audit(
     if selected is not None and selected < 1:
         raise InputError(f"selected is {selected}; it must be at least 1")
     check_choice("compare", compare, ("baseline", "pairs"))
-    inputs = Inputs.open(_named(runs), **given)
+    inputs = Inputs.open(_named(runs), tally=tally, **given)
     frames = inputs.runs
     baseline = _baseline(baseline, frames)
     conditions = tuple(parse_condition(one, relative=True) for one in _several(fail_if))

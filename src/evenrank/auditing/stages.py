@@ -20,10 +20,10 @@ from evenrank.data.tables import RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, is_bias, is_sum
 from evenrank.measures.evaluate import listed_measures, measured
-from evenrank.measures.inputs import Given, Inputs, named_runs
+from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE
 from evenrank.measures.results import Bootstrap, Options
-from evenrank.measures.views import View, views_of
+from evenrank.measures.views import View, view_key, views_of
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 
@@ -140,7 +140,8 @@ def trace(
     only: str | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-    **given: Unpack[Given],
+    tally: Any = None,
+    **given: Unpack[MeasureInputs],
 ) -> Trace:
     """What each stage of a ranking adds to bias, over the same queries.
 
@@ -171,7 +172,7 @@ def trace(
                              "RaB, ARaB, FaiRR, NFaiRR, ExposureGap and LIWC are")  # fmt: skip
     if COLLECTION in named and collection:
         raise InputError("a stage is called 'collection', as is the first of all; give it another name")
-    inputs = Inputs.open(named, **given)
+    inputs = Inputs.open(named, tally=tally, **given)
     first = next(iter(inputs.runs))
     if not set.intersection(*({*run["query_id"].to_list()} for run in inputs.runs.values())):
         raise InputError("no query is ranked at every stage; are these runs of the same queries?")
@@ -186,7 +187,8 @@ def trace(
     values: list[pl.DataFrame] = []
     for measure in wanted:
         assert is_sum(measure)
-        at: dict[str, dict[str, float]] = _unordered(views[measure.VIEW], measure, inputs.runs[first], first)
+        view = views[view_key(measure)]
+        at: dict[str, dict[str, float]] = _unordered(view, measure, inputs.runs[first], first)
         if not collection:
             del at[COLLECTION]
         for number, name in enumerate(inputs.runs):
@@ -219,8 +221,8 @@ def _unordered(
     view: View, measure: LinearMeasure, candidates: pl.DataFrame, name: str
 ) -> dict[str, dict[str, float]]:
     """The collection and the candidates without their order: by query, in expectation over all orders."""
-    context = view.context(candidates, name)
-    queries = context.lists.query_ids.to_list()
+    lists = view.lists(candidates, name)
+    queries = lists.query_ids.to_list()
     documents = view.tally.frame["doc_id"]
     everything = pl.DataFrame(
         {
@@ -231,13 +233,13 @@ def _unordered(
         },
         schema=RUN_SCHEMA,
     )
-    alike = float(measure.expected(view.context(everything, COLLECTION))[0]) if len(documents) else 0.0
+    alike = float(measure.expected(view.lists(everything, COLLECTION))[0]) if len(documents) else 0.0
     sums = {
         COLLECTION: np.full(len(queries), alike),
-        f"{name}, as a set": measure.expected(context),
+        f"{name}, as a set": measure.expected(lists),
     }
     return {
-        stage: {q: v for q, v in zip(queries, measure.scaled(each, context).tolist(), strict=True) if v == v}
+        stage: {q: v for q, v in zip(queries, measure.scaled(each, lists).tolist(), strict=True) if v == v}
         for stage, each in sums.items()
     }
 

@@ -54,8 +54,8 @@ def headline_measure(measures: Sequence[Measure]) -> Measure | None:
     """
     biased: list[Any] = [m for m in measures if is_bias(m)]
     leaning = [m for m in biased if leans(m)]
-    plain = [m for m in leaning if m.ORDERED and m.params.get("magnitude", "tf") == "tf"]
-    signed = [m for m in biased if m.SIGNED and not m.YARDSTICK]
+    plain = [m for m in leaning if m.ORDER_MATTERS and m.params.get("magnitude", "tf") == "tf"]
+    signed = [m for m in biased if m.SIGNED and not m.REFERENCE]
     return next(iter([*plain, *leaning, *signed, *biased]), None)
 
 
@@ -351,7 +351,7 @@ def told_changes(audit: Audit) -> list[Compared]:
     """What a verdict tells: the headline, the first where higher is fairer, one of effectiveness."""
     measures = audit.measures
     useful = next((m for m in measures if not is_bias(m)), None)
-    fair = next((m for m in measures if is_bias(m) and good(m) == "high" and not m.YARDSTICK), None)
+    fair = next((m for m in measures if is_bias(m) and good(m) == "high" and not m.REFERENCE), None)
     sizes = [m.measure for run in audit.runs[:1] if (m := size_of(audit, run)) is not None]
     wanted = [
         m for m in dict.fromkeys((audit.headline, *sizes, fair, useful, *audit.deltas)) if m is not None
@@ -385,7 +385,7 @@ def standing(compared: Compared, audit: Audit) -> Literal["better", "worse", "ot
     is farther from balance. With a yardstick no value is good in itself: a perfect engine has a GSR above 0.
     """
     way, difference = good(compared.measure), compared.comparison.difference or 0.0
-    if getattr(compared.measure, "YARDSTICK", ""):
+    if getattr(compared.measure, "REFERENCE", ""):
         return "other"
     if way in ("high", "low"):
         return "better" if (difference > 0) == (way == "high") else "worse"

@@ -29,12 +29,18 @@ def main(arguments: list[str] | None = None) -> int:
     invoked[:] = given
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
+    plugins, given = _plugins(given)
     with standard_streams(), _warnings_in_one_line():
         if odd := next((each for each in given if not _is_text(each)), None):
             return _complain(f"{odd}: not UTF-8; rename the file, or link to it under another name", 2)
         try:
             from evenrank.cli.app import app
 
+            if plugins:
+                from evenrank.measures.plugins import load_plugin
+
+                for path in plugins:
+                    load_plugin(path)
             code = int(app(given, prog_name="evenrank", standalone_mode=False) or 0)
             sys.stdout.flush()
         except KeyboardInterrupt:
@@ -42,6 +48,20 @@ def main(arguments: list[str] | None = None) -> int:
         except (Exception, SystemExit) as error:
             return _explain(error, debug)
         return _complain("interrupted", code) if code == _INTERRUPTED else code
+
+
+def _plugins(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The files named with --plugin, wherever that is written, and the other arguments."""
+    plugins, others = list[str](), list[str]()
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--plugin":
+            plugins.append(next(rest, ""))
+        elif argument.startswith("--plugin="):
+            plugins.append(argument.removeprefix("--plugin="))
+        else:
+            others.append(argument)
+    return plugins, others
 
 
 @contextmanager

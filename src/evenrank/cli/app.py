@@ -142,7 +142,8 @@ app = typer.Typer(
     help="Measure gender bias, or bias toward any group, in search results.",
     epilog="Exit codes: 0 done, 1 a bound is exceeded, 2 bad input, 3 internal error; for bundles also "
     "1 mismatch, 4 incomplete, 5 damaged. "
-    "With --debug, any command shows the traceback of an error.",
+    "With --debug, any command shows the traceback of an error; with --plugin FILE.py, it knows the measures "
+    "that the file registers.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="markdown",

@@ -376,6 +376,10 @@ class GivenInputs(Collection):
         if self.background is not None:
             given["background"] = runs.get(self.background, self.background)
         given["genders"] = self.genders
+        if self.genders == "predict":
+            from evenrank.queries.classifier import predicted_genders
+
+            given["classify"] = predicted_genders
         return given
 
     def on_spark(self, runs: dict[str, str], master: str | None) -> tuple[Any, dict[str, Any]]:

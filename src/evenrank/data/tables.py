@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 import pyarrow.compute as pc
 
-from evenrank.data import door, files, irds, jsonl, topics, trec
+from evenrank.data import door, files, irds, jsonl, parquet, topics, trec
 from evenrank.data.columns import (
     DOC_ID,
     GENDER,
@@ -165,7 +165,7 @@ def qrels(x: Any) -> pl.DataFrame:
     return _whole(frame, QRELS_SCHEMA, "qrels", path)
 
 
-def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
+def run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.DataFrame:
     """A ranking per query: ``query_id``, ``doc_id``, ``score``, ``rank``, sorted by query and rank.
 
     Queries keep the order in which they first appear. Within a query the highest score comes first,
@@ -183,6 +183,9 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
     order
         ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
         scores are then replaced by −rank, so that whoever sorts by score gets the same order.
+    depth
+        Keep only so many documents of each query, and those of the same score as the last. A large file is
+        then never held whole.
     """
     refuse_after_fork()
     if order not in ("score", "rank"):
@@ -195,6 +198,8 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
     path, line = path_of(x), None
     if has_sequences(x):
         return read_sequences(x)
+    if path and depth is not None and files.format_suffix(path) != ".json":
+        return _read_top(path, order, depth)
     if path and files.format_suffix(path) == ".json":
         x = jsonl.nested(door.text(path), path, "score")
         frame = door.as_frame(x, _run_names(order), part="scoreddocs")
@@ -213,6 +218,41 @@ def run(x: Any, *, order: Order = "score") -> pl.DataFrame:
     if order == "rank":
         refuse_repeats(frame, ["query_id", "rank"], path=path, line=line)
     return ordered_run(_whole(frame, None, "run", path))
+
+
+_TOP_ROWS = 1 << 21
+"""Rows that are read before those below the depth are dropped."""
+
+
+def _read_top(path: str | os.PathLike[str], order: Order, depth: int) -> pl.DataFrame:
+    """The top documents of each query of a run file, read in pieces."""
+    place = pl.col(order).rank("min", descending=order == "score").over("query_id")
+    kept = pl.DataFrame()
+    queries = pl.Series("query_id", [], dtype=pl.String)
+    limit, read = _TOP_ROWS, 1
+    if trec.is_parquet(path):
+        pieces: Any = ((frame, None) for frame in parquet.frames(path, trec.RUN.known, rows=_TOP_ROWS))
+    else:
+        pieces = ((frame, line) for frame, line, _ in trec.read_pieces(path, trec.RUN))
+    for frame, line in pieces:
+        if order == "score" and read == 1:  # the beginning of the file is enough to tell
+            warn_if_reversed(frame, path)
+        rows = run_rows(frame, order, path, line)
+        first = read if line is None else line
+        rows = rows.with_columns(line=pl.int_range(first, first + len(rows), dtype=pl.Int64))
+        read += len(rows)
+        ids = rows["query_id"].unique(maintain_order=True)
+        queries = queries.append(ids.filter(~ids.is_in(queries.implode())))
+        kept = pl.concat([kept, rows]) if len(kept) else rows
+        if len(kept) > limit:
+            kept = kept.filter(place <= depth)
+            limit = max(_TOP_ROWS, 2 * len(kept))
+    kept = kept.filter(place <= depth)
+    for keys in [["query_id", "doc_id"]] + [["query_id", "rank"]] * (order == "rank"):
+        refuse_repeats(kept, keys, path=path, line=kept["line"])
+    if not kept["query_id"].unique(maintain_order=True).equals(queries):  # a first row was dropped
+        kept = kept.sort(pl.col("query_id").cast(pl.Enum(queries)), maintain_order=True)
+    return ordered_run(_whole(kept.drop("line"), None, "run", path))
 
 
 def warn_if_reversed(frame: pl.DataFrame, path: str | os.PathLike[str] | None) -> None:

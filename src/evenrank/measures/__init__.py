@@ -7,9 +7,9 @@ inputs.py          everything that is measured, opened once
 evaluate.py        `measure`: runs × measures → values with intervals
 results.py         what measuring gives
 explain.py         which words, documents and queries make up a value
-parse.py           measures and conditions as text
+parse.py           measures and conditions as text; plugins.py: measures from outside the package
 binding.py         `bind`: our measures inside ir_measures and PyTerrier
-lists.py           ranked lists as arrays, bounds on them; where a document stands in a table
+lists.py           ranked lists as arrays; where a document stands in a table
 rank_bias.py       RaB and ARaB: which group the top of a ranking favours
 neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at the top
 gsr/               GSR: do lists speak the gendered language that their queries suggest

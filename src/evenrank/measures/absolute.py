@@ -9,7 +9,8 @@ import numpy as np
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, PerQuery, require_params
+from evenrank.measures.base import BiasMeasure, PerQuery, require_params
+from evenrank.measures.lists import RankedLists
 from evenrank.measures.results import Bootstrap, Summary
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Absolute(BiasMeasure):
 
     PRETTY_NAME = "Mean of absolute values"
     SHORT_DESC = "Mean over queries of the measure's absolute value."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = (
         "How far the results of single queries lean, to either side: the mean of absolute values, in which "
         "opposite queries do not cancel out."
@@ -38,7 +39,7 @@ class Absolute(BiasMeasure):
     def __init__(self, inner: Measure) -> None:
         if not isinstance(inner, BiasMeasure) or not inner.SIGNED:
             raise InputError(f"abs() takes a measure with a sign, such as ARaB@10; {inner} has none")
-        if inner.YARDSTICK:
+        if inner.REFERENCE:
             raise InputError(
                 f"{inner} is one value over all queries, not a mean, so abs({inner}) does not exist; "
                 f"measure {inner} itself"
@@ -47,7 +48,7 @@ class Absolute(BiasMeasure):
         super().__init__()
         self.inner = inner
         self.__name__ = self.NAME = f"abs({inner})"
-        for name in ("NEEDS", "WAYS_OUT", "ORDERED", "VIEW"):
+        for name in ("NEEDS", "ALTERNATIVES", "ORDER_MATTERS", "VIEW"):
             if hasattr(inner, name):
                 setattr(self, name, getattr(inner, name))
 
@@ -63,8 +64,8 @@ class Absolute(BiasMeasure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.inner.check_groups(groups)
 
-    def per_query(self, context: Context) -> PerQuery:
-        found = self.inner.per_query(context)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        found = self.inner.per_query(lists)
         return PerQuery(np.abs(found.values), undefined=found.undefined)
 
     def of(self, found: Measurement, bootstrap: Bootstrap) -> Measurement:
@@ -85,8 +86,3 @@ class Absolute(BiasMeasure):
             attribution=None,
             yardsticks=dict,
         )
-
-
-def core(measure: Measure) -> Measure:
-    """The measure that is computed: for abs(m) that is m."""
-    return measure.inner if isinstance(measure, Absolute) else measure

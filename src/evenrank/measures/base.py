@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError, choices
-from evenrank.measures.lists import Alternatives, Floats, Weighing, bounded
+from evenrank.measures.lists import Floats, PerQuery, RankedLists, Weighing
 from evenrank.measures.results import Bootstrap, Change, Summary
-from evenrank.measures.views import Context, PerQuery, View, Words
+from evenrank.measures.views import View, Words
 from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ LARGEST = 2**63 - 1
 T = TypeVar("T")
 Good = Literal["zero", "high", "low", "one"]
 """Where good values lie."""
-_GOOD: tuple[Good, ...] = ("zero", "high", "low", "one")
+_PREFERRED: tuple[Good, ...] = ("zero", "high", "low", "one")
 
 
 class Param(ParamInfo):
@@ -47,7 +48,7 @@ class BiasMeasure(Measure):
 
     Attributes
     ----------
-    GOOD
+    PREFERRED
         Where good values lie: near `zero`, near `one`, `high` or `low`. Near zero, for a measure with a sign,
         unless it says otherwise.
     BEST
@@ -55,50 +56,45 @@ class BiasMeasure(Measure):
     MEANING
         What a value says, in one sentence for the report; `{of}` and `{against}` (groups) and `{k}` (the
         cut-off) are filled in. `SHORT_DESC` unless given.
-    READING
-        How to read sign and size, in a few words, where `GOOD` does not say it.
-    YARDSTICK
+    INTERPRETATION
+        How to read sign and size, in a few words, where `PREFERRED` does not say it.
+    REFERENCE
         What a value has to be compared with, where none is good in itself.
-    LEANS
+    SIGNED
+        Whether values lie on one side or the other of 0, so that the mean of absolute values says more.
+    SIGN_NAMES_GROUP
         Whether the sign names a group: that which `pair(groups)` gives first above 0, else the second.
-    LINEAR
-        Whether the value is a sum over the documents of a list, see `LinearMeasure`.
-    TIES
-        Whether `--ties expected` gives the mean over all orders of tied documents: for values made with
-        `lists.weigh`. Else tied documents stand in trec_eval's order, and a note says so.
+    ORDER_MATTERS
+        Whether the order of the documents above the cut-off counts, and not only which they are.
     VIEW
         How it sees the inputs: `Words` (of a tally), `Groups` (of documents), `Dictionary` (the words of
         one), or `Genderedness` (the leaning of texts).
     NEEDS
         What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
-    WAYS_OUT
+    ALTERNATIVES
         For something it needs, what else could be done than give it.
-    SIGNED
-        Whether values lean to one side or the other of 0, so that the mean of absolute values says more.
-    ORDERED
-        Whether the order of the documents above the cut-off counts, and not only which they are.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
     NAME: str = ""
     VIEW: ClassVar[type[View]] = Words
     NEEDS: frozenset[str] = frozenset({"tally"})
-    GOOD: ClassVar[Good | None] = None
+    PREFERRED: ClassVar[Good | None] = None
     BEST: ClassVar[float | None] = None
     MEANING: ClassVar[str] = ""
-    READING: ClassVar[str] = ""
-    YARDSTICK: ClassVar[str] = ""
-    LEANS: ClassVar[bool] = False
-    LINEAR: ClassVar[bool] = False
-    TIES: ClassVar[bool] = True
+    INTERPRETATION: ClassVar[str] = ""
+    REFERENCE: ClassVar[str] = ""
+    SIGN_NAMES_GROUP: ClassVar[bool] = False
+    LINEAR: ClassVar[bool] = False  # a sum over the documents of a list, see `LinearMeasure`
     SIGNED: ClassVar[bool] = False
-    ORDERED: ClassVar[bool] = True
-    WAYS_OUT: ClassVar[Mapping[str, str]] = {}
+    ORDER_MATTERS: ClassVar[bool] = True
+    ALTERNATIVES: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **params: Any) -> None:
         checked = check_params(self.NAME, self.SUPPORTED_PARAMS, params)
         # In one order, whatever order they were given in: measures are equal when they print equal.
-        super().__init__(**{key: checked[key] for key in self.SUPPORTED_PARAMS if key in checked})
+        ordered = sorted(checked, key=list(self.SUPPORTED_PARAMS).index)
+        super().__init__(**dict(zip(ordered, map(checked.__getitem__, ordered), strict=True)))
 
     def validate_params(self) -> None:
         require_params(self)
@@ -119,8 +115,8 @@ class BiasMeasure(Measure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         """Refuse groups that the measure cannot be computed for."""
 
-    def per_query(self, context: Context) -> PerQuery:
-        """The value for each of the context's lists."""
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        """Return the value of each list."""
         raise NotImplementedError
 
     def pair(self, groups: tuple[str, ...]) -> tuple[Any, Any]:
@@ -151,10 +147,6 @@ class BiasMeasure(Measure):
             check_from_above(condition)
         return condition
 
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
-        """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
-        raise NotImplementedError
-
     def curves(self) -> tuple[BiasMeasure, ...]:
         """Measures without a cut-off that are worth drawing against one, in a report on this measure."""
         return ()
@@ -182,11 +174,11 @@ class LinearMeasure(BiasMeasure):
         """What each of n ranked documents weighs at the cut-off t; 0 below it."""
         raise NotImplementedError
 
-    def values(self, context: Context) -> Floats:
+    def values(self, lists: RankedLists) -> Floats:
         """What each document of the lists adds at weight 1."""
         raise NotImplementedError
 
-    def scale(self, context: Context) -> Floats | None:
+    def scale(self, lists: RankedLists) -> Floats | None:
         """What the sum of each list is divided by, where it is; undefined unless it is above 0."""
         return None
 
@@ -194,58 +186,54 @@ class LinearMeasure(BiasMeasure):
         """Where values are sums of group magnitudes: which magnitude, and what each group counts."""
         return None
 
-    def per_query(self, context: Context) -> PerQuery:
-        total = self.weighing(context).total(self.each_value(context))
-        return PerQuery(self.scaled(total, context), undefined=self.UNDEFINED)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        total = self.weighing(lists).total(self.each_value(lists))
+        return PerQuery(self.scaled(total, lists), undefined=self.UNDEFINED)
 
-    def weighing(self, context: Context) -> Weighing:
+    def weighing(self, lists: RankedLists) -> Weighing:
         """The weights of the documents of the lists, averaged over ties where that is asked for."""
-        return context.lists.weigh(self.weights, self["cutoff"])
+        return lists.weigh(self.weights, self["cutoff"])
 
-    def each_value(self, context: Context) -> Floats:
-        """`values`, computed once for a context."""
-        return context.cached(("values", self), lambda: np.asarray(self.values(context), dtype=np.float64))
+    def each_value(self, lists: RankedLists) -> Floats:
+        """`values`, computed once for the lists."""
+        return lists.cached(("values", self), lambda: np.asarray(self.values(lists), dtype=np.float64))
 
-    def scaled(self, sums: Floats, context: Context) -> Floats:
+    def scaled(self, sums: Floats, lists: RankedLists) -> Floats:
         """Sums over the lists as values: divided by the scale, NaN where that is not above 0."""
-        scale = context.cached(("scale", self), lambda: self.scale(context))
+        scale = lists.cached(("scale", self), lambda: self.scale(lists))
         if scale is None:
             return sums
         return np.divide(sums, scale, out=np.full(len(sums), np.nan), where=scale > 0)
 
-    def expected(self, context: Context) -> Floats:
+    def expected(self, lists: RankedLists) -> Floats:
         """The sum of each list in expectation over all orders of its documents: (Σ weights / n) · Σ values.
 
         The lists have to be whole. `scaled` makes values of it.
         """
-        lists, cutoff = context.lists, int(self["cutoff"])
+        cutoff = int(self["cutoff"])
         lengths, which = np.unique(lists.lengths, return_inverse=True)
         means = np.array([self.weights(n, min(n, cutoff)).sum() / n for n in lengths.tolist()])
-        return np.add.reduceat(self.each_value(context), lists.starts) * means[which]
+        return np.add.reduceat(self.each_value(lists), lists.starts) * means[which]
 
-    def contributions(self, context: Context) -> Floats:
+    def contributions(self, lists: RankedLists) -> Floats:
         """What each document of the lists adds to the value of its list."""
-        lists, weighing = context.lists, self.weighing(context)
+        weighing = self.weighing(lists)
         added = np.zeros(len(lists.rows))
-        added[weighing.entries] = weighing.weights * self.each_value(context)[weighing.entries]
-        scale = self.scaled(np.ones(len(lists.lengths)), context)
+        added[weighing.entries] = weighing.weights * self.each_value(lists)[weighing.entries]
+        scale = self.scaled(np.ones(len(lists.lengths)), lists)
         return added if (scale == 1).all() else added * np.repeat(scale, lists.lengths)
 
-    def line(self, context: Context, query: int) -> tuple[Floats, Floats] | None:
+    def line(self, lists: RankedLists, query: int) -> tuple[Floats, Floats] | None:
         """Weights of the ranks and values of the documents of one list; None where it is undefined."""
-        lists, cutoff = context.lists, int(self["cutoff"])
+        cutoff = int(self["cutoff"])
         start, n = int(lists.starts[query]), int(lists.lengths[query])
-        values = self.each_value(context)[start : start + n]
-        scale = context.cached(("scale", self), lambda: self.scale(context))
+        values = self.each_value(lists)[start : start + n]
+        scale = lists.cached(("scale", self), lambda: self.scale(lists))
         if scale is not None:
             if not scale[query] > 0:
                 return None
             values = values / scale[query]
         return self.weights(min(n, cutoff), cutoff), values
-
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
-        line = self.line(context, query)
-        return None if line is None else [bounded(condition, *line)]
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         """The measure itself, where nothing but the cut-off was chosen."""
@@ -257,7 +245,7 @@ def limited(condition: Condition) -> Condition:
     measure = condition.measure
     if not is_bias(measure) or not _can_be_limit(measure):
         known = [m for m in ir_measures.measures.registry.values() if is_bias(m) and _can_be_limit(m)]
-        names = [m.NAME for m in sorted(known, key=lambda m: (not m.LEANS, not m.LINEAR))]
+        names = [m.NAME for m in sorted(known, key=lambda m: (not m.SIGN_NAMES_GROUP, not m.LINEAR))]
         raise InputError(
             f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
         )
@@ -265,7 +253,7 @@ def limited(condition: Condition) -> Condition:
 
 
 def _can_be_limit(measure: BiasMeasure) -> bool:
-    return type(measure).limit is not BiasMeasure.limit
+    return any(hasattr(measure, name) for name in ("line", "count_in_top", "shares_in_top"))
 
 
 def check_from_above(condition: Condition) -> None:
@@ -281,9 +269,10 @@ def register(measure: BiasMeasure) -> None:
 
     What it says of itself is checked here, once, so that no report stumbles over it.
     """
-    if good(measure) not in _GOOD:
+    if good(measure) not in _PREFERRED:
         raise InputError(
-            f"{measure.NAME} does not say where good values lie; add GOOD = 'zero', 'high', 'low' or 'one'"
+            f"{measure.NAME} does not say where good values lie; "
+            "add PREFERRED = 'zero', 'high', 'low' or 'one'"
         )
     try:
         meaning(measure)
@@ -291,7 +280,24 @@ def register(measure: BiasMeasure) -> None:
         raise InputError(
             f"{measure.NAME}: MEANING may hold {{of}}, {{against}} and {{k}}, not {error}"
         ) from None
-    ir_measures.measures.registry.setdefault(measure.NAME, measure)
+    known = ir_measures.measures.registry.get(measure.NAME)
+    if known is not None and not _is_same_definition(type(known), type(measure)):
+        raise InputError(
+            f"there are two measures called {measure.NAME}: {_defined_in(known)} and {_defined_in(measure)}; "
+            "rename one of them"
+        )
+    ir_measures.measures.registry[measure.NAME] = measure
+
+
+def _defined_in(measure: Measure) -> str:
+    return f"{type(measure).__module__}.{type(measure).__qualname__}"
+
+
+def _is_same_definition(one: type, other: type) -> bool:
+    """Whether a class was only defined again: in a notebook, or by running and importing the same file."""
+    files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in (one, other)}
+    again = len(files) == 1 or "__main__" in (one.__module__, other.__module__)
+    return again and one.__qualname__ == other.__qualname__
 
 
 def check_params(name: str, supported: Mapping[str, ParamInfo], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -339,6 +345,11 @@ def require_params(measure: Measure) -> None:
             raise InputError(f"{measure.NAME} needs {what}, as in {at}")
 
 
+def core(measure: Any) -> Any:
+    """The measure that is computed: for abs(m) that is m."""
+    return getattr(measure, "inner", measure)
+
+
 def is_bias(measure: Measure) -> TypeGuard[BiasMeasure]:
     """Whether a measure is about bias; all others are about effectiveness."""
     return isinstance(measure, BiasMeasure)
@@ -353,7 +364,7 @@ def good(measure: Measure) -> Good:
     """Where good values of a measure lie: the one place where that is decided."""
     if not isinstance(measure, BiasMeasure):
         return "high"
-    return measure.GOOD or ("zero" if measure.SIGNED else None)  # type: ignore[return-value]  # see `register`
+    return measure.PREFERRED or ("zero" if measure.SIGNED else None)  # type: ignore[return-value]  # see `register`
 
 
 def amount(measure: Measure, values: Floats) -> Floats:
@@ -384,8 +395,8 @@ def compare(mine: Measurement, theirs: Measurement, *, confidence: float = 0.95,
 
 
 def leans(measure: Measure | None) -> TypeGuard[BiasMeasure]:
-    """Whether the sign of a value names a group, see `BiasMeasure.LEANS`."""
-    return bool(getattr(measure, "LEANS", False))
+    """Whether the sign of a value names a group, see `BiasMeasure.SIGN_NAMES_GROUP`."""
+    return bool(getattr(measure, "SIGN_NAMES_GROUP", False))
 
 
 _DIRECTION: dict[Good, str] = {
@@ -424,7 +435,7 @@ def direction(measure: Measure, groups: tuple[str, ...] = ()) -> str:
         return f"above 0 leans {toward(of)}, below 0 {toward(against)}"
     if not isinstance(measure, BiasMeasure):
         return "higher is better"
-    return measure.READING or _DIRECTION[good(measure)]
+    return measure.INTERPRETATION or _DIRECTION[good(measure)]
 
 
 def short(measure: Measure) -> str:

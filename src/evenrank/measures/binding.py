@@ -23,9 +23,8 @@ from evenrank.data import tables
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures
-from evenrank.measures.inputs import Given, Inputs
-from evenrank.measures.views import View, views_of
-from evenrank.process import refuse_after_fork
+from evenrank.measures.inputs import Inputs, MeasureInputs
+from evenrank.measures.views import View, view_key, views_of
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
 
@@ -69,7 +68,9 @@ class BoundMeasure(Measure):
 
 def bind(
     measures: str | Measure | Iterable[str | Measure],
-    **given: Unpack[Given],
+    *,
+    tally: Any = None,
+    **given: Unpack[MeasureInputs],
 ) -> list[Measure]:
     """Measures that work in `ir_measures.calc_aggregate`, `ir_measures.iter_calc` and `pt.Experiment`.
 
@@ -110,11 +111,10 @@ def bind(
     missing
         Documents that the collection lacks: `error`, `zero` or `skip`.
     """
-    refuse_after_fork()
     for name in ("qrels", "genders", "ties", "order"):
         if name in given:
             raise InputError(f"bind takes no {name}; judgments and runs come with the evaluation")
-    inputs = Inputs.open(None, **given)
+    inputs = Inputs.open(None, tally=tally, **given)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if is_bias(measure)]
     if inputs.counting(biases) and not inputs.countable:
@@ -124,7 +124,7 @@ def bind(
         view.check()
     names = {view: view.name for view in views.values()}
     _install()
-    return [BoundMeasure(m, (view := views[m.VIEW]), names[view]) if is_bias(m) else m for m in wanted]
+    return [BoundMeasure(m, (view := views[view_key(m)]), names[view]) if is_bias(m) else m for m in wanted]
 
 
 class EvenrankProvider(Provider):
@@ -154,7 +154,6 @@ class BoundEvaluator(Evaluator):
         return pl.DataFrame(self._rows, schema=schema, orient="row") if self._rows else None
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        refuse_after_fork()
         table = _table(run)
         frame = tables.run(table) if table.height else None
         ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()

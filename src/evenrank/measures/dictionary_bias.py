@@ -15,8 +15,8 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Good, LinearMeasure, Param, PerQuery, register
-from evenrank.measures.lists import Floats
+from evenrank.measures.base import BiasMeasure, Good, LinearMeasure, Param, PerQuery, register
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.rank_bias import rab_weights
 from evenrank.measures.views import View
 
@@ -90,9 +90,9 @@ class DictionaryBias(LinearMeasure):
     __name__ = NAME = "LIWC"
     PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
-    GOOD: ClassVar[Good | None] = "low"
+    PREFERRED: ClassVar[Good | None] = "low"
     MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."
-    ORDERED = False
+    ORDER_MATTERS = False
     VIEW = Dictionary
     NEEDS = frozenset({"docs"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -103,27 +103,26 @@ class DictionaryBias(LinearMeasure):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         # A matter of the parameter: an absolute value is not linear in the documents.
-        self.LINEAR = self.TIES = self.SIGNED = bool(self["signed"])  # type: ignore[misc]
+        self.LINEAR = self.SIGNED = bool(self["signed"])  # type: ignore[misc]
         if self["signed"]:
-            self.GOOD = "zero"  # type: ignore[misc]
+            self.PREFERRED = "zero"  # type: ignore[misc]
             self.MEANING = "How far the top {k} documents lean to male words, in percent of words."  # type: ignore[misc]
-            self.READING = "above 0 leans male, below 0 female"  # type: ignore[misc]
+            self.INTERPRETATION = "above 0 leans male, below 0 female"  # type: ignore[misc]
 
     weights = staticmethod(rab_weights)
 
-    def values(self, context: Context) -> Floats:
-        male, female = (context.lists.magnitude("length", group) for group in ("male", "female"))
+    def values(self, lists: RankedLists) -> Floats:
+        male, female = (lists.magnitude("length", group) for group in ("male", "female"))
         return 100 * (male - female)
 
     def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]]:
         return "length", {"male": 100.0, "female": -100.0}
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         """The value for each list, and the percent of each of the two in it."""
-        weighing = self.weighing(context)
+        weighing = self.weighing(lists)
         parts = {
-            group: 100 * weighing.total(context.lists.magnitude("length", group))
-            for group in ("female", "male")
+            group: 100 * weighing.total(lists.magnitude("length", group)) for group in ("female", "male")
         }
         lean = parts["male"] - parts["female"]
         return PerQuery(lean if self["signed"] else np.abs(lean), parts)

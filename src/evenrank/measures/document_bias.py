@@ -14,13 +14,13 @@ from ir_measures.measures import Measure
 
 from evenrank.data import tables
 from evenrank.errors import InputError
-from evenrank.measures.base import Context, LinearMeasure, Param, good
+from evenrank.measures.base import LinearMeasure, Param, good
 from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import Floats
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.parse import parse
 from evenrank.measures.rank_bias import RaB, rab_weights
-from evenrank.measures.views import views_of
+from evenrank.measures.views import view_key, views_of
 from evenrank.text.tally import MAGNITUDES
 
 KINDS = (*MAGNITUDES, "liwc", "label")
@@ -31,14 +31,14 @@ class _Labelled(LinearMeasure):
     """The share of the top t documents that show a group, by their labels."""
 
     __name__ = NAME = "label"
-    GOOD = "low"
+    PREFERRED = "low"
     VIEW = Groups
     NEEDS = frozenset[str]()
     SUPPORTED_PARAMS = {"cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")}  # noqa: RUF012
     weights = staticmethod(rab_weights)
 
-    def values(self, context: Context) -> Floats:
-        return np.asarray(context.lists.counts().sum(axis=1) > 0, np.float64)
+    def values(self, lists: RankedLists) -> Floats:
+        return np.asarray(lists.counts().sum(axis=1) > 0, np.float64)
 
 
 def bias_by(measure: Any) -> Any:
@@ -129,9 +129,9 @@ def run_bias(inputs: Inputs, bias: Any = "tf") -> Floats:
         raise InputError("missing 'skip' is for measuring; choose error or zero")
     inputs.check([measure])
     deepest = int(frame["rank"].max() or 1)  # type: ignore[arg-type]
-    view = views_of(inputs, [measure], depth=deepest)[measure.VIEW]
+    view = views_of(inputs, [measure], depth=deepest)[view_key(measure)]
     view.check()
-    values = measure.each_value(view.context(frame))
+    values = measure.each_value(view.lists(frame))
     way = good(measure)
     if way == "high":
         return np.asarray(values.max() - values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -14,12 +15,12 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 import evenrank
+from evenrank.data import files
 from evenrank.data.frames import fingerprint, is_spark, spark
-from evenrank.data.large_runs import is_large
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.absolute import Absolute, core
-from evenrank.measures.base import is_bias
-from evenrank.measures.inputs import Given, Inputs, named_runs
+from evenrank.measures.absolute import Absolute
+from evenrank.measures.base import BiasMeasure, core, is_bias
+from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE, Floats
 from evenrank.measures.parse import parse
 from evenrank.measures.results import (
@@ -33,7 +34,6 @@ from evenrank.measures.results import (
     left_out,
 )
 from evenrank.measures.views import NOT_LINEAR, View, views_of
-from evenrank.process import refuse_after_fork
 from evenrank.stats.rounding import round_significant
 
 _FAMILIES = ("tally", "genderedness", "groups", "targets", "dictionary")  # in the order of the provenance
@@ -49,7 +49,8 @@ def measure(
     seed: int = 0,
     explain: bool = False,
     compare: Literal["pairs"] | None = None,
-    **given: Unpack[Given],
+    tally: Any = None,
+    **given: Unpack[MeasureInputs],
 ) -> Measurements:
     """Bias and effectiveness of one or several runs, with intervals, in the order asked for.
 
@@ -85,9 +86,9 @@ def measure(
         The share that each group should have (query and a column for each group), for the same measures;
         without them, and unless a measure says otherwise, that in the query's whole list.
     genders, only
-        Gender labels of queries; ``"predict"`` asks the shipped classifier. With labels, bias measures are
-        over the neutral queries (GSR: over all) and the other subsets are shown apart; `only` (neutral,
-        female, male, all) chooses one subset for all measures.
+        Gender labels of queries; ``"predict"`` asks the shipped classifier (or `classify`). With labels,
+        bias measures are over the neutral queries (GSR: over all) and the other subsets are shown apart;
+        `only` (neutral, female, male, all) chooses one subset for all measures.
     missing
         Documents that the collection lacks: `error`, `zero` (no words) or `skip` (the next moves up). A note
         says how many; where it lacks all of them, that is always an error.
@@ -114,29 +115,24 @@ def measure(
     >>> measure(run, "RaB(magnitude='count')@1", docs=docs)["RaB(magnitude='count')@1"].value
     1.0
     """
-    refuse_after_fork()
     _check_bootstrap(confidence, resamples, seed)
     wanted = listed_measures(measures)
-    if any(map(is_spark, named_runs(runs).values())):
+    if "pyspark" in sys.modules and any(map(is_spark, named_runs(runs).values())):
         if explain:
             raise InputError(
                 "explain reads the documents, which Spark's workers lack; measure on one machine"
             )
         how: Any = {"only": only, "confidence": confidence, "resamples": resamples, "seed": seed}
-        there: Measurements = spark().measure_frames(runs, wanted, **how, **given)
+        there: Measurements = spark().measure_frames(runs, wanted, tally=tally, **how, **given)
         return there
     options = Options(only, explain, Bootstrap(confidence, resamples, seed))
     if compare is not None:
         check_choice("compare", compare, ("pairs",))
-    if _in_parts(runs, wanted, options):
-        from evenrank.measures.large import measured_in_parts
-
-        found = measured_in_parts(named_runs(runs), wanted, options, given)
-    else:
-        inputs = Inputs.open(runs, **given)
-        found = measured(inputs, wanted, options)
-        if inputs.docs is not None:
-            inputs.docs.forget()
+    depth = depth_to_read(wanted, given.get("missing"))
+    inputs = Inputs.open(runs, tally=tally, depth=depth, **given)
+    found = measured(inputs, wanted, options)
+    if inputs.docs is not None:
+        inputs.docs.forget()
     if compare is None:
         return found
     from evenrank.measures.pairs import with_pairs
@@ -146,7 +142,7 @@ def measure(
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
     """Measures of the runs of the inputs; in an audit, one of several looks at the same inputs."""
-    wanted = list(dict.fromkeys(core(one) for one in measures))
+    wanted = list(dict.fromkeys(map(core, measures)))
     inputs.check(wanted)
     check_subset(options.only, inputs.genders)
     views = views_of(inputs, filter(is_bias, wanted))
@@ -156,33 +152,43 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
                 inputs.docs.expect(ids.unique().to_list())
     for view in views.values():
         view.prepare(options.bootstrap.seed)
-    runs = {
-        name: _measure_run(name, run, measures, views, inputs, options) for name, run in inputs.runs.items()
-    }
+    runs = {}
+    for name, run in inputs.runs.items():
+        runs[name] = _measure_run(name, run, measures, views, inputs, options)
     return Measurements(
         runs=runs,
         cautions=(
             *inputs.guessed,
             *inputs.doubts(),
             *(inputs.cautions() if inputs.counting(wanted) else ()),
-            *not_asked(runs),
+            *not_in_queries(runs),
         ),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 
 
-def not_asked(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
+def not_in_queries(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
     """A caution, where runs or judgments hold queries that are not among those given."""
-    most = max((one.left_out.get(NOT_ASKED, 0) for of in runs.values() for one in of), default=0)
+    most = 0
+    for measurements in runs.values():
+        for one in measurements:
+            most = max(most, one.left_out.get(NOT_ASKED, 0))
     counted = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
     return (f"{counted} not among the queries given, and left out.",) if most else ()
 
 
-def _in_parts(runs: Any, measures: Sequence[Measure], options: Options) -> bool:
-    """Whether runs are large files, and the measures such that they can be measured in parts."""
-    if options.explain or not all(one.VIEW.PARTS for one in map(core, measures) if is_bias(one)):
-        return False
-    return any(is_large(run) for run in named_runs(runs).values())
+def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | None:
+    """How far down runs, and the background, have to be known for these measures; None for whole runs."""
+    if missing == "skip":
+        return None  # the documents below move up
+    deepest = 0
+    for one in measures:
+        measure: Any = one.inner if isinstance(one, Absolute) else one
+        if is_bias(measure):
+            deepest = max(deepest, measure.depth(), measure.background_depth())
+        else:
+            deepest = max(deepest, effectiveness_depth(measure))
+    return None if deepest >= WHOLE else deepest
 
 
 def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> None:
@@ -198,26 +204,30 @@ def _measure_run(
     name: str,
     run: pl.DataFrame,
     measures: Sequence[Measure],
-    views: Mapping[type[View], View],
+    views: Mapping[Hashable, View],
     inputs: Inputs,
     options: Options,
 ) -> tuple[Measurement, ...]:
-    found = [one for view in views.values() for one in view.measured(name, run, options)]
-    useful = [m for m in measures if not is_bias(m)]
-    if useful:
+    found: list[Measurement] = []
+    for view in views.values():
+        found += view.measured(name, run, options)
+    if useful := [m for m in measures if not isinstance(m, BiasMeasure)]:
         found += measure_effectiveness(name, run, useful, inputs, options)
-    return in_order_asked(found, measures, options)
+    return in_order_requested(found, measures, options)
 
 
-def in_order_asked(
+def in_order_requested(
     found: Iterable[Measurement], measures: Sequence[Measure], options: Options
 ) -> tuple[Measurement, ...]:
     """One measurement for each measure, absolute ones made of those without."""
     by_measure = {one.measure: one for one in found}
-    return tuple(
-        m.of(by_measure[m.inner], options.bootstrap) if isinstance(m, Absolute) else by_measure[m]
-        for m in measures
-    )
+    ordered = []
+    for m in measures:
+        if isinstance(m, Absolute):
+            ordered.append(m.of(by_measure[m.inner], options.bootstrap))
+        else:
+            ordered.append(by_measure[m])
+    return tuple(ordered)
 
 
 def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
@@ -229,7 +239,10 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
     return {
         "evenrank": evenrank.__version__,
         **{family: made[family] for family in _FAMILIES if family in made},
-        "runs": {name: fingerprint([run]) for name, run in inputs.runs.items()},
+        "runs": {
+            name: files.fingerprint(inputs.top_only[name]) if name in inputs.top_only else fingerprint([run])
+            for name, run in inputs.runs.items()
+        },
         **{name: fingerprint([table]) for name, table in tables_given.items() if table is not None},
         **({} if inputs.genders is None else {"genders": fingerprint([_labels(inputs.genders)])}),
         "missing": inputs.missing,
@@ -247,7 +260,7 @@ def _labels(labels: Mapping[str, str]) -> pl.DataFrame:
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """The measures, parsed and each once."""
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
-    wanted = list(dict.fromkeys(parse(measure) for measure in given))
+    wanted = list(dict.fromkeys(map(parse, given)))
     if not wanted:
         raise InputError("name at least one measure, as in ARaB@10")
     return wanted
@@ -264,10 +277,12 @@ def measure_effectiveness(
     if inputs.qrels is None:
         raise InputError(f"{measures[0]} needs relevance judgments; give qrels")
     ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
-    return effectiveness_told(name, ranked, *effectiveness(run, inputs.qrels, measures), inputs, options)
+    return effectiveness_measurements(
+        name, ranked, *effectiveness(run, inputs.qrels, measures), inputs, options
+    )
 
 
-def effectiveness_told(
+def effectiveness_measurements(
     name: str,
     ranked: Sequence[str],
     judged: Sequence[str],

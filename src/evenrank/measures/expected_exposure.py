@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.measures.base import Context, Param, PerQuery, register
+from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
-from evenrank.measures.groups import GroupMeasure, Groups, Shares, groups_of, relevant_shares
-from evenrank.measures.lists import WHOLE, Floats, Ints
+from evenrank.measures.groups import AttributeGroups, GroupMeasure, Groups, Shares, relevant_shares
+from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists
 
 
 def deserved(relevances: Ints) -> Floats:
@@ -34,7 +34,7 @@ def deserved(relevances: Ints) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Rankings(Context):
+class Rankings(RankedLists):
     """One run in which a query may have several rankings: `places` are the ranks within them."""
 
     places: Any = None
@@ -45,24 +45,27 @@ class Sequences(Groups):
     """Documents as the groups they show, in all rankings of a query."""
 
     SEQUENCES = True
-    PARTS = False
+    MERGEABLE = False
 
-    def context(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
-        seen = super().context(run, *given, **named)
+    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
+        lists = super().lists(run, *given, **named)
         if self.missing == "skip":  # as the lists: the next document moves up, in its own ranking
             run = run.filter(pl.col("doc_id").is_in(self.tally.frame["doc_id"].implode()))
         ordered = run if "seq" in run.columns else run.with_columns(seq=pl.lit("1"))
         places = ordered.select(place=pl.int_range(1, pl.len() + 1).over("query_id", "seq"))["place"]
         several = ordered.group_by("query_id", maintain_order=True).agg(pl.col("seq").n_unique())
-        known = {each.name: getattr(seen, each.name) for each in fields(Context) if each.init}
+        known = {each.name: getattr(lists, each.name) for each in fields(RankedLists) if each.init}
         return Rankings(**known, places=places.to_numpy(), rankings=several["seq"].to_numpy())
+
+
+class AttributeSequences(Sequences, AttributeGroups):
+    """The same, of the groups of one attribute, or of several crossed."""
 
 
 class ExpectedExposure(GroupMeasure):
     """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
 
-    TIES = False
-    WITHOUT = "relevant"
+    DEFAULT_TARGET = "relevant"
     UNDEFINED = "nothing is judged relevant"
     NEEDS = frozenset({"groups", "qrels"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -72,37 +75,37 @@ class ExpectedExposure(GroupMeasure):
 
     @property
     def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return groups_of(self.params.get("attribute"), Sequences)
+        return Sequences if self.params.get("attribute") is None else AttributeSequences
 
     def depth(self) -> int:
         return WHOLE
 
-    def targets(self, context: Context) -> Iterator[Shares | None]:
+    def targets(self, lists: RankedLists) -> Iterator[Shares | None]:
         """As for other measures; unless they are given, those of the relevant documents."""
-        by_table = self["target"] is None and context.targets is not None
+        by_table = self["target"] is None and lists.targets is not None
         if by_table or self["target"] not in (None, "relevant"):
-            yield from super().targets(context)
+            yield from super().targets(lists)
         else:
-            yield from relevant_shares(context, self.params.get("world"), weights=deserved)
+            yield from relevant_shares(lists, self.params.get("world"), weights=deserved)
 
-    def undefined(self, context: Context) -> str:
+    def undefined(self, lists: RankedLists) -> str:
         return self.UNDEFINED
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         values = [
             float("nan") if system is None else self.told(system, target)
-            for system, target in self.exposures(context)
+            for system, target in self.exposures(lists)
         ]
-        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(context))
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
-    def exposures(self, context: Context) -> Iterator[tuple[Floats | None, Floats]]:
+    def exposures(self, lists: RankedLists) -> Iterator[tuple[Floats | None, Floats]]:
         """For each query the groups' exposures in the mean over its rankings, and those they should have."""
-        assert isinstance(context, Rankings)
-        lists, shown = context.lists, context.lists.counts()
-        relevant = relevance_of(context) > 0
+        assert isinstance(lists, Rankings)
+        shown = lists.counts()
+        relevant = relevance_of(lists) > 0
         spans = zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True)
-        for query, ((start, n), target) in enumerate(zip(spans, self.targets(context), strict=True)):
-            places = context.places[start : start + n]
+        for query, ((start, n), target) in enumerate(zip(spans, self.targets(lists), strict=True)):
+            places = lists.places[start : start + n]
             ranks = int(places.max()) if self["cutoff"] is None else int(self["cutoff"])
             weights = np.where(places <= ranks, attention(places), 0.0)
             if self["only_relevant"]:
@@ -112,7 +115,7 @@ class ExpectedExposure(GroupMeasure):
             if np.isnan(wished).any() or not wished.sum():
                 yield None, wished
                 continue
-            system = np.dot(1.0 * here.T, weights) / context.rankings[query]
+            system = np.dot(1.0 * here.T, weights) / lists.rankings[query]
             yield system, wished * attention(np.arange(1, ranks + 1)).sum()
 
     def told(self, system: Floats, target: Floats) -> float:
@@ -138,7 +141,7 @@ class _EEL(ExpectedExposure):
     __name__ = NAME = "EEL"
     PRETTY_NAME = "Expected exposure loss"
     SHORT_DESC = "Squared distance of groups' expected exposures from the target."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = "How far the exposures of groups, over all rankings of a query, are from what they should be."
 
     def told(self, system: Floats, target: Floats) -> float:
@@ -157,7 +160,7 @@ class _EED(ExpectedExposure):
     __name__ = NAME = "EED"
     PRETTY_NAME = "Expected exposure disparity"
     SHORT_DESC = "Squared size of groups' expected exposures."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = "How unevenly exposure is spread over groups, over all rankings of a query."
 
     def told(self, system: Floats, target: Floats) -> float:
@@ -175,7 +178,7 @@ class _EER(ExpectedExposure):
     __name__ = NAME = "EER"
     PRETTY_NAME = "Expected exposure relevance"
     SHORT_DESC = "Groups' expected exposures times those they should have."
-    GOOD = "high"
+    PREFERRED = "high"
     MEANING = "How much exposure goes to the groups that should have it, over all rankings of a query."
 
     def told(self, system: Floats, target: Floats) -> float:

@@ -27,7 +27,7 @@ from evenrank.measures.lists import Floats, Ints, RankedLists, find_rows, magnit
 
 if TYPE_CHECKING:
     from evenrank.measures.base import LinearMeasure
-    from evenrank.measures.views import Context
+    from evenrank.measures.lists import RankedLists
     from evenrank.text.matcher import Matcher
 
 
@@ -53,7 +53,7 @@ class Attribution:
 
 def attribution_of(
     measure: LinearMeasure,
-    context: Context,
+    lists: RankedLists,
     chosen: NDArray[np.bool_],
     *,
     docs: Any = None,
@@ -64,11 +64,11 @@ def attribution_of(
     Words are found with `matcher`, which must be the one the tally was made with, in the texts of `docs`;
     only documents that carry weight and hold a word of the two groups are read.
     """
-    lists, weighing = context.lists, measure.weighing(context)
+    weighing = measure.weighing(lists)
     owner = np.repeat(np.arange(len(lists.lengths)), lists.lengths)[weighing.entries]
     weight = np.where(chosen[owner], weighing.weights, 0.0) / chosen.sum()
-    if measure.scale(context) is not None:  # undefined lists are not among the chosen
-        weight *= np.where(chosen, measure.scaled(np.ones(len(chosen)), context), 0.0)[owner]
+    if measure.scale(lists) is not None:  # undefined lists are not among the chosen
+        weight *= np.where(chosen, measure.scaled(np.ones(len(chosen)), lists), 0.0)[owner]
     used = np.flatnonzero(weight)
     entries, weight, owner = weighing.entries[used], weight[used], owner[used]
     frame = pl.DataFrame(
@@ -77,7 +77,7 @@ def attribution_of(
             "query_id": lists.query_ids.gather(owner),
             "entry": entries,
             "weight": weight,
-            "contribution": weight * measure.each_value(context)[entries],
+            "contribution": weight * measure.each_value(lists)[entries],
         }
     )
     by_document = summed(frame.with_columns(queries=1.0), ["doc_id"], ["queries", "contribution", "weight"])

@@ -15,29 +15,22 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.errors import InputError, choices
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
     GROUP,
     WHOLE,
+    AttributeGroups,
     GroupMeasure,
     Groups,
     Shares,
     each_list,
-    groups_of,
     one_group,
     with_attribute,
 )
-from evenrank.measures.lists import Floats, Ints
-from evenrank.measures.rank_bias import RankBias
-
-
-def position_exposure(n: int, k: int | None = None) -> Floats:
-    """Exposure of the ranks 1..n: 1/log2(1 + rank), 0 below rank k."""
-    ranks = np.arange(1, n + 1)
-    return np.where(ranks <= (n if k is None else k), 1 / np.log2(1 + ranks), 0.0)
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
+from evenrank.measures.rank_bias import RankBias, two_groups
 
 
 def attention(ranks: Ints) -> Floats:
@@ -48,7 +41,7 @@ def attention(ranks: Ints) -> Floats:
 
 def attention_weights(n: int, t: int) -> Floats:
     """Weights of n ranked documents: 1/log2(i + 1) for i ≤ m = min(n, t), divided by their sum."""
-    weights = position_exposure(n, min(n, t))
+    weights = log_discount(n, min(n, t))
     return weights / weights.sum() if n else weights
 
 
@@ -59,7 +52,7 @@ def group_exposure(shown: Ints, k: int | None = None) -> Floats:
     rank k belong to their group and have no exposure.
     """
     sizes = shown.sum(axis=0)
-    total = np.dot(shown.T, position_exposure(len(shown), k))
+    total = np.dot(shown.T, log_discount(len(shown), k))
     return np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
 
 
@@ -94,9 +87,9 @@ class _Exposure(GroupMeasure):
     __name__ = NAME = "Exposure"
     PRETTY_NAME = "Exposure of a group"
     SHORT_DESC = "Mean of 1/log2(1 + rank) over the documents of a group."
-    GOOD = "high"
-    READING = "compare with the other groups of the same lists"
-    YARDSTICK = "the exposure of the other groups"
+    PREFERRED = "high"
+    INTERPRETATION = "compare with the other groups of the same lists"
+    REFERENCE = "the exposure of the other groups"
     UNDEFINED = "no document of the group"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
@@ -110,9 +103,9 @@ class _Exposure(GroupMeasure):
     def check_groups(self, groups: tuple[str, ...]) -> None:
         one_group(self, groups)
 
-    def per_query(self, context: Context) -> PerQuery:
-        column = one_group(self, context.groups)
-        values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(context)]
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        column = one_group(self, lists.groups)
+        values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(lists)]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
 
 
@@ -131,9 +124,11 @@ class _ExposureGap(RankBias):
     PRETTY_NAME = "Gap of exposure"
     SHORT_DESC = "Share of attention for one group's documents, minus the other's."
     MEANING = "The share of attention in the top {k} that one group's documents get, minus the other group's."
-    READING = "above 0 the second group gets more attention, below 0 the first"
+    INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
-    LEANS = False  # groups may be labels, which are not those of the words that a verdict speaks about
+    SIGN_NAMES_GROUP = (
+        False  # groups may be labels, which are not those of the words that a verdict speaks about
+    )
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **{name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"},
         "attribute": ATTRIBUTE,
@@ -145,22 +140,22 @@ class _ExposureGap(RankBias):
 
     @property
     def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return groups_of(self.params.get("attribute"))
+        return Groups if self.params.get("attribute") is None else AttributeGroups
 
-    def values(self, context: Context) -> Floats:
-        of, against = self.pair(context.groups)
-        found: Floats = context.lists.column(of) - 1.0 * context.lists.column(against)
+    def values(self, lists: RankedLists) -> Floats:
+        of, against = self.pair(lists.groups)
+        found: Floats = lists.column(of) - 1.0 * lists.column(against)
         return found
 
     def words(self, groups: tuple[str, ...]) -> None:  # type: ignore[override]
         return None
 
-    def per_query(self, context: Context) -> PerQuery:
-        of, against = self.pair(context.groups)
-        weighing = self.weighing(context)
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        of, against = self.pair(lists.groups)
+        weighing = self.weighing(lists)
         parts = {
-            group: weighing.total(1.0 * context.lists.column(group))
-            for group in context.groups
+            group: weighing.total(1.0 * lists.column(group))
+            for group in lists.groups
             if group in (of, against)
         }
         return PerQuery(parts[of] - parts[against], parts)
@@ -185,7 +180,7 @@ class _DemographicParity(GroupMeasure):
     __name__ = NAME = "DemographicParity"
     PRETTY_NAME = "Demographic parity ratio of exposure"
     SHORT_DESC = "Ratio of two groups' mean exposures."
-    GOOD = "one"
+    PREFERRED = "one"
     UNDEFINED = "one of the groups is absent or has no exposure"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
@@ -199,34 +194,22 @@ class _DemographicParity(GroupMeasure):
 
     def pair(self, groups: tuple[str, ...]) -> tuple[int, int]:
         """The columns of the two groups."""
-        of, against = self["of"], self["against"]
-        for group in (of, against):
-            if group is not None and group not in groups:
-                raise InputError(f"{self}: no document shows {group!r}; {choices(group, groups)}")
-        if len(groups) == 2:
-            first, second = groups
-            of = of or (second if against in (None, first) else first)
-            against = against or (first if of == second else second)
-        if of is None or against is None or of == against:
-            raise InputError(
-                f"{self}: name two of the groups {', '.join(groups)}, as in "
-                f"{self.NAME}(of={groups[-1]!r}, against={groups[0]!r})"
-            )
+        of, against = two_groups(self, groups, lacking="no document shows")
         return groups.index(of), groups.index(against)
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.pair(groups)
 
-    def per_query(self, context: Context) -> PerQuery:
-        pair = list(self.pair(context.groups))
-        rows = [gets[pair] for gets in self.received(context)]
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        pair = list(self.pair(lists.groups))
+        rows = [gets[pair] for gets in self.received(lists)]
         found = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        parts = {context.groups[column]: found[:, at] for at, column in enumerate(pair)}
+        parts = {lists.groups[column]: found[:, at] for at, column in enumerate(pair)}
         return PerQuery(_ratio(found[:, 0], found[:, 1]), parts, undefined=self.UNDEFINED)
 
-    def received(self, context: Context) -> Iterator[Floats]:
+    def received(self, lists: RankedLists) -> Iterator[Floats]:
         """What each group gets in each list."""
-        return (group_exposure(shown, self["cutoff"]) for shown in each_list(context))
+        return (group_exposure(shown, self["cutoff"]) for shown in each_list(lists))
 
 
 class _DisparateTreatment(_DemographicParity):
@@ -245,9 +228,9 @@ class _DisparateTreatment(_DemographicParity):
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "one of the groups is absent, has no relevant document or no exposure"
 
-    def received(self, context: Context) -> Iterator[Floats]:
-        relevance = relevance_of(context)
-        for shown, start in zip(each_list(context), context.lists.starts.tolist(), strict=True):
+    def received(self, lists: RankedLists) -> Iterator[Floats]:
+        relevance = relevance_of(lists)
+        for shown, start in zip(each_list(lists), lists.starts.tolist(), strict=True):
             yield treatment(shown, relevance[start : start + len(shown)], self["cutoff"])
 
 
@@ -259,15 +242,13 @@ def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
     return np.divide(exposure, merit, out=np.full(len(sizes), np.nan), where=merit > 0)
 
 
-def relevance_of(context: Context) -> Floats:
+def relevance_of(lists: RankedLists) -> Floats:
     """Relevance of every entry of the lists; 0 where it is not judged, or below 0."""
-    if context.qrels is None:
-        return np.zeros(len(context.lists.doc_ids))
-    queries = context.lists.query_ids.gather(
-        np.repeat(np.arange(len(context.lists.lengths)), context.lists.lengths)
-    )
-    entries = pl.DataFrame({"query_id": queries, "doc_id": context.lists.doc_ids})
-    judged = entries.join(context.qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    if lists.qrels is None:
+        return np.zeros(len(lists.doc_ids))
+    queries = lists.query_ids.gather(np.repeat(np.arange(len(lists.lengths)), lists.lengths))
+    entries = pl.DataFrame({"query_id": queries, "doc_id": lists.doc_ids})
+    judged = entries.join(lists.qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")
     return np.maximum(judged["relevance"].fill_null(0).to_numpy().astype(np.float64), 0.0)
 
 
@@ -289,7 +270,7 @@ class _AWRF(GroupMeasure):
     __name__ = NAME = "AWRF"
     PRETTY_NAME = "Attention-weighted rank fairness"
     SHORT_DESC = "1 minus the divergence of attention shares from the target."
-    GOOD = "high"
+    PREFERRED = "high"
     BEST = 1.0
     MEANING = "How close the groups' shares of attention are to the target."
     UNDEFINED = "no labelled document in the top"
@@ -323,20 +304,18 @@ class _nDCGxAWRF(GroupMeasure):
     __name__ = NAME = "nDCGxAWRF"
     PRETTY_NAME = "nDCG × attention-weighted rank fairness"
     SHORT_DESC = "nDCG times AWRF, the score of TREC Fair Ranking 2022, Task 1."
-    GOOD = "high"
+    PREFERRED = "high"
     BEST = 1.0
     MEANING = "How relevant the top {k} are, and how close to the target: nDCG times AWRF."
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "not judged, or no labelled document in the top"
 
-    def per_query(self, context: Context) -> PerQuery:
-        relevant = (relevance_of(context) > 0).astype(np.float64)
-        judged = context.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        relevant = (relevance_of(lists) > 0).astype(np.float64)
+        judged = lists.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
         known = dict(judged.iter_rows())
-        starts, values = context.lists.starts.tolist(), []
-        each = zip(
-            context.lists.query_ids.to_list(), starts, each_list(context), self.targets(context), strict=True
-        )
+        starts, values = lists.starts.tolist(), []
+        each = zip(lists.query_ids.to_list(), starts, each_list(lists), self.targets(lists), strict=True)
         for query, start, shown, target in each:
             fair = awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
             if query not in known:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,14 +20,12 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
-from evenrank.measures.absolute import core
 from evenrank.measures.alignments import CROSS, averaged, checked_world, crossed_name, normal_attribute
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, core
 from evenrank.measures.document_groups import UNKNOWN, group_targets, targets_fingerprint
-from evenrank.measures.lists import WHOLE, Floats, Ints, find_rows
-from evenrank.measures.parts import Seen
+from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, find_rows
 from evenrank.measures.results import Measurement, Options
-from evenrank.measures.views import View, counted
+from evenrank.measures.views import RunScores, View, counted
 from evenrank.show.numbers import counted as counted_words
 
 Shares = list[Fraction | None]
@@ -66,8 +64,8 @@ class Groups(View):
 
     NEEDED = "labels, or a tally to infer groups from"
     READS = View.READS | {"labels", "targets", "qrels"}
-    PARTS = True
-    ATTRIBUTE: ClassVar[str | None] = None
+    MERGEABLE = True
+    attribute: str | None = None
 
     @cached_property
     def tally(self) -> Any:
@@ -100,49 +98,54 @@ class Groups(View):
             **({} if self.targets is None else {"targets": targets_fingerprint(self.targets)}),
         }
 
-    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
-        labelled = self.tally.frame.filter(pl.Series(self.tally.known))["doc_id"]
-        held = int(run["doc_id"].is_in(labelled.implode()).sum())
-        return replace(super().seen(name, run, options), held=held)
+    def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
+        known = self.tally.frame.filter(pl.Series(self.tally.known))["doc_id"]
+        labelled = int(run["doc_id"].is_in(known.implode()).sum())
+        return replace(super().score_run(name, run, options), labelled=labelled)
 
-    def counts(self, measure: BiasMeasure, context: Context) -> dict[str, Ints]:
+    def counts(self, measure: BiasMeasure, lists: RankedLists) -> dict[str, Ints]:
         """And how many stand above the cut-off, and how many of these show no group."""
-        lists, cutoff = context.lists, measure.params.get("cutoff")
+        cutoff = measure.params.get("cutoff")
         hidden = np.append(self.tally.unknown, 1)  # the last for rows that are −1
         above, unknown = counted(lists, WHOLE if cutoff is None else cutoff, hidden[lists.rows])
         short = (lists.lengths <= (WHOLE if cutoff is None else cutoff)).astype(np.int64)
-        return {**super().counts(measure, context), "above": above, "unknown": unknown, "short": short}
+        return {**super().counts(measure, lists), "above": above, "unknown": unknown, "short": short}
 
-    def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
-        if not seen.held:
+    def measurements(self, name: str, scores: RunScores, options: Options) -> list[Measurement]:
+        if not scores.labelled:
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
         for measure in self.measures:
-            if self._needs_more_than_the_top(measure) and seen.counts[measure]["short"].all():
+            if self._needs_more_than_the_top(measure) and scores.counts[measure]["short"].all():
                 raise InputError(_always_zero(measure, name))
-        return super().told(name, seen, options)
+        return super().measurements(name, scores, options)
 
     def _needs_more_than_the_top(self, measure: Any) -> bool:
         return bool(measure.needs_more_than_the_top(targets=self.targets is not None))
 
     def target_of(self, measure: Any) -> str:
         """Which shares a measure compares with, in words."""
-        target = measure["target"] or (measure.WITHOUT if self.targets is None else "given")
+        target = measure["target"] or (measure.DEFAULT_TARGET if self.targets is None else "given")
         said = _TARGETS[target] if isinstance(target, str) else str(target)
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
-    def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
+    def notes(
+        self, measure: Any, scores: RunScores, defined: np.ndarray, options: Options
+    ) -> tuple[str, ...]:
         """Says where groups and target come from, too."""
-        notes = [f"group labels: {self.tally.how}", *super().notes(measure, seen, defined, options)]
+        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined, options)]
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
-        looked, unknown = (seen.counts[measure][what][defined].sum() for what in ("above", "unknown"))
-        if self._needs_more_than_the_top(measure) and (short := seen.counts[measure]["short"][defined]).any():
+        looked, unknown = (scores.counts[measure][what][defined].sum() for what in ("above", "unknown"))
+        if (
+            self._needs_more_than_the_top(measure)
+            and (short := scores.counts[measure]["short"][defined]).any()
+        ):
             lists = counted_words(int(short.sum()), "list is", "lists are")
             notes.append(f"{lists} no longer than the cut-off: the value is 0 whatever they show")
         if unknown:
-            said = "show no group" if self.ATTRIBUTE is None else "are unknown, which is a group of its own"
+            said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
             notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
         return tuple(notes)
 
@@ -168,26 +171,20 @@ class AttributeGroups(Groups):
     missing = "unlabelled"
 
     @cached_property
-    def tally(self) -> Any:
-        return self.inputs.alignments.groups(str(self.ATTRIBUTE))
+    def attribute(self) -> str:  # type: ignore[override]
+        return str(self.measures[0]["attribute"])  # the same for all measures of a view, see `view_key`
 
-    def context(self, run: pl.DataFrame, *given: Any, **named: Any) -> Context:
+    @cached_property
+    def tally(self) -> Any:
+        return self.inputs.alignments.groups(self.attribute)
+
+    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
         """As usual; documents that the labels do not list are unknown."""
         ranked = run["doc_id"].unique(maintain_order=True)
         strangers = ranked.filter(~ranked.is_in(self.tally.frame["doc_id"].implode()))
         if len(strangers):
             self.__dict__["tally"] = self.tally.with_unknown(strangers)
-        return super().context(run, *given, **named)
-
-
-@lru_cache(maxsize=256)
-def groups_of(attribute: str | None, view: type[Groups] = Groups) -> type[Groups]:
-    """The view of an attribute; without one, of the labels as they are."""
-    if attribute is None:
-        return view
-    bases = (AttributeGroups,) if view is Groups else (view, AttributeGroups)
-    made: type[Groups] = type(f"{view.__name__} of {attribute!r}", bases, {"ATTRIBUTE": attribute})
-    return made
+        return super().lists(run, *given, **named)
 
 
 class GroupMeasure(BiasMeasure):
@@ -197,11 +194,10 @@ class GroupMeasure(BiasMeasure):
     """
 
     NEEDS: frozenset[str] = frozenset({"groups"})
-    TIES = False
     UNDEFINED: ClassVar[str] = "undefined"
     AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
-    WITHOUT: ClassVar[str] = "list"  # the target, unless one is given
-    COUNTS: ClassVar[bool] = False  # looks at documents that show a group or do not, never at shares
+    DEFAULT_TARGET: ClassVar[str] = "list"  # the target, unless one is given
+    WHOLE_LABELS: ClassVar[bool] = False  # looks at documents that show a group or do not, never at shares
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
         "target": TARGET,
@@ -220,7 +216,7 @@ class GroupMeasure(BiasMeasure):
 
     @property
     def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return groups_of(self.params.get("attribute"))
+        return Groups if self.params.get("attribute") is None else AttributeGroups
 
     def depth(self) -> int:
         target = self["target"]
@@ -237,9 +233,9 @@ class GroupMeasure(BiasMeasure):
         The value is then 0 for a list that is no longer than the cut-off, whatever it shows. `targets` says
         whether a table of targets is given.
         """
-        if self.ORDERED or "target" not in self.SUPPORTED_PARAMS:
+        if self.ORDER_MATTERS or "target" not in self.SUPPORTED_PARAMS:
             return False
-        return (self["target"] or (None if targets else self.WITHOUT)) == "list"
+        return (self["target"] or (None if targets else self.DEFAULT_TARGET)) == "list"
 
     def cut(self, n: int) -> int:
         """How many of n documents count."""
@@ -252,20 +248,20 @@ class GroupMeasure(BiasMeasure):
             for group in self["target"]:
                 _known(self, group, groups)
 
-    def per_query(self, context: Context) -> PerQuery:
-        if self.COUNTS and context.lists.counts().dtype.kind == "f":
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        if self.WHOLE_LABELS and lists.counts().dtype.kind == "f":
             raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
         values = [
-            self.per_list(shown, target, context.groups)
-            for shown, target in zip(each_list(context), self.targets(context), strict=True)
+            self.per_list(shown, target, lists.groups)
+            for shown, target in zip(each_list(lists), self.targets(lists), strict=True)
         ]
-        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(context))
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
-    def list_at(self, context: Context, query: int) -> tuple[Ints, Shares | None]:
-        """One of the context's lists and its target, as `per_list` gets them."""
-        start, n = int(context.lists.starts[query]), int(context.lists.lengths[query])
-        targets = context.cached(("targets", self), lambda: list(self.targets(context)))
-        return context.lists.counts()[start : start + n], targets[query]
+    def list_at(self, lists: RankedLists, query: int) -> tuple[Ints, Shares | None]:
+        """One of the lists and its target, as `per_list` gets them."""
+        start, n = int(lists.starts[query]), int(lists.lengths[query])
+        targets = lists.cached(("targets", self), lambda: list(self.targets(lists)))
+        return lists.counts()[start : start + n], targets[query]
 
     def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
         """Value of one list: `shown` is 1 where a document (row) shows a group (column).
@@ -274,9 +270,9 @@ class GroupMeasure(BiasMeasure):
         """
         raise NotImplementedError
 
-    def undefined(self, context: Context) -> str:
+    def undefined(self, lists: RankedLists) -> str:
         """Why a list has no value."""
-        by_query = (self["target"] is None and context.targets is not None) or self["target"] == "relevant"
+        by_query = (self["target"] is None and lists.targets is not None) or self["target"] == "relevant"
         return f"no target, or {self.UNDEFINED}" if by_query else self.UNDEFINED
 
     def wished(self, shown: Ints, target: Shares | None) -> Floats:
@@ -286,36 +282,36 @@ class GroupMeasure(BiasMeasure):
         total = len(shown) if self.AGAINST_REST else shown.sum()
         return shown.sum(axis=0) / total if total else np.zeros(shown.shape[1])
 
-    def targets(self, context: Context) -> Iterator[Shares | None]:
+    def targets(self, lists: RankedLists) -> Iterator[Shares | None]:
         """The target of each list; where it names only what is known, the unknown keeps its share."""
-        if self["target"] is None and context.targets is not None:
-            for query in context.lists.query_ids.to_list():
-                shares = context.targets.get(query, {})
-                yield [shares.get(group) for group in context.groups]
+        if self["target"] is None and lists.targets is not None:
+            for query in lists.query_ids.to_list():
+                shares = lists.targets.get(query, {})
+                yield [shares.get(group) for group in lists.groups]
         elif self["target"] == "relevant":
-            yield from relevant_shares(context, self.params.get("world"), of_all=self.AGAINST_REST)
+            yield from relevant_shares(lists, self.params.get("world"), of_all=self.AGAINST_REST)
         else:
-            same = self.shares(context)
-            hidden = np.array(context.labels.hidden if context.labels is not None else [False])
+            same = self.shares(lists)
+            hidden = np.array(lists.labels.hidden if lists.labels is not None else [False])
             named = isinstance(self["target"], Mapping) and any(
-                group in self["target"] for group, out in zip(context.groups, hidden, strict=False) if out
+                group in self["target"] for group, out in zip(lists.groups, hidden, strict=False) if out
             )
             if same is None or named or not hidden.any() or self["target"] == "collection":
-                yield from [same] * len(context.lists.query_ids)
+                yield from [same] * len(lists.query_ids)
             else:
-                yield from (keeping_unknown(same, shown, hidden) for shown in each_list(context))
+                yield from (keeping_unknown(same, shown, hidden) for shown in each_list(lists))
 
-    def shares(self, context: Context) -> Shares | None:
+    def shares(self, lists: RankedLists) -> Shares | None:
         """The share of each group that the measure itself names; None where each list has its own."""
-        target, groups = self["target"], context.groups
-        hidden = (False,) * len(groups) if context.labels is None else context.labels.hidden
+        target, groups = self["target"], lists.groups
+        hidden = (False,) * len(groups) if lists.labels is None else lists.labels.hidden
         if target in (None, "list"):
             return None
         if target == "equal":
             return [Fraction(0 if out else 1, len(groups) - sum(hidden)) for out in hidden]
         if target == "collection":
-            listed = None if context.labels is None else context.labels.listed
-            frame = context.lists.tally.head(len(context.lists.tally) if listed is None else listed)
+            listed = None if lists.labels is None else lists.labels.listed
+            frame = lists.tally.head(len(lists.tally) if listed is None else listed)
             counts = [Fraction(frame[group].sum()) for group in groups]
             total = Fraction(len(frame)) if self.AGAINST_REST else sum(counts, Fraction(0))
             return [count / total if total else count for count in counts]
@@ -357,15 +353,15 @@ def keeping_unknown(wished: Shares, shown: Ints, hidden: np.ndarray) -> Shares:
 
 
 def relevant_shares(
-    context: Context, world: Mapping[str, Any] | None, *, of_all: bool = False, weights: Any = None
+    lists: RankedLists, world: Mapping[str, Any] | None, *, of_all: bool = False, weights: Any = None
 ) -> Iterator[Shares | None]:
     """The groups' shares among the judged relevant documents of each query, averaged with the world.
 
     `weights` says what the relevant documents of a query weigh, from their relevances, highest first; alike
     unless given. No shares (None for each group) where nothing is judged relevant, or nothing is labelled.
     """
-    groups, labels = context.groups, context.labels
-    judged = context.qrels.filter(pl.col("relevance") > 0)  # type: ignore[union-attr]
+    groups, labels = lists.groups, lists.labels
+    judged = lists.qrels.filter(pl.col("relevance") > 0)  # type: ignore[union-attr]
     judged = judged.sort("relevance", descending=True, maintain_order=True)
     rows = find_rows(judged["doc_id"], labels.frame["doc_id"])
     table = labels.frame.select(groups).to_numpy().astype(np.float64)
@@ -378,7 +374,7 @@ def relevant_shares(
     for row, query in enumerate(judged["query_id"].to_list()):
         place.setdefault(query, []).append(row)
     relevances = judged["relevance"].to_numpy()
-    for query in context.lists.query_ids.to_list():
+    for query in lists.query_ids.to_list():
         at = place.get(query, [])
         weight = np.ones(len(at)) if weights is None else weights(relevances[at])
         total = np.dot(found[at].T, weight) if at else np.zeros(len(groups))
@@ -450,8 +446,8 @@ def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:
         raise InputError(f"{measure}: no document shows {group!r}; {choices(group, groups)}")
 
 
-def each_list(context: Context) -> Iterator[Ints]:
+def each_list(lists: RankedLists) -> Iterator[Ints]:
     """For each list the groups of its documents, documents × groups, best first."""
-    shown = context.lists.counts()
-    for start, length in zip(context.lists.starts.tolist(), context.lists.lengths.tolist(), strict=True):
+    shown = lists.counts()
+    for start, length in zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True):
         yield shown[start : start + length]

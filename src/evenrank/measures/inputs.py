@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from importlib import import_module
+from functools import cached_property
 from numbers import Real
 from os import PathLike
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
@@ -21,6 +21,7 @@ from evenrank.data import tables
 from evenrank.data.columns import show
 from evenrank.data.docs import Docs
 from evenrank.data.frames import is_ranx
+from evenrank.data.trec import is_parquet
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
     from evenrank.text.tally import Tally
     from evenrank.vectors.texts import GenderedTexts
 
-MISSING = ("error", "zero", "skip")
+_CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
+    "missing": ("error", "zero", "skip"),
+    "ties": ("order", "expected"),
+    "order": ("score", "rank"),
+}
+LARGE = 1 << 30
+"""Of run files of this many bytes (packed ones of a quarter) only the top is kept, where that is enough."""
 PREDICT = "predict"
 """In place of the genders of queries: what the shipped classifier says."""
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".json", ".tsv")
@@ -47,8 +54,12 @@ _SAYING = {
 }
 
 
-class Beside(TypedDict, total=False):
-    """What a caller may give beside runs, measures and the tally; see :class:`Inputs` for what each is."""
+Classify = Callable[[pl.DataFrame], tuple[Any, str]]
+"""Labels of queries, and a sentence on how many got which."""
+
+
+class MeasureInputs(TypedDict, total=False):
+    """What a caller may give beside runs and measures; see :class:`Inputs` for what each is."""
 
     docs: Any
     lexicon: Any
@@ -62,16 +73,11 @@ class Beside(TypedDict, total=False):
     targets: Any
     dictionary: Any
     genders: Any
+    classify: Classify | None
     missing: Literal["error", "zero", "skip"]
     ties: Literal["order", "expected"]
     order: Literal["score", "rank"]
     progress: Any
-
-
-class Given(Beside, total=False):
-    """The same, and the tally."""
-
-    tally: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +102,8 @@ class Inputs:
     part
         Whether the runs are parts of larger ones, cut by query: the collection may then lack all documents of
         one.
+    top_only
+        The files of the runs of which only the top was read.
     """
 
     runs: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -108,49 +116,70 @@ class Inputs:
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
-    given: Given = field(default_factory=Given)
+    given: Mapping[str, Any] = field(default_factory=dict)
     part: bool = False
+    top_only: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, runs: Any = None, **given: Any) -> Inputs:
-        """Tables out of whatever was given: see the attributes."""
-        if unknown := given.keys() - Given.__annotations__.keys():
+    def open(
+        cls,
+        runs: Any = None,
+        *,
+        tally: Any = None,
+        depth: int | None = None,
+        classify: Classify | None = None,
+        **given: Any,
+    ) -> Inputs:
+        """Tables out of whatever was given: see the attributes.
+
+        With a `depth` only the top of large run files is kept.
+        """
+        if unknown := given.keys() - MeasureInputs.__annotations__.keys():
             raise TypeError(
-                f"there is no input {sorted(unknown)[0]!r}; {', '.join(Given.__annotations__)} are"
+                f"there is no input {sorted(unknown)[0]!r}; {', '.join(MeasureInputs.__annotations__)} are"
             )
-        missing, ties, order = (
-            given.get(name) or default
-            for name, default in (("missing", "error"), ("ties", "order"), ("order", "score"))
-        )
-        check_choice("missing", missing, MISSING)
-        check_choice("ties", ties, ("order", "expected"))
-        check_choice("order", order, ("score", "rank"))
+        choices: dict[str, Any] = {}
+        for name, possible in _CHOICES.items():
+            choices[name] = given.get(name) or possible[0]
+            if choices[name] not in possible:
+                check_choice(name, choices[name], possible)
+        missing, ties, order = choices.values()
         if ties == "expected" and order == "rank":
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
-        read_run: Any = partial(tables.run, order=order)  # type: ignore[arg-type]
         named = {} if runs is None else named_runs(runs)
-        frames = {
-            name: read_run(_ranked_by(run, given.get("queries")) if _is_transformer(run) else run)
-            for name, run in named.items()
-        }
+        # One more tells whether a tie decides what is above; where ties are averaged over, all of it counts.
+        depth = None if depth is None or ties == "expected" else depth + 1
+        frames: dict[str, pl.DataFrame] = {}
+        top_only: dict[str, Any] = {}
 
-        def opened(name: str, read: Any) -> Any:
-            return None if given.get(name) is None else read(given[name])
-
-        queries = opened("queries", tables.queries)
-        genders, guessed = opened_genders(given.get("genders"), queries)
+        for name, run in named.items():
+            if depth is not None and isinstance(run, str | PathLike) and is_large(run):
+                top_only[name] = run
+            elif "pyterrier" in sys.modules and _is_transformer(run):
+                run = _ranked_by(run, given.get("queries"))
+            frames[name] = tables.run(run, order=order, depth=depth if name in top_only else None)
+        docs, queries, qrels = given.get("docs"), given.get("queries"), given.get("qrels")
+        background = given.get("background")
+        if background is not None:
+            background = tables.run(background, order=order, depth=depth if is_large(background) else None)
+        queries = None if queries is None else tables.queries(queries)
+        genders: Any = given.get("genders")
+        guessed: tuple[str, ...] = ()
+        if genders is not None:
+            genders, guessed = opened_genders(genders, queries, classify)
         found = cls(
             runs=frames,
-            docs=opened("docs", KeptDocs.of),
+            docs=None if docs is None else KeptDocs.of(docs),
             queries=queries,
-            qrels=opened("qrels", tables.qrels),
-            background=opened("background", read_run),
+            qrels=None if qrels is None else tables.qrels(qrels),
+            background=background,
             genders=genders,
             guessed=guessed,
             missing=missing,
             ties=ties,
             order=order,
-            given=given,  # type: ignore[arg-type]  # checked above
+            given={**given, "tally": tally},
+            top_only=top_only,
         )
         found._check_belonging()
         return found
@@ -180,19 +209,27 @@ class Inputs:
                     raise InputError(f"{problem}: {example}; do they belong together?")
 
     def doubts(self) -> tuple[str, ...]:
-        """What looks as if the inputs do not belong together, though it may be so."""
-        found = [
-            f"{name} has the same {counted(length, 'result', 'results')} in the same order for all {many:,} "
-            "queries; its values and intervals say nothing about other queries."
-            for name, run in self.runs.items()
-            for many, length in [_same_list(run)]
-            if length
-        ]
-        ranked = set[str]().union(*(ranked_queries(run).to_list() for run in self.runs.values()))
-        for ids, one, many in self._described():
+        """Warnings where the inputs look as if they do not belong together."""
+        if self.top_only:
+            return ()
+        found = []
+        for name, run in self.runs.items():
+            many, length = _same_list(run)
+            if length:
+                found.append(
+                    f"{name} has the same {counted(length, 'result', 'results')} in the same order for all "
+                    f"{many:,} queries; its values and intervals say nothing about other queries."
+                )
+        described = self._described()
+        if not described:
+            return tuple(found)
+        ranked = set[str]()
+        for run in self.runs.values():
+            ranked.update(ranked_queries(run).to_list())
+        for ids, singular, plural in described:
             known = len(ranked.intersection(ids))
             if ranked and known < len(ranked) / 2:
-                said = one if known == 1 else many
+                said = singular if known == 1 else plural
                 found.append(f"Only {known:,} of the {len(ranked):,} ranked queries {said}.")
         if self.qrels is not None and self.runs:
             judged = self.qrels.filter(pl.col("query_id").is_in(list(ranked)))["doc_id"].unique()
@@ -233,7 +270,7 @@ class Inputs:
         for measure in measures:
             for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
                 if there[need] is None:
-                    otherwise = getattr(measure, "WAYS_OUT", {}).get(need)
+                    otherwise = getattr(measure, "ALTERNATIVES", {}).get(need)
                     needed = _SAYING[need] + (f", or {otherwise}" if otherwise else "")
                     lacking.setdefault(needed, []).append(str(measure))
         if not self.countable:
@@ -350,23 +387,31 @@ class Inputs:
         return (f"No gender labels: all queries are measured, although {why}.{counted}",)
 
 
+def is_large(run: Any) -> bool:
+    """Whether a run is a file that is better not held whole."""
+    path = tables.path_of(run)
+    if path is None or not Path(path).is_file():
+        return False
+    packed = PurePath(path).suffix.lower() in (".gz", ".zst") or is_parquet(path)
+    return Path(path).stat().st_size * (4 if packed else 1) >= LARGE
+
+
 def opened_genders(
-    genders: Any, queries: pl.DataFrame | None
+    genders: Any, queries: pl.DataFrame | None, classify: Classify | None = None
 ) -> tuple[Mapping[str, str] | None, tuple[str, ...]]:
     """The gender of each query, and a caution if they are predicted.
 
-    ``"predict"`` asks the shipped classifier; queries that it was trained on get no label.
+    ``"predict"`` asks the classifier `classify`; queries that it was trained on get no label.
     """
-    if genders is None:
-        return None, ()
     if not (isinstance(genders, str) and genders == PREDICT):
         return gender_labels(genders), ()
     if queries is None:
         raise InputError("genders 'predict' reads the texts of the queries; give queries")
-    # Loaded by name: the classifier stands above the measures.
-    found, said = import_module("evenrank.queries.classifier").predicted_genders(queries)
+    if classify is None:
+        raise InputError("genders 'predict' needs a classifier; call evenrank.measure, or give labels")
+    labels, said = classify(queries)
     guesses = "The genders of the queries are guesses of the shipped classifier, not labels by people"
-    return gender_labels(found), (f"{guesses} ({said}).",)
+    return gender_labels(labels), (f"{guesses} ({said}).",)
 
 
 def _same_list(run: pl.DataFrame) -> tuple[int, int]:
@@ -470,7 +515,7 @@ def named_runs(runs: Any) -> dict[str, Any]:
     if isinstance(runs, Mapping) and not _is_run(runs):
         if not runs:
             raise InputError("give at least one run")
-        return {str(name): run for name, run in runs.items()}
+        return dict(zip(map(str, runs), runs.values(), strict=True))
     if isinstance(runs, str | PathLike):
         return {run_name(runs): runs}
     return {str(getattr(runs, "name", None) or "run") if is_ranx(runs) else "run": runs}
@@ -507,4 +552,6 @@ def _is_transformer(run: Any) -> bool:
 def _is_run(runs: Mapping[Any, Any]) -> bool:
     """Whether a mapping is one run (query → document → score) and not runs by name."""
     first = next(iter(runs.values()), None)
-    return isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())
+    if not isinstance(first, Mapping):
+        return False
+    return all(issubclass(kind, Real) for kind in {*map(type, first.values())})

@@ -29,7 +29,6 @@ from evenrank.measures.document_groups import (
     refuse_where,
 )
 from evenrank.measures.representation import Representation, biases
-from evenrank.process import refuse_after_fork
 
 RANK = ("rank", "position")
 _COLUMNS: Mapping[str, Sequence[str]] = {"query": QUERY, "doc_id": DOC_ID, "rank": RANK, "group": GROUP}
@@ -69,7 +68,6 @@ def represent(
     columns
         What columns of the results are called: ``{"group": "perceived_gender"}``.
     """
-    refuse_after_fork()
     check_whole("at", at)
     if short not in ("length", "paper"):
         raise InputError(f"short is {show(short)}; it must be 'length' or 'paper'")

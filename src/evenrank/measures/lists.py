@@ -1,8 +1,5 @@
 """Ranked lists as arrays: the top of a run, end to end, beside what the tally says of its documents.
 
-A bound on one list is Σ_i w_i · v(d_i) ≤ b: a weight for each rank times a value of the document there. What
-a measure looks like as such rows it says itself, in `limit`.
-
 Joining a run with a large tally is most of the work of measuring it. `find_rows` looks ids up by their 64-bit
 hash in an open-addressing table, some eight times as quick as joining the strings, and exact all the same:
 every hit is compared with the id, and what does not compare equal is joined the slow way.
@@ -10,10 +7,11 @@ every hit is compared with the id, and what does not compare equal is joined the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,10 +19,6 @@ from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.text.tally import magnitude
-
-if TYPE_CHECKING:
-    from evenrank.measures.parse import Condition
-
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,6 +30,15 @@ WHOLE = 1 << 31
 _FEW, _SMALL = 1_000, 100_000
 """Ids below which a dictionary is quicker than a join; and below which a join takes a few milliseconds, less
 than loading the compiled kernels."""
+
+
+@dataclass(frozen=True, eq=False)
+class PerQuery:
+    """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why."""
+
+    values: Floats
+    parts: Mapping[str, Floats] = field(default_factory=dict)
+    undefined: str = "undefined"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +65,12 @@ class Weighing:
 
 @dataclass(frozen=True, eq=False)
 class RankedLists:
-    """The ranked lists of a run; entry arrays hold the lists one after the other, none of them empty.
+    """The ranked lists of a run, as a measure sees them; entry arrays hold one list after the other.
 
-    `rows` is each entry's row in the tally, −1 for a document that the tally does not hold and that
-    counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding ties.
-    `skipped` is how many documents were left out of the whole lists.
+    No list is empty. `rows` is each entry's row in the tally, −1 for a document that the tally does not
+    hold and that counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding
+    ties. `skipped` is how many documents were left out of the whole lists. What the measure does not name
+    in `NEEDS` (`background`, `docs`, `queries`, `qrels`) may be None.
     """
 
     query_ids: pl.Series
@@ -80,11 +84,17 @@ class RankedLists:
     expected_ties: bool = False
     emptied: tuple[str, ...] = ()
     skipped: int = 0
-    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    background: RankedLists | None = None
+    docs: Any = None
+    queries: pl.DataFrame | None = None
+    qrels: pl.DataFrame | None = None
+    targets: Mapping[str, Mapping[str, Fraction]] | None = None
+    labels: Any = None
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def starts(self) -> Ints:
-        return _starts(self.lengths)
+        return np.cumsum(self.lengths) - self.lengths
 
     @cached_property
     def positions(self) -> Ints:
@@ -100,16 +110,15 @@ class RankedLists:
     def column(self, name: str) -> NDArray[Any]:
         """A column of the tally, for every entry."""
 
-        def gather() -> NDArray[Any]:
+        key = ("column", name)
+        if key not in self._cache:
             values = self.tally[name].to_numpy()
-            if len(values) == 0:
-                return np.zeros(len(self.rows), values.dtype)
-            found: NDArray[Any] = values[self.rows]
-            if (self.rows < 0).any():
-                found[self.rows < 0] = 0
-            return found
-
-        return self.cached(("column", name), gather)
+            gathered = values[self.rows] if len(values) else np.zeros(len(self.rows), values.dtype)
+            if len(values) and (self.rows < 0).any():
+                gathered[self.rows < 0] = 0
+            self._cache[key] = gathered
+        column: NDArray[Any] = self._cache[key]
+        return column
 
     def counts(self) -> NDArray[Any]:
         """Occurrences of each group's words, entries × groups."""
@@ -117,7 +126,11 @@ class RankedLists:
 
     def magnitude(self, name: str, group: str) -> Floats:
         """Magnitude of a group for every entry."""
-        return self.cached(("magnitude", name, group), lambda: magnitude_of(name, group, self.column))
+        key = ("magnitude", name, group)
+        if key not in self._cache:
+            self._cache[key] = magnitude_of(name, group, self.column)
+        values: Floats = self._cache[key]
+        return values
 
     def weigh(self, weights: Weights, cutoff: int) -> Weighing:
         """Weights of the entries for a cut-off.
@@ -126,7 +139,11 @@ class RankedLists:
         over all orders of tied documents it stands equally often at each of them, so that a linear
         measure comes out as its exact mean over these orders.
         """
-        return self.cached(("weights", weights, cutoff), lambda: self._weigh(weights, cutoff))
+        key = ("weights", weights, cutoff)
+        if key not in self._cache:
+            self._cache[key] = self._weigh(weights, cutoff)
+        weighing: Weighing = self._cache[key]
+        return weighing
 
     def _weigh(self, weights: Weights, cutoff: int) -> Weighing:
         entries, counted = self.top(cutoff)
@@ -180,10 +197,17 @@ class RankedLists:
 
     def top(self, depth: int) -> tuple[Ints, Ints]:
         """Entries at ranks up to `depth`, and how many each list has of them."""
-        return self.cached(
-            ("top", depth),
-            lambda: (np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)),
-        )
+        key = ("top", depth)
+        if key not in self._cache:
+            self._cache[key] = np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)
+        entries, lengths = self._cache[key]
+        return entries, lengths
+
+
+def log_discount(n: int, t: int | None = None) -> Floats:
+    """Weights of n ranks: 1/log2(i + 1), and 0 below rank t."""
+    ranks = np.arange(1, n + 1)
+    return np.where(ranks <= (n if t is None else t), 1 / np.log2(ranks + 1), 0.0)
 
 
 def magnitude_of(name: str, group: str, column: Callable[[str], NDArray[Any]]) -> Floats:
@@ -279,7 +303,7 @@ def _starts(lengths: Ints) -> Ints:
 
 
 def _positions(lengths: Ints) -> Ints:
-    return np.arange(1, lengths.sum() + 1) - np.repeat(_starts(lengths), lengths)
+    return np.arange(1, lengths.sum() + 1) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _laid_out(weights: Weights, lengths: Ints) -> Floats:
@@ -312,67 +336,6 @@ def refuse_strangers(name: str, depth: int | None = None) -> None:
 def in_top(depth: int | None) -> str:
     """How far down was looked; nothing for whole lists."""
     return "" if depth is None or depth >= WHOLE else f" in the top {depth:,}"
-
-
-ROUNDING = 1e-12
-"""A bound that is exceeded by no more than this, relative to the numbers added up, counts as kept: on paper
-such values are equal to it. With < and > they count as exceeding it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Row:
-    """One linear constraint on one list: Σ_i weights[i] · values[document at rank i] ≤ upper."""
-
-    weights: Floats
-    values: Floats
-    upper: float
-
-    @property
-    def bound(self) -> float:
-        """The bound with room for rounding."""
-        scale = float(np.abs(self.weights).sum() * np.abs(self.values).max(initial=0.0))
-        return self.upper + ROUNDING * max(1.0, scale, abs(self.upper))
-
-
-Alternatives = list[list[Row]]
-"""A list has to keep to one of the alternatives, to every row of it."""
-
-
-def sides(condition: Condition) -> list[float]:
-    """The signs with which a value is bounded from above."""
-    if condition.absolute:
-        return [1.0, -1.0]
-    return [1.0 if condition.op.startswith("<") else -1.0]
-
-
-def bounded(condition: Condition, weights: Floats, values: Floats) -> list[Row]:
-    """A condition on Σ_i weights[i] · values[document at rank i]."""
-    return [
-        strict(
-            Row(weights, values * side, condition.bound * (1.0 if condition.absolute else side)), condition
-        )
-        for side in sides(condition)
-    ]
-
-
-def strict(row: Row, condition: Condition) -> Row:
-    """With < and > a value that equals the bound within rounding exceeds it."""
-    return replace(row, upper=row.upper - 2 * (row.bound - row.upper)) if "=" not in condition.op else row
-
-
-def holds(condition: Condition, value: float) -> bool:
-    """Whether a value keeps to a condition, within rounding."""
-    slack = ROUNDING if "=" in condition.op else -ROUNDING
-    value = abs(value) if condition.absolute else value
-    if condition.op.startswith("<"):
-        return value <= condition.bound + slack
-    return value >= condition.bound - slack
-
-
-def between(weights: Floats, values: Any, least: float, most: float, t: int) -> list[Row]:
-    """At least so many and at most so many, where that says something."""
-    rows = [Row(weights, 1.0 * values, float(most))] if most < t else []
-    return [*rows, Row(weights, -1.0 * values, float(-least))] if least > 0 else rows
 
 
 def find_rows(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:

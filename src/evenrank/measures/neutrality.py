@@ -16,8 +16,8 @@ from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError, choices
-from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, register
-from evenrank.measures.lists import Floats, Ints, RankedLists
+from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 
 def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float] | None = None) -> Floats:
@@ -50,8 +50,7 @@ def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float]
 
 def fairr_weights(n: int, t: int) -> Floats:
     """What each of n ranked documents weighs in FaiRR_t: 1/log2(i + 1) for ranks i ≤ t, then 0."""
-    positions = np.arange(1, n + 1)
-    return np.where(positions <= t, 1 / np.log2(positions + 1), 0.0)
+    return log_discount(n, t)
 
 
 class _FaiRR(LinearMeasure):
@@ -66,7 +65,7 @@ class _FaiRR(LinearMeasure):
     __name__ = NAME = "FaiRR"
     PRETTY_NAME = "Fairness of retrieval results"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
-    GOOD = "high"
+    PREFERRED = "high"
     MEANING = "How much neutral content the top {k} documents offer; the first results count most."
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
@@ -122,8 +121,8 @@ class _FaiRR(LinearMeasure):
             lambda: neutrality(lists.counts(), self["threshold"], shares),
         )
 
-    def values(self, context: Context) -> Floats:
-        return self.neutrality(context.lists)
+    def values(self, lists: RankedLists) -> Floats:
+        return self.neutrality(lists)
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         """None: values of different cut-offs cannot be compared."""
@@ -168,15 +167,15 @@ class _NFaiRR(_FaiRR):
     def background_depth(self) -> int:
         return int(self["depth"])
 
-    def scale(self, context: Context) -> Floats:
-        return self.ideal(context)
+    def scale(self, lists: RankedLists) -> Floats:
+        return self.ideal(lists)
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         return (NFaiRR,) if set(self.params) <= {"cutoff"} else ()
 
-    def ideal(self, context: Context) -> Floats:
-        """IFaiRR of each of the context's lists."""
-        background = context.background
+    def ideal(self, lists: RankedLists) -> Floats:
+        """IFaiRR of each list."""
+        background = lists.background
         if background is None:
             raise InputError(f"{self} needs a background run")
         best = background.cached(
@@ -185,7 +184,7 @@ class _NFaiRR(_FaiRR):
         )
         width = min(self["cutoff"], best.shape[1])
         ideal: Floats = np.dot(best[:, :width], fairr_weights(width, width))
-        return ideal[_rows_of(context.lists, background)]
+        return ideal[_rows_of(lists, background)]
 
     def _best_first(self, background: RankedLists) -> Floats:
         """Neutrality of each list's background documents, highest first, filled up with zeros."""

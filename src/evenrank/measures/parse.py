@@ -20,6 +20,7 @@ from ir_measures.measures import Measure
 from evenrank.errors import InputError, choices
 from evenrank.measures.absolute import Absolute
 from evenrank.measures.base import check_params, require_params
+from evenrank.measures.plugins import load_entry_points
 
 _OPERATORS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
@@ -46,7 +47,7 @@ class Condition:
     @property
     def subject(self) -> Measure:
         """The measure whose value over all queries is bounded: abs(m), the mean of absolute values."""
-        signed = getattr(self.measure, "SIGNED", False) and not getattr(self.measure, "YARDSTICK", "")
+        signed = getattr(self.measure, "SIGNED", False) and not getattr(self.measure, "REFERENCE", "")
         return Absolute(self.measure) if self.absolute and signed else self.measure
 
     def holds(self, value: float | None) -> bool:
@@ -157,6 +158,8 @@ class _Source:
         if not isinstance(node, ast.Name):
             self.refuse("a measure's name is expected", node)
         registry = ir_measures.measures.registry
+        if node.id not in registry:
+            load_entry_points()
         if node.id not in registry:
             self.refuse(f"there is no measure {node.id!r}; {choices(node.id, registry)}", node)
         plain = registry[node.id]

@@ -21,13 +21,12 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.exposure import attention_weights
 from evenrank.measures.lists import RankedLists, Weights
-from evenrank.measures.parts import Seen
 from evenrank.measures.rank_bias import arab_weights, rab_weights
 from evenrank.measures.results import Options, labels_of
-from evenrank.measures.views import View
+from evenrank.measures.views import RunScores, View
 
 SIDES = ("female", "male")
 """The variants of a query, and the groups that its list can resemble."""
@@ -58,18 +57,18 @@ class Variants(View):
     def name(self) -> str:
         return "variants"
 
-    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
+    def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
         """Variants are no queries of their own: they go where their query goes, and nobody counts them."""
         asked = run.filter((pl.col("rank") == 1) & ~_is_variant())["query_id"]
         if options.only not in (None, "all") and self.inputs.genders is not None:
             chosen = asked.filter(labels_of(asked, self.inputs.genders) == options.only).to_list()
             wanted = [variant_id(query, side) for query in chosen for side in ("neutral", *SIDES)]
             run = run.filter(pl.col("query_id").is_in(wanted))
-        return replace(super().seen(name, run, replace(options, only=None)), asked=asked)
+        return replace(super().score_run(name, run, replace(options, only=None)), ranked_queries=asked)
 
-    def context(
+    def lists(
         self, run: pl.DataFrame, name: str = "the run", *, qrels: pl.DataFrame | None = None, **how: Any
-    ) -> Context:
+    ) -> RankedLists:
         """The neutral lists; columns `female` and `male` hold the rank in that variant's list, 0 for none."""
         neutral = run.filter(~_is_variant())
         if len(run) and len(neutral) == len(run):
@@ -91,7 +90,7 @@ class Variants(View):
             )
         first = np.flatnonzero(neutral["rank"].to_numpy() == 1)
         lengths = np.diff(first, append=neutral.height)
-        lists = RankedLists(
+        return RankedLists(
             query_ids=neutral["query_id"].gather(first),
             lengths=lengths,
             doc_ids=neutral["doc_id"],
@@ -100,8 +99,10 @@ class Variants(View):
             groups=SIDES,
             scores=neutral["score"].to_numpy(),
             scored_lengths=lengths,
+            docs=self.inputs.docs,
+            queries=self.inputs.queries,
+            qrels=qrels,
         )
-        return Context(lists, None, self.inputs.docs, self.inputs.queries, qrels)
 
 
 class VariantBias(BiasMeasure):
@@ -110,8 +111,7 @@ class VariantBias(BiasMeasure):
     VIEW = Variants
     NEEDS = frozenset()
     SIGNED = True
-    LEANS = True
-    TIES = False
+    SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")
     }
@@ -124,8 +124,8 @@ class VariantBias(BiasMeasure):
     def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
         return SIDES[1], SIDES[0]
 
-    def per_query(self, context: Context) -> PerQuery:
-        lists, t = context.lists, int(self["cutoff"])
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        t = int(self["cutoff"])
         weighing = lists.weigh(self.weights, t)
         parts = {}
         for side in SIDES:
@@ -147,7 +147,7 @@ class _VarRaB(VariantBias):
     __name__ = NAME = "VarRaB"
     PRETTY_NAME = "Rank bias by query variants"
     SHORT_DESC = "Share of the top t that the male variant finds too, minus that of the female one."
-    ORDERED = False
+    ORDER_MATTERS = False
     weights = staticmethod(rab_weights)
 
 

@@ -14,8 +14,8 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.data.columns import listing
 from evenrank.errors import InputError, choices
-from evenrank.measures.base import BiasMeasure, Context, LinearMeasure, Param, PerQuery, register
-from evenrank.measures.lists import Floats
+from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.text.tally import MAGNITUDES
 
 if TYPE_CHECKING:
@@ -42,9 +42,30 @@ def arab_weights(n: int, t: int) -> Floats:
     return weights
 
 
+def two_groups(measure: BiasMeasure, groups: tuple[str, ...], *, lacking: str) -> tuple[str, str]:
+    """The groups `of` and `against` that a measure compares; of two groups the second and the first."""
+    of, against = measure["of"], measure["against"]
+    for group in (of, against):
+        if group is not None and group not in groups:
+            raise InputError(f"{measure}: {lacking} {group!r}; {choices(group, groups)}")
+    if len(groups) == 2:
+        first, second = groups
+        of = of or (second if against in (None, first) else first)
+        against = against or (first if of == second else second)
+    if of is None or against is None:
+        at = "" if measure["cutoff"] is None else f"@{measure['cutoff']}"
+        raise InputError(
+            f"{measure}: the groups are {listing(groups)}; name two of them, "
+            f"as in {measure.NAME}(of={groups[-1]!r}, against={groups[0]!r}){at}"
+        )
+    if of == against:
+        raise InputError(f"{measure}: of and against are both {of!r}")
+    return of, against
+
+
 class RankBias(LinearMeasure):
     SIGNED = True
-    LEANS = True
+    SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
         "magnitude": Param(
@@ -56,22 +77,7 @@ class RankBias(LinearMeasure):
 
     def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
         """The two groups (of, against) that the measure compares."""
-        of, against = self["of"], self["against"]
-        for group in (of, against):
-            if group is not None and group not in groups:
-                raise InputError(f"{self}: the tally has no group {group!r}; {choices(group, groups)}")
-        if len(groups) == 2:
-            first, second = groups
-            of = of or (second if against in (None, first) else first)
-            against = against or (first if of == second else second)
-        if of is None or against is None:
-            raise InputError(
-                f"{self}: the groups are {listing(groups)}; name two of them, "
-                f"as in {self.NAME}(of={groups[-1]!r}, against={groups[0]!r})@{self['cutoff']}"
-            )
-        if of == against:
-            raise InputError(f"{self}: of and against are both {of!r}")
-        return of, against
+        return two_groups(self, groups, lacking="the tally has no group")
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.pair(groups)
@@ -82,20 +88,20 @@ class RankBias(LinearMeasure):
         found: Any = magnitude(self["magnitude"], of)
         return found - magnitude(self["magnitude"], against)
 
-    def values(self, context: Context) -> Floats:
-        return self.difference(context.groups, context.lists.magnitude)
+    def values(self, lists: RankedLists) -> Floats:
+        return self.difference(lists.groups, lists.magnitude)
 
     def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]]:
         of, against = self.pair(groups)
         return self["magnitude"], {of: 1.0, against: -1.0}
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         """The value for each list, and the part of each of the two groups in it."""
-        of, against = self.pair(context.groups)
-        weighing, magnitude = self.weighing(context), context.lists.magnitude
+        of, against = self.pair(lists.groups)
+        weighing, magnitude = self.weighing(lists), lists.magnitude
         parts = {
             group: weighing.total(magnitude(self["magnitude"], group))
-            for group in context.groups
+            for group in lists.groups
             if group in (of, against)
         }
         return PerQuery(parts[of] - parts[against], parts)
@@ -147,7 +153,7 @@ class _RaB(RankBias):
     PRETTY_NAME = "Rank bias"
     SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
     MEANING = "How much more present {of} words are than {against} words in the top {k} documents."
-    ORDERED = False
+    ORDER_MATTERS = False
     weights = staticmethod(rab_weights)
 
 

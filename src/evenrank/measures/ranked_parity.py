@@ -94,8 +94,8 @@ def _highest(term: Term, points: tuple[int, ...], p: float, members: int, others
 
 
 class RankedParity(AgainstRest):
-    COUNTS = True
-    GOOD = "low"
+    WHOLE_LABELS = True
+    PREFERRED = "low"
     UNDEFINED = "list shorter than the step, or all of one kind"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **AgainstRest.SUPPORTED_PARAMS,
@@ -235,8 +235,8 @@ class _FAIR(AgainstRest):
     __name__ = NAME = "FAIR"
     PRETTY_NAME = "Ranked group fairness test"
     SHORT_DESC = "1 if every prefix of the top k holds enough documents of a group."
-    COUNTS = True
-    GOOD = "high"
+    WHOLE_LABELS = True
+    PREFERRED = "high"
     BEST = 1.0
     UNDEFINED = "target share of 0 or 1"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.measures.base import Context, register
+from evenrank.measures.base import register
 from evenrank.measures.groups import AgainstRest, Shares
-from evenrank.measures.lists import Alternatives, Ints, between, bounded, holds
+from evenrank.measures.lists import Ints, RankedLists
 from evenrank.show.grid import Drawn
-
-if TYPE_CHECKING:
-    from evenrank.measures.parse import Condition
 
 ROWS = 11
 """Rows of each list of remarkable queries, as in the paper's Tables 2 and 3."""
@@ -264,6 +261,15 @@ def biases(
     return found
 
 
+class CountInTop(NamedTuple):
+    """How many of the top n show something, and the value for a count; `whole`: only integers occur."""
+
+    shown: Any
+    n: int
+    value: Callable[[float], float]
+    whole: bool
+
+
 class _MB(AgainstRest):
     """Mean representation bias: the share of the top n that show a group, minus the share that should.
 
@@ -280,7 +286,7 @@ class _MB(AgainstRest):
     PRETTY_NAME = "Mean representation bias"
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
-    ORDERED = False
+    ORDER_MATTERS = False
     SIGNED = True
     UNDEFINED = "no target for the group"
 
@@ -293,21 +299,22 @@ class _MB(AgainstRest):
             return float(shown[:n, column].sum() / n - float(share))
         return float(representation_bias(int(shown[:n, column].sum()), n, share))
 
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
-        """At least and at most so many of the top n that show the group."""
-        shown, target = self.list_at(context, query)
-        column, n = self.group(context.groups), self.cut(len(shown))
+    def count_in_top(self, lists: RankedLists, query: int) -> CountInTop | None:
+        """What the value of a list depends on; None where it is undefined."""
+        shown, target = self.list_at(lists, query)
+        column, n = self.group(lists.groups), self.cut(len(shown))
         share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
         if share is None:
             return None
-        if shown.dtype.kind == "f":
-            values = np.asarray(shown[:, column] - float(share), np.float64)
-            return [bounded(condition, np.full(n, 1 / n), values)]
-        # Looked for beyond 0 and n too: a limit that no list can keep then still says in which direction.
-        counts = range(-n, 2 * n + 1)
-        kept = [c for c in counts if holds(condition, float(representation_bias(c, n, share)))]
-        least, most = (min(kept), max(kept)) if kept else (n + 1, -1)
-        return [between(np.ones(n), shown[:, column], least, most, n)]
+        soft = shown.dtype.kind == "f"
+        return CountInTop(
+            shown[:, column],
+            n,
+            (lambda count: float(count / n - float(share)))
+            if soft
+            else (lambda count: float(representation_bias(int(count), n, share))),
+            whole=not soft,
+        )
 
 
 MB = _MB()

@@ -125,7 +125,7 @@ class Measurement:
             "left_out": self.left_out,
         }
         measure: Any = self.measure
-        if getattr(measure, "LEANS", False) and len(self.parts) == 2:
+        if getattr(measure, "SIGN_NAMES_GROUP", False) and len(self.parts) == 2:
             row["positive"] = measure.pair(tuple(self.parts))[0]
         if signed:
             row |= {"abs": self.summary.abs, "beyond": {"0.1": self.beyond(0.1)}}

@@ -7,21 +7,19 @@ Application to LinkedIn Talent Search, KDD 2019.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
-from evenrank.measures.base import Context, register
+from evenrank.measures.base import register
 from evenrank.measures.groups import GROUP, GroupMeasure, Shares, one_group
-from evenrank.measures.lists import Alternatives, Floats, Ints, Row, between, holds, strict
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
 
-_STEEP = 50.0  # no share of a list is e to this times another
 ABSENT = 0.5
 """What a group that is absent is counted as: the logarithm of 0 is no number, and to leave out the worst
 lists would flatter."""
@@ -57,81 +55,39 @@ def ndkl(shown: Ints, target: Floats) -> float:
     shares = counts[labelled] / totals[labelled, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(shares > 0, shares * np.log(shares / target), 0.0).sum(axis=1)
-    weights = 1 / np.log2(np.arange(1, len(shown) + 1) + 1)[labelled]
+    weights = log_discount(len(shown))[labelled]
     value = float(np.dot(np.maximum(terms, 0.0), weights) / weights.sum())
     return value if np.isfinite(value) else float("nan")
+
+
+class ShareInTop(NamedTuple):
+    """What the skew of a group depends on: who shows it, who has a label, its target, the cut-off."""
+
+    group: Any
+    labelled: Any
+    target: float
+    n: int
 
 
 class SkewMeasure(GroupMeasure):
     """What Skew, MinSkew and MaxSkew share: as limits they bound shares among the labelled documents."""
 
-    ORDERED = False
+    ORDER_MATTERS = False
     SIGNED = True
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         """The groups whose skew is looked at."""
         return range(len(groups))
 
-    def limit(self, condition: Condition, context: Context, query: int) -> Alternatives | None:
-        """Bounds on the shares of groups, with alternatives: an absent group counts as half a document."""
-        shown, target = self.list_at(context, query)
+    def shares_in_top(self, lists: RankedLists, query: int) -> list[ShareInTop]:
+        """What the value of a list depends on, for each group; nothing where it is undefined."""
+        shown, target = self.list_at(lists, query)
         labelled, wished = shown.sum(axis=1), self.wished(shown, target)
-        counted = [g for g in self.columns(context.groups) if wished[g] > 0]
-        if not labelled.any() or not counted:
-            return None
-        t = self.cut(len(shown))
-        choices = [_within(condition, t, shown[:, g], labelled, float(wished[g])) for g in counted]
-        return [[row for part in each for row in part] for each in product(*choices)]
-
-
-def _within(condition: Condition, t: int, group: Any, labelled: Any, target: float) -> Alternatives:
-    """Skew within its bounds: with the group present its share is bounded, absent the number labelled."""
-    ones = np.ones(t)
-    below = condition.absolute or condition.op.startswith("<")
-    soft = labelled.dtype.kind == "f"
-    least = float(group[group > 0].min(initial=1.0))  # of a document that shows the group at all
-    present = [Row(ones, -1.0 * group, -least)]
-    bounds = []
-    if below:
-        bounds.append((1.0, condition.bound))
-    if condition.absolute or not below:
-        bounds.append((-1.0, -condition.bound if condition.absolute else condition.bound))
-    for side, at in bounds:
-        row = Row(ones, side * (group - target * np.exp(min(max(at, -_STEEP), _STEEP)) * labelled), 0.0)
-        present.append(strict(row, condition))
-    # How many labelled documents there may be when none shows the group: these numbers are contiguous.
-    smallest = float(labelled[labelled > 0].min(initial=1.0))
-    absent = _absent_totals(condition, target, smallest, t) if soft else [
-        x for x in range(1, t + 1) if holds(condition, _absent(x, target))
-    ]  # fmt: skip
-    if not absent:
-        return [present]
-    if len(bounds) == 1 and below and absent[0] <= smallest:
-        return [[*present[1:], Row(ones, -1.0 * labelled, -smallest)]]
-    none = [Row(ones, 1.0 * group, 0.0), *between(ones, labelled, absent[0], absent[-1], t)]
-    return [present, none]
-
-
-def _absent_totals(condition: Condition, target: float, smallest: float, t: int) -> list[float]:
-    """How much may be labelled, at least and at most, when nothing of it shows the group; or nothing.
-
-    The skew is then ln ½ up to 1/target, and falls as ln(½ / (labelled · target)) beyond.
-    """
-    if condition.absolute or condition.op.startswith(">"):
-        bound = -condition.bound if condition.absolute else condition.bound
-        if not holds(condition, _absent(smallest, target)):
+        if not labelled.any():
             return []
-        most = ABSENT / (target * np.exp(max(bound, -_STEEP)))
-        return [smallest, min(most, float(t))]
-    if holds(condition, _absent(smallest, target)):
-        return [smallest, float(t)]
-    least = ABSENT / (target * np.exp(max(condition.bound, -_STEEP)))
-    return [least, float(t)] if least <= t else []
-
-
-def _absent(labelled: float, target: float) -> float:
-    """Skew of a group that none of so many labelled documents shows."""
-    return float(skews(np.array([0, labelled]), np.array([target, 1.0]))[0])
+        n = self.cut(len(shown))
+        columns = [g for g in self.columns(lists.groups) if wished[g] > 0]
+        return [ShareInTop(shown[:, g], labelled, float(wished[g]), n) for g in columns]
 
 
 class _Skew(SkewMeasure):
@@ -221,7 +177,7 @@ class _NDKL(GroupMeasure):
     __name__ = NAME = "NDKL"
     PRETTY_NAME = "Normalised discounted KL divergence"
     SHORT_DESC = "Divergence of the prefixes' group shares from the target."
-    GOOD = "low"
+    PREFERRED = "low"
     MEANING = "How far the groups' shares in the top ranks are from the target."
     UNDEFINED = "no labelled document in the top, or one whose target is 0"
 

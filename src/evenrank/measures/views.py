@@ -1,16 +1,15 @@
 """How measures see the inputs: documents as counts of words here, others beside the measures that need them.
 
-A measure names its view in `VIEW`. A view is opened once for all runs, and `context(run)` makes of a run what
+A measure names its view in `VIEW`. A view is opened once for all runs, and `lists(run)` makes of a run what
 the measure's `per_query` gets: the same for `measure`, `bind`, `constrain`, the audit and the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -22,13 +21,13 @@ from evenrank.measures.explain import attribution_of
 from evenrank.measures.lists import (
     Floats,
     Ints,
+    PerQuery,
     RankedLists,
     in_top,
     ranked_lists,
     ranked_queries,
     refuse_strangers,
 )
-from evenrank.measures.parts import PerQuery, Seen
 from evenrank.measures.results import NOT_ASKED, Measurement, Options, labels_of, left_out
 
 if TYPE_CHECKING:
@@ -36,33 +35,39 @@ if TYPE_CHECKING:
     from evenrank.measures.inputs import Inputs
     from evenrank.text.matcher import Matcher
 
-T = TypeVar("T")
 NOT_LINEAR = "not linear in the documents: tied documents stay in trec_eval's order"
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
-    """One run as a measure sees it. What the measure did not ask for in `NEEDS` may be None."""
+class RunScores:
+    """The values of a view's measures for a run, or for some of its queries, list by list.
 
-    lists: RankedLists
-    background: RankedLists | None = None
-    docs: Any = None
-    queries: pl.DataFrame | None = None
-    qrels: pl.DataFrame | None = None
-    targets: Mapping[str, Mapping[str, Fraction]] | None = None
-    labels: Any = None
-    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    Attributes
+    ----------
+    ranked_queries
+        The queries for which something was ranked, in their order.
+    query_ids, values, tied, counts
+        Those with a list, and for each measure its values, whether a tie decides them, and how many documents
+        it looked at (`looked`), how many of them the collection lacks (`absent`), how many stand above the
+        cut-off (`above`) and how many of these show no group (`unknown`), and whether the list is no longer
+        than the cut-off (`short`), where that is counted.
+    emptied, ranked, skipped, labelled
+        Queries without a document of the collection; ranked documents, those left out of the lists, and those
+        whose group is known.
+    lists
+        The lists that each measure was computed from, for explanations; none where parts were merged.
+    """
 
-    @property
-    def groups(self) -> tuple[str, ...]:
-        return self.lists.groups
-
-    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """`make()`, computed once for a key; never shared with a context that was made of this one."""
-        if key not in self._cache:
-            self._cache[key] = make()
-        value: T = self._cache[key]
-        return value
+    ranked_queries: pl.Series
+    query_ids: pl.Series
+    values: Mapping[BiasMeasure, PerQuery]
+    tied: Mapping[BiasMeasure, NDArray[np.bool_]]
+    counts: Mapping[BiasMeasure, Mapping[str, Ints]]
+    emptied: tuple[str, ...] = ()
+    ranked: int = 0
+    skipped: int = 0
+    labelled: int = 0
+    lists: Mapping[BiasMeasure, RankedLists] = field(default_factory=dict)
 
 
 class View:
@@ -70,20 +75,25 @@ class View:
 
     Subclasses say what documents are looked up in (`tally`: a frame and the groups that are its columns).
     `NEEDED` is what a user has to give for it, `READS` which inputs it looks at, `WHOLE` whether it reads the
-    whole collection, `PARTS` whether what it sees of the parts of a run can be put together, `SEQUENCES`
+    whole collection, `MERGEABLE` whether what it sees of the parts of a run can be put together, `SEQUENCES`
     whether a query may have several rankings.
     """
 
     NEEDED: ClassVar[str] = ""
     READS: ClassVar[frozenset[str]] = frozenset({"docs", "tally", "lexicon", "tokenizer"})
     WHOLE: ClassVar[bool] = False
-    PARTS: ClassVar[bool] = False
+    MERGEABLE: ClassVar[bool] = False
     SEQUENCES: ClassVar[bool] = False
+    matcher: Any = None  # finds the words that it counts, if it does
+    targets: Any = None  # shares by query, where they are given
+    labels: Any = None  # the groups of documents, where there are some
 
     def __init__(self, inputs: Inputs, measures: Sequence[BiasMeasure], *, depth: int = 0) -> None:
         self.inputs = inputs
         self.measures = tuple(measures)
-        self.depth = max(depth, *(measure.depth() for measure in measures))
+        self.depth = depth
+        for measure in measures:
+            self.depth = max(self.depth, measure.depth())
 
     def prepare(self, seed: int = 0) -> None:
         """Read what is needed before any run is measured."""
@@ -103,20 +113,6 @@ class View:
     def missing(self) -> str:
         """What becomes of documents that it does not hold."""
         return self.inputs.missing
-
-    @property
-    def matcher(self) -> Matcher | None:
-        """Finds the words that it counts, if it does."""
-        return None
-
-    @property
-    def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
-        return None
-
-    @property
-    def labels(self) -> Any:
-        """The groups of documents, where there are some."""
-        return None
 
     @property
     def name(self) -> str:
@@ -148,7 +144,7 @@ class View:
         """What its numbers were made from."""
         return {}
 
-    def context(
+    def lists(
         self,
         run: pl.DataFrame,
         name: str = "the run",
@@ -156,16 +152,16 @@ class View:
         measures: Sequence[BiasMeasure] = (),
         expected_ties: bool = False,
         qrels: pl.DataFrame | None = None,
-    ) -> Context:
+    ) -> RankedLists:
         """A normalised run as the measures see it (all of them, or these), down to the depth they look."""
-        seen = measures or self.measures
+        wanted = measures or self.measures
         if "seq" in run.columns and not self.SEQUENCES:
-            refuse_sequences(name, seen)
+            refuse_sequences(name, wanted)
         lists = ranked_lists(
             run,
             self.tally.frame,
             self.tally.groups,
-            depth=self.depth if seen is self.measures else max(measure.depth() for measure in seen),
+            depth=self.depth if wanted is self.measures else max(measure.depth() for measure in wanted),
             missing=self.missing,
             expected_ties=expected_ties,
             part=self.inputs.part,
@@ -173,12 +169,21 @@ class View:
         )
         inputs = self.inputs
         judged = inputs.qrels if qrels is None else qrels
-        given = inputs.docs, inputs.queries, judged, self.targets, self.labels
-        return Context(lists, self._background(run, seen), *given)
+        return replace(
+            lists,
+            background=self._background(run, wanted),
+            docs=inputs.docs,
+            queries=inputs.queries,
+            qrels=judged,
+            targets=self.targets,
+            labels=self.labels,
+        )
 
     def _background(self, run: pl.DataFrame, measures: Sequence[BiasMeasure]) -> RankedLists | None:
         """The lists to compare with, if a measure asks: the background's, the first run's, the run's own."""
-        depth = max(measure.background_depth() for measure in measures)
+        depth = 0
+        for measure in measures:
+            depth = max(depth, measure.background_depth())
         if not depth:
             return None
         chosen = self.inputs.background
@@ -207,11 +212,11 @@ class View:
         self, run: pl.DataFrame, measures: Sequence[BiasMeasure], qrels: pl.DataFrame | None = None
     ) -> dict[BiasMeasure, dict[str, float]]:
         """Defined values of measures for a run by query, for libraries that know no more than these."""
-        context = self.context(run, measures=measures, qrels=qrels)
-        if not len(context.lists.query_ids):
+        lists = self.lists(run, measures=measures, qrels=qrels)
+        if not len(lists.query_ids):
             return {measure: {} for measure in measures}
-        ids = context.lists.query_ids.to_list()
-        found = {measure: measure.per_query(context).values.tolist() for measure in measures}
+        ids = lists.query_ids.to_list()
+        found = {measure: measure.per_query(lists).values.tolist() for measure in measures}
         return {
             measure: {query: value for query, value in zip(ids, values, strict=True) if value == value}
             for measure, values in found.items()
@@ -219,74 +224,82 @@ class View:
 
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
         """Each measure of a normalised run, over the queries with at least one ranked document."""
-        return self.told(name, self.seen(name, run, options), options)
+        return self.measurements(name, self.score_run(name, run, options), options)
 
-    def seen(self, name: str, run: pl.DataFrame, options: Options) -> Seen:
-        """What the measures find in a normalised run, or in the lists of some of its queries."""
-        inputs, asked = self.inputs, ranked_queries(run)
+    def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
+        """The measures' values for each list of a normalised run, or of a part of one."""
+        inputs, ranked = self.inputs, ranked_queries(run)
         if options.only not in (None, "all") and inputs.genders is not None:
             # The others are neither measured nor shown, so they need not be in the background either.
-            labels = labels_of(asked, inputs.genders)
-            run = run.filter(pl.col("query_id").is_in(asked.filter(labels == options.only).implode()))
-        contexts = {
-            expected: self.context(run, name, expected_ties=expected)
-            for expected in {inputs.ties == "expected" and measure.TIES for measure in self.measures}
-        }
-        lists = next(iter(contexts.values())).lists  # of the same queries in all of them
-        within = {m: contexts[inputs.ties == "expected" and m.TIES] for m in self.measures}
-        some = len(lists.query_ids) > 0
-        return Seen(
-            asked=asked,
+            labels = labels_of(ranked, inputs.genders)
+            run = run.filter(pl.col("query_id").is_in(ranked.filter(labels == options.only).implode()))
+        by_ties: dict[bool, RankedLists] = {}
+        lists_of: dict[BiasMeasure, RankedLists] = {}
+        for measure in self.measures:
+            expected = inputs.ties == "expected" and measure.LINEAR
+            if expected not in by_ties:
+                by_ties[expected] = self.lists(run, name, expected_ties=expected)
+            lists_of[measure] = by_ties[expected]
+        lists = next(iter(by_ties.values()))  # of the same queries in all of them
+        values, tied, counts = {}, {}, {}
+        for measure, its_lists in lists_of.items():
+            values[measure] = measure.per_query(its_lists) if len(lists.query_ids) else PerQuery(np.zeros(0))
+            if inputs.order == "score":
+                tied[measure] = _tied(measure, its_lists)
+            counts[measure] = self.counts(measure, its_lists)
+        return RunScores(
+            ranked_queries=ranked,
             query_ids=lists.query_ids,
+            values=values,
+            tied=tied,
+            counts=counts,
             emptied=lists.emptied,
             ranked=int(lists.scored_lengths.sum()) + lists.skipped,
             skipped=lists.skipped,
-            found={m: m.per_query(of) if some else PerQuery(np.zeros(0)) for m, of in within.items()},
-            tied={m: _tied(m, of) for m, of in within.items()} if inputs.order == "score" else {},
-            counts={m: self.counts(m, of) for m, of in within.items()},
-            within=within,
+            lists=lists_of,
         )
 
-    def counts(self, measure: BiasMeasure, context: Context) -> dict[str, Ints]:
+    def counts(self, measure: BiasMeasure, lists: RankedLists) -> dict[str, Ints]:
         """How many documents of each list a measure looks at, and how many of them the collection lacks."""
         if self.missing != "zero":
             return {}
-        looked, absent = counted(context.lists, measure.depth(), context.lists.rows < 0)
+        looked, absent = counted(lists, measure.depth(), lists.rows < 0)
         return {"looked": looked, "absent": absent}
 
-    def told(self, name: str, seen: Seen, options: Options) -> list[Measurement]:
-        """What was seen of a run, over the chosen queries, with all that is to be said of it."""
-        self._refuse_strangers(name, seen)
-        inputs, labels, query_ids = self.inputs, self.inputs.genders, seen.query_ids
+    def measurements(self, name: str, scores: RunScores, options: Options) -> list[Measurement]:
+        """The measurements over the chosen queries, with their notes."""
+        self._refuse_strangers(name, scores)
+        inputs, labels, query_ids = self.inputs, self.inputs.genders, scores.query_ids
         only = options.only or ("all" if labels is None else "neutral")
-        label, asked = labels_of(query_ids, labels), inputs.asked(query_ids)
-        masks = {
-            other: (label == other).fill_null(False).to_numpy() & asked
-            for other in label.drop_nulls().unique()
-        }
+        asked, ranked_asked = inputs.asked(query_ids), inputs.asked(scores.ranked_queries)
+        masks: dict[str, NDArray[np.bool_]] = {}
+        if labels is not None:
+            label = labels_of(query_ids, labels)
+            for other in label.drop_nulls().unique():
+                masks[other] = (label == other).fill_null(False).to_numpy() & asked
         chosen = asked if only == "all" else masks.get(only, np.zeros(len(query_ids), bool))
-        apart = sorted(other for other in masks if other != only)
+        apart = sorted(masks.keys() - {only})
         unmeasured = left_out(
-            _known(seen.asked.filter(inputs.asked(seen.asked)), inputs),
+            _known(scores.ranked_queries.filter(pl.Series(ranked_asked)), inputs),
             set(query_ids.to_list()),
             labels=labels,
             only=only,
             otherwise="nothing ranked",
-            reasons=dict.fromkeys(seen.emptied, "no ranked document is in the collection"),
+            reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
         )
-        if others := int((~inputs.asked(seen.asked)).sum()):
+        if others := int((~ranked_asked).sum()):
             unmeasured[NOT_ASKED] = others
         results = []
         for measure in self.measures:
-            found = seen.found[measure]
+            found = scores.values[measure]
             defined = chosen & ~np.isnan(found.values)
             undefined = int((chosen & ~defined).sum())
             ids = query_ids if defined.all() else query_ids.filter(pl.Series(defined))
             values = found.values[defined]
-            tied = seen.tied.get(measure)
+            tied = scores.tied.get(measure)
             explained = None
-            if options.explain and measure in seen.within:
-                explained = self.explained(measure, seen.within[measure], defined)
+            if options.explain and measure in scores.lists:
+                explained = self.explained(measure, scores.lists[measure], defined)
             results.append(
                 Measurement(
                     run=name,
@@ -302,18 +315,18 @@ class View:
                     subsets={
                         other: measure.summarise(found, masks[other], options.bootstrap) for other in apart
                     },
-                    notes=self.notes(measure, seen, defined, options),
+                    notes=self.notes(measure, scores, defined, options),
                     attribution=explained,
                 )
             )
         return results
 
-    def _refuse_strangers(self, name: str, seen: Seen) -> None:
+    def _refuse_strangers(self, name: str, scores: RunScores) -> None:
         """Refuse a run that was looked at in parts, and of which no part has a document of the collection."""
-        if seen.ranked and seen.skipped == seen.ranked:
+        if scores.ranked and scores.skipped == scores.ranked:
             refuse_strangers(name)
         deepest = max(self.measures, key=lambda measure: measure.depth())
-        counts = seen.counts[deepest]
+        counts = scores.counts[deepest]
         if "absent" in counts and len(counts["looked"]) and (counts["absent"] == counts["looked"]).all():
             refuse_strangers(name, deepest.depth())
 
@@ -323,21 +336,23 @@ class View:
         """What the collection itself would give, where the measure can say."""
         return {}
 
-    def explained(self, measure: Any, context: Context, chosen: np.ndarray) -> Any:
+    def explained(self, measure: Any, lists: RankedLists, chosen: np.ndarray) -> Any:
         """What makes up the mean over the chosen lists, if the measure is a sum over documents."""
         if not measure.LINEAR or not chosen.any():
             return None
-        return attribution_of(measure, context, chosen, docs=self.inputs.docs, matcher=self.matcher)
+        return attribution_of(measure, lists, chosen, docs=self.inputs.docs, matcher=self.matcher)
 
-    def notes(self, measure: Any, seen: Seen, defined: np.ndarray, options: Options) -> tuple[str, ...]:
+    def notes(
+        self, measure: Any, scores: RunScores, defined: np.ndarray, options: Options
+    ) -> tuple[str, ...]:
         """What a reader of the value has to know; `defined` are the lists that it is the value of."""
         notes = []
-        if seen.skipped:
+        if scores.skipped:
             notes.append(
-                f"{seen.skipped:,} of {seen.ranked:,} ranked documents are not in the collection: skipped"
+                f"{scores.skipped:,} of {scores.ranked:,} ranked documents are not in the collection: skipped"
             )
         if self.missing == "zero":
-            looked, absent = (int(seen.counts[measure][what].sum()) for what in ("looked", "absent"))
+            looked, absent = (int(scores.counts[measure][what].sum()) for what in ("looked", "absent"))
             if absent:
                 notes.append(
                     f"{absent:,} of {looked:,} ranked documents{in_top(measure.depth())} "
@@ -354,7 +369,7 @@ class View:
                 notes.append(
                     "which words make up the value cannot be said: the tally does not name its lexicon"
                 )
-        if self.inputs.ties == "expected" and not measure.TIES:
+        if self.inputs.ties == "expected" and not measure.LINEAR:
             notes.append(NOT_LINEAR)
         return tuple(notes)
 
@@ -363,7 +378,7 @@ class Words(View):
     """Documents as the tally sees them: how many words of each group they hold."""
 
     NEEDED = "a tally"
-    PARTS = True
+    MERGEABLE = True
 
     @cached_property
     def tally(self) -> Any:
@@ -381,7 +396,7 @@ class Words(View):
             return ()
         expected = self.inputs.ties == "expected"
         runs = self.inputs.runs.items()
-        return [self.context(run, name, expected_ties=expected).lists.doc_ids for name, run in runs]
+        return [self.lists(run, name, expected_ties=expected).doc_ids for name, run in runs]
 
     def backgrounds(
         self, measure: BiasMeasure, query_ids: pl.Series, values: Floats
@@ -399,16 +414,27 @@ def refuse_sequences(name: str, measures: Iterable[Any]) -> None:
             )
 
 
-def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[type[View], View]:
-    """Each view that the measures need, for those that share it.
+def view_key(measure: Any) -> Hashable:
+    """What is equal for measures that share a view: its kind, and the attribute that they name, if any."""
+    attribute = measure.params.get("attribute")
+    return measure.VIEW if attribute is None else (measure.VIEW, attribute)
+
+
+def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[Hashable, View]:
+    """Each view that the measures need, by :func:`view_key`.
 
     The one that reads the whole collection comes first: what others want of it is kept on the way.
     """
-    sharing: dict[type[View], list[Any]] = {}
+    sharing: dict[Hashable, list[Any]] = {}
     for measure in measures:
-        sharing.setdefault(measure.VIEW, []).append(measure)
-    ordered = sorted(sharing, key=lambda view: not view.WHOLE)
-    return {view: view(inputs, sharing[view], depth=depth) for view in ordered}
+        sharing.setdefault(view_key(measure), []).append(measure)
+    keys = list(sharing)
+    if len(keys) > 1:
+        keys.sort(key=lambda key: not sharing[key][0].VIEW.WHOLE)
+    views: dict[Hashable, View] = {}
+    for key in keys:
+        views[key] = sharing[key][0].VIEW(inputs, sharing[key], depth=depth)
+    return views
 
 
 def _known(asked: pl.Series, inputs: Inputs) -> Iterable[str]:
@@ -417,11 +443,10 @@ def _known(asked: pl.Series, inputs: Inputs) -> Iterable[str]:
     return dict.fromkeys([*([] if table is None else table["query_id"].to_list()), *asked.to_list()])
 
 
-def _tied(measure: BiasMeasure, context: Context) -> NDArray[np.bool_]:
+def _tied(measure: BiasMeasure, lists: RankedLists) -> NDArray[np.bool_]:
     """For each list, whether the ids of tied documents decide what is measured."""
     cutoff = measure.params.get("cutoff") or measure.depth()
-    lists = context.lists
-    return lists.tied_within(cutoff) if measure.ORDERED else lists.tied_across(cutoff)
+    return lists.tied_within(cutoff) if measure.ORDER_MATTERS else lists.tied_across(cutoff)
 
 
 def counted(lists: RankedLists, depth: int, marked: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:

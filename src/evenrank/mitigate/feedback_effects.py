@@ -408,7 +408,7 @@ def gains(measure: Measure, before: NDArray[np.float64], after: NDArray[np.float
 
 def check_direction(measure: Measure) -> None:
     """Refuse a measure of which it cannot be said, query by query, what better is."""
-    yardstick = getattr(measure, "YARDSTICK", "")
+    yardstick = getattr(measure, "REFERENCE", "")
     if yardstick:
         raise InputError(
             f"feedback compares queries by measures that say what better is; {measure} has to be compared "

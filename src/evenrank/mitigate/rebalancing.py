@@ -17,7 +17,7 @@ import polars as pl
 
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.groups import GroupMeasure, Groups, Shares, one_group
-from evenrank.measures.inputs import Beside, Inputs
+from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Ints, RankedLists
 from evenrank.measures.ranked_parity import FAIR
 from evenrank.measures.skew import NDKL
@@ -43,7 +43,7 @@ def rebalance(
     alpha: float = _ALPHA,
     candidates: int = 100,
     tally: Any = None,
-    **given: Unpack[Beside],
+    **given: Unpack[MeasureInputs],
 ) -> Rebalanced:
     """Re-rank so that every prefix of the top shows groups in the shares they should have.
 
@@ -134,35 +134,34 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
     measure = wished.measure()
     view = Groups(inputs, [measure], depth=wished.candidates)
     view.check()
-    context = view.context(frame)
-    lists = context.lists
+    lists = view.lists(frame)
     shown = lists.counts()
     if shown.dtype.kind == "f":
         raise InputError(f"{wished.method} counts documents that show one group; these labels are shares")
     code = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
     lengths = np.minimum(lists.lengths, wished.candidates)
-    targets = list(measure.targets(context))
+    targets = list(measure.targets(lists))
     order = np.arange(frame.height)
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
     if wished.method == "fair":
-        protected = one_group(measure, context.groups)
+        protected = one_group(measure, lists.groups)
         shares = [_share(target, protected, of, strength) for target, of in _beside(targets, lists, code)]
         found = by_test(
             code == protected, lists.starts, lengths, shares, wished.at, wished.alpha, first, order
         )
-        names = [context.groups[protected] if lacking else None for lacking in found[:, 2]]
+        names = [lists.groups[protected] if lacking else None for lacking in found[:, 2]]
     else:
-        groups = len(context.groups)
+        groups = len(lists.groups)
         mixed = [_mixed(target, of, groups, strength) for target, of in _beside(targets, lists, code)]
         found, lacking = by_shares(
             wished.method, code, lists.starts, lengths, mixed, groups, wished.at, first, order
         )
-        names = [", ".join(np.array(context.groups)[row]) or None for row in lacking]
+        names = [", ".join(np.array(lists.groups)[row]) or None for row in lacking]
     report = _report(lists, _moved(order, first), found, names)
     target = {"target": view.target_of(measure), "strength": strength}
     told = {"at": wished.at, **target, "candidates": wished.candidates}
     if wished.method == "fair":
-        told |= {"group": context.groups[protected], "alpha": wished.alpha}
+        told |= {"group": lists.groups[protected], "alpha": wished.alpha}
     return Rebalanced.of(reordered_run(frame, order), report, _facts(report, wished.method, **told))
 
 

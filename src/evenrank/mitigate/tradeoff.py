@@ -16,7 +16,7 @@ from evenrank.data import tables
 from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.measures.base import amount, amount_name, good, is_bias
 from evenrank.measures.evaluate import measured
-from evenrank.measures.inputs import Beside, Inputs
+from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import ranked_queries
 from evenrank.measures.parse import parse, parse_condition
 from evenrank.measures.results import Bootstrap, Options
@@ -84,7 +84,7 @@ def sweep(
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-    **given: Unpack[Beside],
+    **given: Unpack[MeasureInputs],
 ) -> TradeOff:
     """A mitigation at growing strength: how far does bias fall, and what does it cost?
 
@@ -330,8 +330,8 @@ def bias_measure(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray], st
     if not is_bias(condition.measure):
         raise InputError(f"{text} is not a measure of bias; write for example abs(ARaB@10) or NFaiRR@10")
     measure: Any = condition.measure
-    if measure.YARDSTICK:
-        raise InputError(f"{measure} has to be compared with {measure.YARDSTICK}; no value of it is better")
+    if measure.REFERENCE:
+        raise InputError(f"{measure} has to be compared with {measure.REFERENCE}; no value of it is better")
     if condition.absolute:
         return measure, np.abs, f"abs({measure})"
     return measure, partial(amount, measure), amount_name(measure)

@@ -23,6 +23,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by, document_measure
 from evenrank.measures.document_groups import given_groups
 from evenrank.measures.inputs import Inputs
+from evenrank.measures.views import view_key
 from evenrank.mitigate.mitigations import check_strengths, refuse_bias
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
@@ -279,7 +280,7 @@ class Training:
 
 def _alike(one: Any, other: Any, inputs: Inputs) -> bool:
     """Whether two measures tell documents apart alike: by the same words, or one measure at any cut-off."""
-    if one.VIEW is not other.VIEW:
+    if view_key(one) != view_key(other):
         return False
     groups = inputs.tally.groups if inputs.countable else ()
     if (counted := one.words(groups)) is not None:

@@ -22,12 +22,12 @@ from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
 from evenrank.measures.alignments import CROSS, normal_attribute
-from evenrank.measures.base import BiasMeasure, Context, direction, is_bias, meaning
+from evenrank.measures.base import BiasMeasure, direction, is_bias, meaning
 from evenrank.measures.document_groups import DocumentGroups, normal_groups, ordered_groups, read_targets
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import Groups
-from evenrank.measures.inputs import Given, Inputs
-from evenrank.measures.lists import WHOLE
+from evenrank.measures.inputs import Inputs
+from evenrank.measures.lists import WHOLE, RankedLists
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.skew import NDKL
@@ -99,19 +99,19 @@ class Evaluated:
 
     def values(self) -> list[Measured]:
         """Every measure that applies."""
-        return [self._value(measure, context) for measure, context in self._seen.items()]
+        return [self._value(measure, lists) for measure, lists in self._seen.items()]
 
     @cached_property
-    def _seen(self) -> dict[BiasMeasure, Context]:
+    def _seen(self) -> dict[BiasMeasure, RankedLists]:
         """Every measure that applies, and the list as it sees it."""
         wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
         if self.labels is not None:
             wanted += _group_measures(self.inputs.groups.groups, self.at, self.targets is not None)
             wanted += (m for m in self.more if m.VIEW is Groups)
-        found = dict(_contexts(self.inputs, dict.fromkeys(wanted)))
+        found = dict(_lists_of(self.inputs, dict.fromkeys(wanted)))
         if self.by_attribute is not None:
             asked = _attribute_measures(self.by_attribute, self.at, self.more)
-            found |= _contexts(self.by_attribute, asked)
+            found |= _lists_of(self.by_attribute, asked)
         return found
 
     def representation(self) -> list[dict[str, Any]]:
@@ -167,11 +167,11 @@ class Evaluated:
             for rank in range(len(counts))
         ]
 
-    def _value(self, measure: BiasMeasure, context: Context) -> Measured:
-        found = measure.per_query(context)
+    def _value(self, measure: BiasMeasure, lists: RankedLists) -> Measured:
+        found = measure.per_query(lists)
         value = _number(found.values[0])
         parts = {name: float(of[0]) for name, of in found.parts.items()}
-        groups = context.groups
+        groups = lists.groups
         return Measured(
             measure=str(measure),
             value=value,
@@ -247,7 +247,7 @@ def _opened(
     places = pl.Series([str(rank) for rank in ranks.tolist()], dtype=pl.String)
     asked = [QUERY] * len(ranks)
     run = pl.DataFrame({"query_id": asked, "doc_id": places, "score": -1.0 * ranks, "rank": ranks + 1})
-    given = Given(tally=Tally(pl.DataFrame({"doc_id": places, **coloured.columns()})))
+    given: dict[str, Any] = {"tally": Tally(pl.DataFrame({"doc_id": places, **coloured.columns()}))}
     if labels is not None:
         groups = ordered_groups([*labels, *(targets or {})])
         shown = {group: [int(label == group) for label in labels] for group in groups}
@@ -287,12 +287,12 @@ def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) ->
         yield from dict.fromkeys([AWRF(attribute=attribute) @ at, NDKL(attribute=attribute) @ at, *asked])
 
 
-def _contexts(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, Context]]:
+def _lists_of(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, RankedLists]]:
     """Each measure, and the whole list as it sees it."""
     ((name, run),) = inputs.runs.items()
     for view in views_of(inputs, measures, depth=WHOLE).values():
-        context = view.context(run, name)
-        yield from ((measure, context) for measure in view.measures)
+        lists = view.lists(run, name)
+        yield from ((measure, lists) for measure in view.measures)
 
 
 def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeasure]:

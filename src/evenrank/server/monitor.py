@@ -18,8 +18,7 @@ from ir_measures.measures import Measure
 
 from evenrank.data import door, tables
 from evenrank.errors import InputError
-from evenrank.measures.absolute import core
-from evenrank.measures.base import is_bias
+from evenrank.measures.base import core, is_bias
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress

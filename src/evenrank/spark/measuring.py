@@ -1,7 +1,6 @@
 """Runs on a cluster: cut by query, measured in the workers, put together on the driver.
 
-What a worker does with its queries, and how what it saw is put together, is the code that measures large runs
-on one machine (`measures/large.py`).
+What a worker computes for its queries, and how parts are merged, is in `merging.py`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,20 @@ from evenrank.data import door, tables
 from evenrank.data.columns import DOC_ID, QUERY_ID, RANK, SCORE, pick, refuse_repeats
 from evenrank.data.frames import is_spark
 from evenrank.errors import InputError
-from evenrank.measures.absolute import core
-from evenrank.measures.base import is_bias
-from evenrank.measures.evaluate import effectiveness_depth, listed_measures
+from evenrank.measures.base import core, is_bias
+from evenrank.measures.evaluate import depth_to_read, listed_measures
 from evenrank.measures.inputs import named_runs
-from evenrank.measures.large import Look, looked, opened_without, put_together
-from evenrank.measures.lists import WHOLE
 from evenrank.measures.parse import parse
-from evenrank.measures.parts import Seen
 from evenrank.measures.results import Bootstrap, Measurements, Options
 from evenrank.measures.views import views_of
+from evenrank.spark.merging import (
+    PartScores,
+    merge_parts,
+    opened_without,
+    score_part,
+    scores_from_arrow,
+    scores_to_arrow,
+)
 from evenrank.spark.tallying import FACTS
 from evenrank.text.tally import Tally
 
@@ -40,7 +43,7 @@ _ROWS = 200_000  # of a run that a worker measures at a time, about
 def check_shared(measures: Sequence[Measure]) -> None:
     """Refuse measures that workers cannot compute from their share of the lists and counts."""
     for one in map(core, measures):
-        if is_bias(one) and not one.VIEW.PARTS:
+        if is_bias(one) and not one.VIEW.MERGEABLE:
             raise InputError(
                 f"{one} looks at more than the counts of one list's documents, which is all that the "
                 "workers have; measure it on one machine"
@@ -85,18 +88,18 @@ def measure_frames(
         raise InputError("runs are Spark frames; give the tally of the documents, made with evenrank.tally")
     if given.get("targets") is not None and not isinstance(given["targets"], Mapping):
         given["targets"] = door.table(given["targets"])  # read here: workers may not have the file
-    given["tally"] = None if tally is None else _headed(tally)
-    inputs, values = opened_without(named, wanted, options, given)  # type: ignore[arg-type]
+    head = None if tally is None else _headed(tally)
+    inputs, values = opened_without(named, wanted, options, {**given, "tally": head})
     look = _Looking(inputs, tuple(named), tuple(map(str, values)), options)
     frames = [*named.items(), *([] if given.get("background") is None else [(_BEHIND, given["background"])])]
     try:
-        rows = _joined(frames, tally, _depth(values, inputs.missing), inputs.order)
+        rows = _joined(frames, tally, depth_to_read(values, inputs.missing), inputs.order)
         found = rows.groupBy("part").applyInArrow(lambda table: look.work(table), "look binary").collect()
     except Exception as error:
         raise in_one_line(error) from error
     parts = [look.read(row[0]) for row in found]
-    return put_together(
-        {name: [part.looks[name] for part in parts] for name in named},
+    return merge_parts(
+        {name: [part.scores[name] for part in parts] for name in named},
         {name: _in_order([part.firsts[name] for part in parts]) for name in named},
         inputs,
         wanted,
@@ -111,7 +114,7 @@ _BEHIND = "\x00background"  # no run is called so
 class _Part(NamedTuple):
     """What a worker saw of its queries, by run; and in which row of the run each first stands."""
 
-    looks: dict[str, Any]
+    scores: dict[str, Any]
     firsts: dict[str, pl.DataFrame]
 
 
@@ -138,8 +141,8 @@ class _Looking:
             runs[name] = tables.ordered_run(rows) if len(rows) else pl.DataFrame(schema=tables.RUN_SCHEMA)
         behind = runs.pop(_BEHIND)
         parted = inputs.of_parts(runs, None if inputs.background is None else behind)
-        looks = looked(parted, [parse(one) for one in self.measures], self.options)
-        return pa.table({"look": [self._written(looks, firsts)]}, pa.schema([("look", pa.binary())]))
+        scores = score_part(parted, [parse(one) for one in self.measures], self.options)
+        return pa.table({"look": [self._written(scores, firsts)]}, pa.schema([("look", pa.binary())]))
 
     def _inputs(self, tally: pl.DataFrame | None) -> Any:
         known = self.inputs
@@ -148,16 +151,16 @@ class _Looking:
             made.__dict__["groups"] = known.groups  # made on the driver, which has the file
         return made
 
-    def _written(self, looks: Mapping[str, Any], firsts: Mapping[str, pl.DataFrame]) -> bytes:
+    def _written(self, scores: Mapping[str, Any], firsts: Mapping[str, pl.DataFrame]) -> bytes:
         """Arrow tables one after the other: for each run its queries, effectiveness, and each view."""
         sink = pa.BufferOutputStream()
         for name in self.runs:
-            look = looks[name]
-            useful = {str(number): values for number, values in enumerate(look.useful.values())}
+            of_run = scores[name]
+            useful = {str(number): values for number, values in enumerate(of_run.effectiveness.values())}
             pieces = [
                 firsts[name].to_arrow(compat_level=pl.CompatLevel.oldest()),
-                pa.table({"query_id": pa.array(look.judged, pa.string()), **useful}),
-                *(seen.to_arrow() for seen in look.seen.values()),
+                pa.table({"query_id": pa.array(of_run.judged, pa.string()), **useful}),
+                *(scores_to_arrow(each) for each in of_run.scores.values()),
             ]
             for piece in pieces:
                 with pa.ipc.new_stream(sink, piece.schema) as writer:
@@ -174,14 +177,14 @@ class _Looking:
         measures = [parse(one) for one in self.measures]
         useful = [measure for measure in measures if not is_bias(measure)]
         views = views_of(self.inputs, filter(is_bias, measures))
-        looks, firsts = {}, {}
+        parts, firsts = {}, {}
         for name in self.runs:
             firsts[name] = pl.DataFrame(pl.from_arrow(piece()))
             judged = piece()
             values = {m: judged.column(str(number)).to_numpy() for number, m in enumerate(useful)}
-            seen = {kind: Seen.from_arrow(piece(), view.measures) for kind, view in views.items()}
-            looks[name] = Look(seen, judged.column("query_id").to_pylist(), values)
-        return _Part(looks, firsts)
+            of_views = {kind: scores_from_arrow(piece(), view.measures) for kind, view in views.items()}
+            parts[name] = PartScores(of_views, judged.column("query_id").to_pylist(), values)
+        return _Part(parts, firsts)
 
 
 _KINDS = {"query_id": "string", "doc_id": "string", "score": "double", "rank": "bigint"}
@@ -215,15 +218,6 @@ def _joined(frames: Sequence[tuple[str, Any]], tally: Any, depth: int | None, or
     if tally is not None:
         rows = rows.join(tally, on="doc_id", how="left")
     return rows.withColumn("part", f.pmod(f.xxhash64("query_id"), f.lit(count)))
-
-
-def _depth(measures: Sequence[Measure], missing: str) -> int | None:
-    """How far down the runs have to be known; None for all of them."""
-    if missing == "skip":
-        return None  # others move up
-    depths = [one.depth() if is_bias(one) else effectiveness_depth(one) for one in measures]
-    depths += [WHOLE for one in measures if is_bias(one) and one.background_depth()]
-    return max(depths) if max(depths) < WHOLE else None
 
 
 def _in_order(firsts: Sequence[pl.DataFrame]) -> pl.Series:

@@ -15,11 +15,11 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.data.frames import described, fingerprint
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Context, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.gsr.results import compare_reinforcement, measure_reinforcement
 from evenrank.measures.gsr.slope import DISCOUNTS, Ints
 from evenrank.measures.gsr.study import Study
-from evenrank.measures.lists import WHOLE
+from evenrank.measures.lists import WHOLE, RankedLists
 from evenrank.measures.results import Change, Measurement, Options
 from evenrank.measures.views import View
 
@@ -133,12 +133,12 @@ class StereotypeReinforcement(BiasMeasure):
         "Whether results use the gendered language that their queries suggest: the slope of one on the "
         "other. A perfect engine is not at 0, so compare with its value."
     )
-    READING = "above 0 follows the stereotype"
-    YARDSTICK = "a perfect engine"
+    INTERPRETATION = "above 0 follows the stereotype"
+    REFERENCE = "a perfect engine"
     SIGNED = True
     VIEW = Genderedness
     NEEDS = frozenset({"docs", "queries"})
-    WAYS_OUT = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
+    ALTERNATIVES = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(
             dtype=int, default=None, minimum=1, desc="how deep to look; unless given, the number of relevant"
@@ -170,7 +170,7 @@ class StereotypeReinforcement(BiasMeasure):
         if self["cutoff"] is not None:
             return np.full(queries, self["cutoff"], np.int64)
         if relevant is None:
-            raise InputError(f"{self} needs relevance judgments; give qrels, or {self.WAYS_OUT['qrels']}")
+            raise InputError(f"{self} needs relevance judgments; give qrels, or {self.ALTERNATIVES['qrels']}")
         return relevant
 
     def compare(
@@ -180,7 +180,7 @@ class StereotypeReinforcement(BiasMeasure):
         comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)  # type: ignore[arg-type]
         return Change(comparison, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
 
-    def per_query(self, context: Context) -> PerQuery:
+    def per_query(self, lists: RankedLists) -> PerQuery:
         raise InputError(f"{self} is not computed from a tally; use evenrank.measure")
 
 

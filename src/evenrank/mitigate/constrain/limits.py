@@ -1,6 +1,6 @@
 """Limits on measures: what they ask of each list, and how the mean over all lists keeps to them.
 
-What a limit asks of a list its measure says itself (`BiasMeasure.limit`), as rows Σ_i w_i · v(d_i) ≤ b. RaB,
+What a limit asks of a list is in `rows.py`, as rows Σ_i w_i · v(d_i) ≤ b. RaB,
 ARaB, FaiRR and NFaiRR are such sums already. Skew and MB depend on how many of the top t show each group, and
 become bounds on these numbers; where the numbers within the limit do not hang together (Skew counts an absent
 group as half a document), there are several alternatives, each of them linear.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 
 from evenrank.errors import InputError
-from evenrank.measures.base import Context, limited
-from evenrank.measures.lists import ROUNDING, Alternatives, Floats, Ints, RankedLists, Row, sides
+from evenrank.measures.base import limited
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.views import View
+from evenrank.measures.views import view_key
+from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, sides
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 from evenrank.stats.rounding import round_significant
 
@@ -41,7 +42,7 @@ class Limit:
     """A condition, applied to the lists of one run."""
 
     condition: Condition
-    context: Context
+    lists: RankedLists
 
     @property
     def measure(self) -> Any:
@@ -54,8 +55,7 @@ class Limit:
 
     def rows(self, query: int) -> Alternatives | None:
         """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
-        found: Alternatives | None = self.measure.limit(self.condition, self.context, query)
-        return found
+        return alternatives_for(self.condition, self.lists, query)
 
     def sides(self) -> list[float]:
         """The signs with which the value is bounded from above."""
@@ -63,7 +63,7 @@ class Limit:
 
     def line(self, query: int) -> tuple[Floats, Floats] | None:
         """Of a linear measure, weights of the ranks and values of the documents; None where undefined."""
-        found: tuple[Floats, Floats] | None = self.measure.line(self.context, query)
+        found: tuple[Floats, Floats] | None = self.measure.line(self.lists, query)
         return found
 
 
@@ -85,13 +85,13 @@ def _finite(condition: Condition) -> Condition:
 
 
 def apply_limits(
-    conditions: Iterable[Condition], contexts: Mapping[type[View], Context | None]
+    conditions: Iterable[Condition], lists_of: Mapping[Hashable, RankedLists | None]
 ) -> list[Limit]:
     """The conditions on the lists of a run, each as the view of its measure sees them."""
     found: list[Limit] = []
     for condition in conditions:
         measure: Any = condition.measure
-        seen = contexts.get(measure.VIEW)
+        seen = lists_of.get(view_key(measure))
         if seen is None:
             raise InputError(f"{condition} needs {measure.VIEW.NEEDED}")
         measure.check_groups(seen.groups)
@@ -109,7 +109,7 @@ def rows_of(limits: Sequence[Limit], query: int) -> Alternatives:
 
 def reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
     """The same lists with their entries in another order."""
-    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order), _cache={})
+    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
 
 
 ROUNDS = 30
@@ -131,7 +131,7 @@ class _Query:
     sizes: list[Floats] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.discount = 1 / np.log2(np.arange(self.ranks) + 2.0)
+        self.discount = log_discount(self.ranks)
         rows, self.of, shift = [], [], []
         for k, line in enumerate(self.lines):
             if line is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -15,13 +15,12 @@ import polars as pl
 
 from evenrank.data.trec import falling
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import Context
 from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
 from evenrank.measures.groups import Groups
-from evenrank.measures.inputs import Beside, Inputs
+from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, single_list
 from evenrank.measures.parse import Condition
-from evenrank.measures.views import View, Words, views_of
+from evenrank.measures.views import Words, views_of
 from evenrank.mitigate.constrain.limits import (
     Limit,
     apply_limits,
@@ -61,7 +60,7 @@ def constrain(
     exact: bool = False,
     budget: float = BUDGET,
     utility: Literal["dcg", "order"] = "dcg",
-    **given: Unpack[Beside],
+    **given: Unpack[MeasureInputs],
 ) -> Constrained:
     """The most useful ranking of each query's candidates within limits on its bias.
 
@@ -149,7 +148,7 @@ def constrained(
     """As :func:`constrain`, of the one run of inputs that are open."""
     (frame,) = inputs.runs.values()
     limits = applied(conditions, inputs, candidates)
-    lists = limits[0].context.lists
+    lists = limits[0].lists
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
     lengths = np.diff(first, append=frame.height)
     ranks = max(condition.measure["cutoff"] for condition in conditions)
@@ -199,7 +198,7 @@ def applied(conditions: Sequence[Condition], inputs: Inputs, candidates: int) ->
     inputs.check(measures)
     (run,) = inputs.runs.values()
     views = views_of(inputs, measures, depth=candidates)
-    return apply_limits(conditions, {kind: view.context(run) for kind, view in views.items()})
+    return apply_limits(conditions, {kind: view.lists(run) for kind, view in views.items()})
 
 
 def _all(
@@ -238,13 +237,12 @@ def _report(query_ids: pl.Series, solved: Sequence[Solved], times: Sequence[floa
 def _values(limit: Limit, order: np.ndarray, first: np.ndarray, lengths: np.ndarray) -> list[pl.Series]:
     """The limited measure before and after, as the package itself measures it."""
     measure: Any = limit.condition.measure
-    context = limit.context
-    lists = context.lists
+    lists = limit.lists
     kept = np.repeat(first, lists.lengths) + lists.positions - 1  # of each entry of the lists, its row
     row_to_entry = np.full(int(lengths.sum()), -1)
     row_to_entry[kept] = np.arange(len(kept))
-    after = replace(context, lists=reordered(lists, row_to_entry[order[kept]]))
-    values = [measure.per_query(each).values for each in (context, after)]
+    after = reordered(lists, row_to_entry[order[kept]])
+    values = [measure.per_query(each).values for each in (lists, after)]
     return [
         pl.Series(name, each).fill_nan(None)
         for name, each in zip((f"{measure} before", str(measure)), values, strict=True)
@@ -395,9 +393,9 @@ def rerank(
     if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
         raise InputError("scores must be finite numbers, one for each result")
     by = np.argsort(-given, kind="stable")
-    contexts: dict[type[View], Context] = {}
+    lists_of: dict[Hashable, RankedLists] = {}
     if counts is not None:
-        contexts[Words] = Context(_lists(counts, given, by), _lists(counts, given, by))
+        lists_of[Words] = replace(_lists(counts, given, by), background=_lists(counts, given, by))
     if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
         raise InputError("limits on groups need labels, one for each result")
     if labels is not None:
@@ -405,17 +403,17 @@ def rerank(
         groups = ordered_groups(shown)
         columns = {group: [int(label == group) for label in shown] for group in groups}
         wished = None if targets is None else group_targets({LIST: targets}, groups)
-        contexts[Groups] = Context(_lists(columns, given, by), targets=wished)
-    limits = apply_limits(conditions, contexts)
+        lists_of[Groups] = replace(_lists(columns, given, by), targets=wished)
+    limits = apply_limits(conditions, lists_of)
     gain = gains(given[by][:candidates], utility)
     ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
     found = solve(gain, rows_of(limits, 0), ranks, budget=budget, exact=exact)
     order = np.concatenate([found.order, np.arange(len(gain), len(given))])
     before, after = {}, {}
     for each in limits:
-        measure, seen = each.condition.measure, each.context
+        measure, seen = each.condition.measure, each.lists
         before[str(measure)] = _value(measure, seen)
-        after[str(measure)] = _value(measure, replace(seen, lists=reordered(seen.lists, order)))
+        after[str(measure)] = _value(measure, reordered(seen, order))
     whole = found.utility_before or 1.0
     loss, gap = (found.utility_before - found.utility) / whole, (found.ceiling - found.utility) / whole
     return Reranked(by[order].tolist(), found.status, loss, gap, before, after)
@@ -430,6 +428,6 @@ def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> Rank
     return single_list(LIST, frame, groups, by, scores[by])
 
 
-def _value(measure: Any, context: Context) -> float | None:
-    value = float(measure.per_query(context).values[0])
+def _value(measure: Any, lists: RankedLists) -> float | None:
+    value = float(measure.per_query(lists).values[0])
     return None if np.isnan(value) else value

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from evenrank.measures.lists import Alternatives, Row
 from evenrank.mitigate.constrain.gap_search import NEGLIGIBLE, climb, regrets, within, worth
 from evenrank.mitigate.constrain.lagrangian import Floats, Ints, Problem, bound, charged
+from evenrank.mitigate.constrain.rows import Alternatives, Row
 
 RATE = 50_000_000
 """Pairs of rank and document tried per second of budget. Work is counted, not time, so that the same input
