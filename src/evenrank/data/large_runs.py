@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from evenrank.data import files, parquet, tables, trec
+from evenrank.data import files, formats, runs, tables
 from evenrank.data.columns import refuse_repeats
 from evenrank.data.frames import fingerprint
 from evenrank.errors import InputError
@@ -33,7 +33,7 @@ def is_large(run: Any) -> bool:
     path = tables.path_of(run)
     if path is None or not os.path.isfile(path):  # noqa: PTH113
         return False
-    packed = Path(path).suffix.lower() in (".gz", ".zst") or trec.is_parquet(path)
+    packed = Path(path).suffix.lower() in (".gz", ".zst") or formats.is_parquet(path)
     return Path(path).stat().st_size * (4 if packed else 1) >= LARGE
 
 
@@ -121,16 +121,10 @@ class LargeRun:
 
     def _pieces(self) -> Iterator[tuple[pl.DataFrame, int]]:
         """Checked rows of the file with the line, or the number, of each; and how many bytes they took."""
-        if not trec.is_parquet(self.path):
-            for piece, (frame, line, size) in enumerate(trec.read_pieces(self.path, trec.RUN)):
-                if not piece and self.order == "score":  # the beginning tells
-                    tables.warn_if_reversed(frame, self.path)
-                yield _numbered(tables.run_rows(frame, self.order, self.path, line), line), size
-            return
-        row = 1
-        for frame in parquet.frames(self.path, trec.RUN.known, rows=_ROWS):
-            yield _numbered(tables.run_rows(frame, self.order, self.path), row), 0
-            row += len(frame)
+        for piece in formats.read_trec(self.path, formats.RUN):
+            first = piece.offset + 1 if piece.line is None else piece.line
+            rows = runs._checked(piece, self.order).frame
+            yield _numbered(rows, int(first)), 0
 
 
 def _numbered(rows: pl.DataFrame, line: int) -> pl.DataFrame:
