@@ -170,10 +170,12 @@ def raw_blocks(
         while not is_end:
             if len(rest) > LONGEST // 2:
                 raise InputError("a line is longer than 1 GB", path=path, line=line_at(path, start))
-            wanted = max(block, len(rest))
-            more = stream.read(wanted if left is None else min(wanted, left))
+            wanted = max(block, len(rest)) if left is None else min(max(block, len(rest)), left)
+            more = stream.read(wanted)
+            while len(more) < wanted and (another := stream.read(wanted - len(more))):
+                more += another
             left = None if left is None else left - len(more)
-            data, is_end = rest + more, not more
+            data, is_end = rest + more, len(more) < wanted or left == 0
             if is_end and data and not data.endswith(b"\n"):
                 data += b"\n"
             size = data.rfind(b"\n") + 1

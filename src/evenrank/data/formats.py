@@ -231,10 +231,11 @@ def _arrow_objects(raw: files.RawBlock, keys: Keys) -> pa.RecordBatch | None:
     from pyarrow import json as arrow_json
 
     kinds = {name: pa.string() for name in keys.fields} | {keys.id: pa.int64() if keys.numbered else pa.string()}
-    padded = pa.py_buffer(raw.tobytes() + bytes(64))  # Arrow reads beyond the end of some malformed input
+    if raw.data[0] != ord("{"):  # Arrow crashes where the first value is null
+        return None
     try:
         table = arrow_json.read_json(
-            pa.BufferReader(padded.slice(0, raw.size)),
+            pa.BufferReader(pa.py_buffer(raw.data)),
             read_options=arrow_json.ReadOptions(use_threads=False, block_size=raw.size + 1),
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="ignore"
