@@ -754,14 +754,27 @@ def metadata_checksum(schema: pa.Schema, rows: int, facts: str) -> dict[str, str
 def read_checked(path: Path, key: bytes) -> tuple[pa.Table, str | None]:
     """A table of ours and the facts stored under a key, compared with all checksums that it has."""
     with files.reading(path), _open(path) as file:
-        stored = file.metadata.metadata or {}
         table = file.read()
         table.validate(full=True)
+        facts = _check_metadata(file, len(table), key, path)
+    return table, facts
+
+
+def check_parquet(path: Path, key: bytes) -> pa.Schema:
+    """Compare a table of ours with all its checksums without holding it; returns its schema."""
+    with files.reading(path), _open(path) as file:
+        rows = sum(len(batch) for batch in file.iter_batches(use_threads=False))
+        _check_metadata(file, rows, key, path)
+        return file.schema_arrow
+
+
+def _check_metadata(file: Any, rows: int, key: bytes, path: Path) -> str | None:
+    stored = file.metadata.metadata or {}
     facts = stored[key].decode(errors="replace") if key in stored else None
-    expected = metadata_checksum(table.schema, len(table), facts or "")[CHECKSUM.decode()].encode()
+    expected = metadata_checksum(file.schema_arrow, rows, facts or "")[CHECKSUM.decode()].encode()
     if stored.get(CHECKSUM, expected) != expected:
         raise InputError("damaged: its names or facts do not fit their checksum; make it again", path=path)
-    return table, facts
+    return facts
 
 
 def parquet_columns(path: Path, *, ids: Sequence[str], fields: Sequence[str]) -> tuple[str, tuple[str, ...]]:
