@@ -161,35 +161,56 @@ def raw_blocks(
             start, consumed, left = part[0] - 3 * marked if part[0] else 0, part[0], part[1] - part[0]
             is_last = part[1] >= os.fstat(file.fileno()).st_size
             file.seek(part[0])
-        rest = b""  # read but not yet given out
+        rest = np.empty(0, np.uint8)  # read but not yet given out
         if start == 0:
-            rest = stream.read(3 if left is None else min(3, left))
-            left = None if left is None else left - len(rest)
-            rest = rest.removeprefix(_BOM)
+            mark = stream.read(3 if left is None else min(3, left))
+            left = None if left is None else left - len(mark)
+            rest = np.frombuffer(mark.removeprefix(_BOM), np.uint8)
         is_end = False
         while not is_end:
             if len(rest) > LONGEST // 2:
                 raise InputError("a line is longer than 1 GB", path=path, line=line_at(path, start))
             wanted = max(block, len(rest)) if left is None else min(max(block, len(rest)), left)
-            more = stream.read(wanted)
-            while len(more) < wanted and (another := stream.read(wanted - len(more))):
-                more += another
-            left = None if left is None else left - len(more)
-            data, is_end = rest + more, len(more) < wanted or left == 0
-            if is_end and data and not data.endswith(b"\n"):
-                data += b"\n"
-            size = data.rfind(b"\n") + 1
-            if (is_last or not is_end) and data[max(0, size - 2) : size] in (b"\n\n", b"\r\n", b"\n"):
-                content = len(data[:size].rstrip(b"\r\n"))
-                size = data.index(b"\n", content) + 1 if content else 0
-            rest = data[size:]
+            data = allocate(len(rest) + wanted + 1)
+            data[: len(rest)] = rest
+            end = len(rest) + _fill(stream, memoryview(data)[len(rest) : -1])
+            left = None if left is None else left - (end - len(rest))
+            is_end = end < len(data) - 1 or left == 0
+            if is_end and end and data[end - 1] != 10:
+                data[end] = 10
+                end += 1
+            size = _last_line_end(data, end, keep_blank=is_end and not is_last)
+            rest = data[size:end]
             if size:
                 position = file.tell() if file.seekable() else start + size
                 if start + size > max(BOMB, RATIO * position):
                     problem = f"unpacks to more than {RATIO} times its size"
                     raise InputError(f"{problem}; if that is meant, unpack it first", path=path)
-                yield RawBlock(np.frombuffer(data, np.uint8, size), size, start, position - consumed)
+                yield RawBlock(data[:size], size, start, position - consumed)
                 start, consumed = start + size, position
+
+
+def _fill(stream: Any, buffer: memoryview) -> int:
+    """Read until the buffer is full or the stream ends; returns how many bytes there are."""
+    filled = 0
+    while filled < len(buffer) and (count := stream.readinto(buffer[filled:])):
+        filled += count
+    return filled
+
+
+def _last_line_end(data: Bytes, end: int, *, keep_blank: bool) -> int:
+    """One past the last newline, or (without ``keep_blank``) past that of the last line that is not blank."""
+    window = 1 << 10
+    while True:
+        begin = max(0, end - window)
+        tail = data[begin:end].tobytes()
+        tail = tail[: tail.rfind(b"\n") + 1]
+        content = len(tail) if keep_blank else len(tail.rstrip(b"\r\n"))
+        if content:
+            return begin + (content if keep_blank else tail.index(b"\n", content) + 1)
+        if not begin:
+            return 0
+        window *= 8
 
 
 def line_at(path: str | os.PathLike[str], offset: int) -> int:

@@ -50,6 +50,7 @@ from evenrank.show.numbers import counted
 
 # --- Lines ---------------------------------------------------------------------------------------------
 
+_TAB = np.uint8(9)
 _IS_SPACE = np.zeros(256, np.bool_)
 _IS_SPACE[[9, 10, 32]] = True
 
@@ -71,15 +72,18 @@ def split_lines(
         newlines = np.flatnonzero(data == 10)
         counts = np.diff(np.searchsorted(starts, newlines), prepend=0)
     else:
-        separators = np.flatnonzero(data - np.uint8(9) < 2)
+        scratch = files.allocate(len(data))
+        is_separator = np.less(np.subtract(data, _TAB, out=scratch), 2, out=scratch.view(np.bool_))
+        separators = np.flatnonzero(is_separator)
         newlines = np.flatnonzero(data[separators] == 10)
         counts = np.diff(newlines, prepend=-1)
-        ends = separators.copy()
-        starts = np.concatenate([[0], separators[:-1] + 1])
+        starts, ends = np.empty_like(separators), separators
+        starts[:1], starts[1:] = 0, separators[:-1] + 1
         line_ends = separators[newlines]
-        ends[newlines] -= data[line_ends - 1] == 13
-        alone = counts == 1
-        counts[alone] = ends[newlines[alone]] > starts[newlines[alone]]
+        ends[newlines] = line_ends - (data[line_ends - 1] == 13)
+        if counts.min(initial=columns) < 2:  # a line of one cell, or a blank one
+            alone = counts == 1
+            counts[alone] = ends[newlines[alone]] > starts[newlines[alone]]
     is_wrong = counts != columns
     good, found = len(counts), -1
     if is_wrong.any():

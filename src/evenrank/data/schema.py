@@ -301,7 +301,7 @@ def batch_of(ids: pa.Array, texts: pa.Array) -> pa.RecordBatch:
 
 def join_fields(fields: Sequence[pa.Array]) -> pa.Array:
     """The fields of each document joined with one space; missing and empty ones leave no trace."""
-    first, *others = (pc.fill_null(field, "") for field in fields)
+    first, *others = (pc.fill_null(field, "") if field.null_count else field for field in fields)
     for other in others:
         # Not null_handling="skip": Arrow drops rows in which all fields are null.
         joined = pc.binary_join_element_wise(first, other, " ")
