@@ -282,7 +282,9 @@ def test_a_damaged_part_is_counted_again(large: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_finished", [True, False])
-def test_no_flipped_bit_in_the_cache_changes_a_tally(*, is_finished: bool, large: Path, tmp_path: Path) -> None:
+def test_no_flipped_bit_in_the_cache_changes_a_tally(
+    *, is_finished: bool, large: Path, tmp_path: Path
+) -> None:
     expected = er.tally(large)
     (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
     finished, part = stored.read_bytes(), stored.with_suffix("") / "000000.parquet"

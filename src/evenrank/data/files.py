@@ -173,7 +173,7 @@ def raw_blocks(
             wanted = max(block, len(rest)) if left is None else min(max(block, len(rest)), left)
             data = allocate(len(rest) + wanted + 1)
             data[: len(rest)] = rest
-            end = len(rest) + _fill(stream, memoryview(data)[len(rest) : -1])
+            end = len(rest) + _fill(stream, memoryview(data.data)[len(rest) : -1])
             left = None if left is None else left - (end - len(rest))
             is_end = end < len(data) - 1 or left == 0
             if is_end and end and data[end - 1] != 10:
@@ -237,7 +237,8 @@ def whole(path: str | os.PathLike[str], *, limit: int = WHOLE) -> RawBlock:
             raise InputError(f"more than {limit >> 20:,} MB of text; split the file", path=path)
     if not parts:
         raise InputError("the file is empty", path=path)
-    return RawBlock(np.concatenate([part.data for part in parts]), size, 0, sum(part.stored for part in parts))
+    data = np.concatenate([part.data for part in parts])
+    return RawBlock(data, size, 0, sum(part.stored for part in parts))
 
 
 def check_utf8(raw: RawBlock, path: str | os.PathLike[str], *, line: int | None = None) -> None:
@@ -364,7 +365,7 @@ def _replaced(target: Path) -> list[Path]:
 
 
 def restored(path: str | os.PathLike[str]) -> Path:
-    """The folder; if it is missing because its replacement was interrupted, the old one is put back first."""
+    """The folder; if its replacement was interrupted and it is missing, the old one is put back first."""
     target = Path(os.path.realpath(path))
     with suppress(OSError, ValueError):
         if not target.exists() and (left := _replaced(target)):
@@ -376,8 +377,8 @@ def restored(path: str | os.PathLike[str]) -> Path:
 def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A folder that appears under its name only when it is complete; one that exists is replaced.
 
-    The old folder is renamed first and removed last. If anything fails it is put back: now, or, if the process
-    is killed, when the folder is opened next (:func:`restored`).
+    The old folder is renamed first and removed last. If anything fails it is put back: now, or, if the
+    process is killed, when the folder is opened next (:func:`restored`).
     """
     target = Path(os.path.realpath(path))
     part, aside = (target.with_name(f".{target.name}.{secrets.token_hex(4)}.{end}") for end in ("tmp", "old"))
@@ -386,7 +387,7 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.mkdir(parents=True)
         try:
             yield part
-            while not _put(part, target, aside):  # a reader put the old one back, or another writer was quicker
+            while not _put(part, target, aside):
                 pass
         finally:
             if not target.exists():

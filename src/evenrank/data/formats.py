@@ -234,7 +234,8 @@ def _arrow_objects(raw: files.RawBlock, keys: Keys) -> pa.RecordBatch | None:
     """What Arrow makes of the block; None where it fails or anything looks unusual."""
     from pyarrow import json as arrow_json
 
-    kinds = {name: pa.string() for name in keys.fields} | {keys.id: pa.int64() if keys.numbered else pa.string()}
+    kinds = dict.fromkeys(keys.fields, pa.string())
+    kinds[keys.id] = pa.int64() if keys.numbered else pa.string()
     if raw.data[0] != ord("{"):  # Arrow crashes where the first value is null
         return None
     try:
@@ -343,7 +344,8 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
     """The objects of a JSONL file: the number of the line, its value, and the line as it is written."""
     number = 0
     for raw in _text_blocks(path):
-        for number, line in enumerate(_lines_of(raw), start=number + 1):
+        for line in _lines_of(raw):
+            number += 1
             try:
                 value = parse_object(line)
             except InputError as error:
@@ -468,11 +470,12 @@ def _read_csv(blocks: Iterator[files.RawBlock], names: Sequence[str], begin: int
         lines.append(line)
         _check_row_count(len(rows), path)
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    is_simple = not lines or lines[-1] - begin + 1 == len(lines)  # no cell contains a line end
-    return Table(frame, path, begin if is_simple else pl.Series(lines, dtype=pl.Int64))
+    return Table(frame, path, begin, pl.Series(lines, dtype=pl.Int64))
 
 
-def csv_rows(text: Iterable[str], separator: str, path: Path, line: int = 1) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(
+    text: Iterable[str], separator: str, path: Path, line: int = 1
+) -> Iterator[tuple[int, list[str]]]:
     """The rows of CSV, each with the line where it starts; a quoted cell may contain line ends."""
     reader = csv.reader(text, delimiter=separator, strict=True)
     before = line - 1
@@ -517,7 +520,8 @@ def _json_table(blocks: Iterator[files.RawBlock], path: Path) -> Table:
     number = 0
     for raw in blocks:
         rows: list[list[str]] = []
-        for number, line in enumerate(_lines_of(raw), start=number + 1):
+        for line in _lines_of(raw):
+            number += 1
             values = parse_object(line, path, number)
             names = names or list(values)
             try:
@@ -693,7 +697,7 @@ def read_topics(text: str, path: Path) -> Table:
         rows.append(row)
         lines[row[0]] = line
     frame = pl.DataFrame(rows, schema={"query_id": pl.String, "text": pl.String}, orient="row")
-    return Table(frame, path, pl.Series(lines.values(), dtype=pl.Int64))
+    return Table(frame, path, 1, pl.Series(lines.values(), dtype=pl.Int64))
 
 
 def _topic(attributes: str, parts: dict[str, str], path: Path, line: int) -> tuple[str, str]:

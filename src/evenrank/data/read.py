@@ -59,9 +59,9 @@ def table(
     Parameters
     ----------
     x
-        A path (TSV or CSV with a header, JSONL, Parquet; plain, gzip or zstd), a Polars, pandas or Arrow table,
-        a dict (``{first: second}``, or ``{first: {second: third}}``), rows (tuples, dicts, named tuples), or an
-        ir_datasets dataset.
+        A path (TSV or CSV with a header, JSONL, Parquet; plain, gzip or zstd), a Polars, pandas or Arrow
+        table, a dict (``{first: second}``, or ``{first: {second: third}}``), rows (tuples, dicts, named
+        tuples), or an ir_datasets dataset.
     names
         The wanted columns, each with the names it may have in the input. Without them every column stays,
         under its own name.
@@ -133,8 +133,8 @@ def _read_queries(path: Path) -> Table:
         layout = formats.tsv_layout(first, ids=QUERY_ID, fields=fields, path=path)
         batch = formats.parse_tsv(raw, layout, path)
         line = 2 if layout.header else 1
-    columns = zip(("query_id", "text"), batch.columns, strict=True)
-    rows = Table(pl.DataFrame({name: pl.from_arrow(column) for name, column in columns}), path, line)
+    frame = pl.DataFrame(pl.from_arrow(batch)).rename({"doc_id": "query_id"})
+    rows = Table(frame, path, line)
     rows.require_rows()
     return rows
 

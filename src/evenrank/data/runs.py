@@ -9,6 +9,7 @@ import os
 import re
 import warnings
 import weakref
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -56,8 +57,8 @@ def run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.DataF
         ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
         scores are then replaced by −rank, so that whoever sorts by score gets the same order.
     depth
-        Keep only so many documents of each query (of a table with ``seq``, all). A file of any size is read in
-        pieces and needs memory only for what is kept and a hash of each row; all rows are checked.
+        Keep only so many documents of each query (of a table with ``seq``, all). A file is read in pieces, in
+        memory for the rows that are kept and a hash of every row; all rows are checked.
     """
     refuse_after_fork()
     if order not in ("score", "rank"):
@@ -102,7 +103,7 @@ def _checked(rows: Table, order: Order) -> Table:
     rows = rows.renamed(_names(order))
     number = rows.whole_numbers("rank") if order == "rank" else rows.numbers("score")
     frame = rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), number)
-    return Table(frame, rows.path, rows.line, rows.offset)
+    return replace(rows, frame=frame)
 
 
 def run_rows(frame: pl.DataFrame, order: Order) -> pl.DataFrame:
@@ -169,7 +170,7 @@ def _require_unique(path: Path, order: Order, keys: tuple[str, str], hashes: lis
         rows = _checked(piece, order).frame.with_columns(line=pl.int_range(pl.len(), dtype=pl.Int64) + first)
         frames.append(rows.filter(rows.select(keys).hash_rows().is_in(repeated.implode())))
     suspects = pl.concat(frames)
-    Table(suspects, path, suspects["line"]).require_unique(*keys)
+    Table(suspects, path, 1, suspects["line"]).require_unique(*keys)
 
 
 class _Reversals:
@@ -196,9 +197,9 @@ class _Reversals:
 
     def warn(self, where: str) -> None:
         if self.against > self.along:
+            pairs = f"{self.against:,} of {self.against + self.along:,} pairs of neighbouring rows"
             warnings.warn(
-                f"{where}: the higher score has the worse rank in {self.against:,} of "
-                f"{self.against + self.along:,} pairs of neighbouring rows. The highest score is ranked first; "
+                f"{where}: the higher score has the worse rank in {pairs}. The highest score is ranked first; "
                 "if the scores are distances or ranks, use order 'rank'",
                 InputWarning,
                 stacklevel=4,
@@ -309,11 +310,11 @@ def has_sequences(x: Any) -> bool:
 def read_sequences(x: Any) -> pl.DataFrame:
     """query_id, doc_id, score, rank and seq: the rankings of a query one after the other.
 
-    Ranks are counted through all of them, so that every query is one list; scores are −rank. Within a ranking
-    the order is that of a column rank, else of a column score, else that of the rows.
+    Ranks are counted through all of them, so that every query is one list; scores are −rank. Within a
+    ranking the order is that of a column rank, else of a column score, else that of the rows.
     """
     given = table(x)
-    given = Table(given.frame.rename(str.lower), given.path, given.line)
+    given = replace(given, frame=given.frame.rename(str.lower))
     for name, known in (("query_id", QUERY_ID), ("seq", SEQ), ("doc_id", DOC_ID)):
         if not {*known} & {*given.frame.columns}:
             columns = listing(given.frame.columns)
@@ -328,7 +329,7 @@ def read_sequences(x: Any) -> pl.DataFrame:
     else:
         by = pl.int_range(len(given.frame), eager=True)
     ids = ("query_id", "seq", "doc_id")
-    rows = Table(given.frame.select(pl.col(ids).cast(pl.String)), given.path, given.line)
+    rows = replace(given, frame=given.frame.select(pl.col(ids).cast(pl.String)))
     for name in ids:
         rows.refuse(rows.frame[name].fill_null("") == "", f"{name} is empty")
     repeated = ~rows.frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
@@ -390,9 +391,9 @@ def write_run(x: Any, path: Path, *, name: str) -> None:
         if spaced.any():
             bad = frame[column].filter(spaced)[0]
             raise InputError(f"{column} {show(bad)} holds a blank, which a TREC run cannot", path=path)
-    columns = ["query_id", pl.lit("Q0").alias("q0"), "doc_id", "rank", falling(frame).cast(pl.String)]
+    q0, tag = pl.lit("Q0").alias("q0"), pl.lit(name).alias("tag")
+    lines = frame.select("query_id", q0, "doc_id", "rank", falling(frame).cast(pl.String), tag)
     with files.writing(path) as out:
-        lines = frame.select(*columns, pl.lit(name).alias("tag"))
         lines.write_csv(out, include_header=False, separator=" ", quote_style="never")
 
 

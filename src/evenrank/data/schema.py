@@ -1,4 +1,4 @@
-"""The columns of tables: their names, the checks of what is in them, and the errors that name file and line."""
+"""The columns of tables: their names, their checks, and the errors that name file and line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -132,15 +131,18 @@ class Table:
     path
         The file, if any.
     line
-        The line of the first row, or of each row; None where the input has no lines (Parquet, frames).
-        Errors then give the number of the row.
+        The line of the first row; None where the input has no lines (Parquet, frames). Errors then give the
+        number of the row.
+    lines
+        The line of each row, if they do not follow one another.
     offset
         How many rows come before these, if they are a piece of a larger table.
     """
 
     frame: pl.DataFrame
     path: Path | None = None
-    line: int | pl.Series | None = None
+    line: int | None = None
+    lines: pl.Series | None = None
     offset: int = 0
 
     def error(self, problem: str, row: int | None = None) -> InputError:
@@ -152,7 +154,7 @@ class Table:
         return InputError(problem, path=self.path, line=self._line(row))
 
     def _line(self, row: int) -> int:
-        return int(self.line[row]) if isinstance(self.line, pl.Series) else (self.line or 1) + row
+        return (self.line or 1) + row if self.lines is None else int(self.lines[row])
 
     def refuse(self, bad: pl.Series, problem: str | Callable[[int], str]) -> None:
         """Raise InputError about the first row where ``bad`` is true, if there is one."""
@@ -181,9 +183,10 @@ class Table:
         column, kind = self.frame[name], self.frame[name].dtype
         if kind == pl.Binary:
             return column.cast(pl.String, strict=False)
-        if kind != pl.String and not kind.is_integer():
-            if not isinstance(kind, (pl.Categorical, pl.Enum, pl.Null)):
-                raise self.error(f"column {name} holds {kind}; make it text")
+        if not (
+            kind == pl.String or kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))
+        ):
+            raise self.error(f"column {name} holds {kind}; make it text")
         return column
 
     def numbers(self, name: str) -> pl.Series:
@@ -253,11 +256,9 @@ def text_array(column: pa.Array, what: str, *, row: int = 0, path: Path | None =
     """An Arrow column as text: whole numbers are ids too, other types are refused."""
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     kind, types = column.type, pa.types
-    is_text = any(
-        check(kind)
-        for check in (types.is_string, types.is_large_string, types.is_string_view)
-        + (types.is_binary, types.is_large_binary, types.is_binary_view)  # some writers of Parquet
-    )
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    binaries = (types.is_binary, types.is_large_binary, types.is_binary_view)  # some writers of Parquet
+    is_text = any(check(kind) for check in (*texts, *binaries))
     if not (types.is_integer(kind) or is_text or types.is_null(kind)):
         raise InputError(f"column {what} holds {kind}; make it text", path=path)
     try:

@@ -2,7 +2,7 @@
 
 They lie in ``INDEX/vectors/KEY``, the key being a hash of all that decides them: the collection, the model,
 how it is used. Until they are complete the folder has another name, so a killed run leaves nothing that would
-be taken for whole; it is gone on with from its last full chunk. Vectors that do not fit their checksum are made
+be taken for whole; it is resumed from its last full chunk. Vectors that do not fit their checksum are made
 again.
 
 Search is one matrix product a block, in single precision, which depends, in its last bits, on how the library
@@ -149,8 +149,9 @@ def _opened(folder: Path, known: Mapping[str, Any]) -> Stored | None:
         if content["facts"] != known or expected != checksum(content):
             return None
         check_names(content["files"], folder, folder=folder)
-        if any(checksum(storage.mapped(folder / name, np.uint8)) != each for name, each in content["files"].items()):
-            return None
+        for name, each in content["files"].items():
+            if checksum(storage.mapped(folder / name, np.uint8)) != each:
+                return None
         vectors = _mapped(folder / _VECTORS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
         return None

@@ -192,7 +192,9 @@ class Genderedness:
         """Write a Parquet file, ``word`` and ``g``, with the provenance inside; same table, same bytes."""
         facts = json.dumps(self.provenance, ensure_ascii=False)
         schema = pa.schema([("word", pa.string()), ("g", pa.float32())])
-        schema = schema.with_metadata({_KEY.decode(): facts, **formats.metadata_checksum(schema, len(self), facts)})
+        schema = schema.with_metadata(
+            {_KEY.decode(): facts, **formats.metadata_checksum(schema, len(self), facts)}
+        )
         table = pa.Table.from_arrays([self.words, pa.array(self.values)], schema=schema)
         with writing(path) as file:
             pq.write_table(

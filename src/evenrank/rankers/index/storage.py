@@ -121,7 +121,7 @@ def damaged(path: Path) -> InputError:
 
 
 class Arrays(Mapping[str, np.ndarray]):
-    """The arrays of an index, mapped into memory; each is compared with its checksum when it is first used."""
+    """The arrays of an index, mapped into memory; each is compared with its checksum at its first use."""
 
     def __init__(self, folder: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
         self._folder, self._entries = folder, entries
