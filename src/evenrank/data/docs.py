@@ -43,6 +43,7 @@ from evenrank.data.schema import (
     listing,
     pick,
     pick_fields,
+    repeated_values,
     show,
 )
 from evenrank.errors import InputError, NoDocumentsError
@@ -423,10 +424,7 @@ class DuplicateCheck:
 
     def finish(self, docs: Docs) -> None:
         """Raise InputError, naming both places, if two documents share an id."""
-        every = np.concatenate(self._seen) if self._seen else np.empty(0, np.uint64)
-        self._seen = []
-        every.sort()
-        repeated = np.unique(every[1:][every[1:] == every[:-1]])
+        repeated, self._seen = repeated_values(self._seen), []
         if not len(repeated):
             return
         first: dict[str, int] = {}

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -380,7 +381,7 @@ def read_table(
     block = next(blocks)
     first = block.tobytes().split(b"\n", 1)[0].decode().removesuffix("\r")
     if is_jsonl(path, first):
-        return _json_table(_chained(block, blocks), path)
+        return _json_table(chain([block], blocks), path)
     separator = "\t" if "\t" in first else ","
     if not first.strip():
         raise InputError("blank line", path=path, line=1)
@@ -396,7 +397,7 @@ def read_table(
             wanted = " or ".join("<TAB>".join(layout) for layout in layouts)
             raise InputError(f"{count} columns; expected {wanted}", path=path, line=1)
     read = _read_tsv if separator == "\t" else _read_csv
-    table = read(_chained(block, blocks), names, begin, path)
+    table = read(chain([block], blocks), names, begin, path)
     table.require_rows()
     return table
 
@@ -426,11 +427,6 @@ def _text_blocks(path: Path, *, limit: int | None = None) -> Iterator[files.RawB
 
 def _lines_of(raw: files.RawBlock) -> list[str]:
     return [line.removesuffix("\r") for line in raw.tobytes().decode().split("\n")[:-1]]
-
-
-def _chained(first: files.RawBlock, others: Iterator[files.RawBlock]) -> Iterator[files.RawBlock]:
-    yield first
-    yield from others
 
 
 def _check_row_count(rows: int, path: Path) -> None:
@@ -576,6 +572,7 @@ RUN = Kind(
     {"query_id": QUERY_ID, "doc_id": DOC_ID, "rank": RANK, "score": SCORE},
 )
 _MARCO = {"query_id": 0, "doc_id": 1, "rank": 2}
+_THREE_COLUMNS = "a run of three columns holds query_id, doc_id and rank, for scores give all six"
 
 
 def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
@@ -641,8 +638,8 @@ def _trec_columns(names: list[str], kind: Kind, path: Path) -> dict[str, int]:
 def _with_scores(piece: Table) -> Table:
     """Rows of three columns with a score that puts them in the order of their ranks."""
     ranks = piece.frame["rank"]
-    end = "a run of three columns holds query_id, doc_id and rank, for scores give all six"
-    piece.refuse(~ranks.str.contains(r"^[1-9]\d*$"), lambda row: f"rank is {show(ranks[row])}; {end}")
+    odd = ~ranks.str.contains(r"^[1-9]\d*$")
+    piece.refuse(odd, lambda row: f"rank is {show(ranks[row])}; {_THREE_COLUMNS}")
     return replace(piece, frame=piece.frame.with_columns(score=pl.concat_str(pl.lit("-"), "rank")))
 
 
@@ -651,8 +648,7 @@ def _check_firsts(firsts: Mapping[str, int], path: Path) -> None:
     for query, count in firsts.items():
         if count != 1:
             many = "no document" if count == 0 else "several documents"
-            problem = f"query {show(query)} has {many} at rank 1; a run of three columns holds"
-            raise InputError(f"{problem} query_id, doc_id and rank, for scores give all six", path=path)
+            raise InputError(f"query {show(query)} has {many} at rank 1; {_THREE_COLUMNS}", path=path)
 
 
 # --- TREC topics ---------------------------------------------------------------------------------------
@@ -860,19 +856,14 @@ def _parquet_pieces(path: Path, wanted: Collection[str] | None) -> Iterator[Tabl
         kinds = {name: file.schema_arrow.field(name).type for name in read}
         empty = pa.record_batch([pa.array([], kind) for kind in kinds.values()], names=read)
         rows = 0
-        for batch in _or_else(file.iter_batches(1 << 20, columns=read, use_threads=False), empty):
+        batches = file.iter_batches(1 << 20, columns=read, use_threads=False)
+        for batch in chain([next(batches, empty)], batches):
             batch.validate(full=True)
             series = {name: _series(batch.column(name), name, path) for name in read}
             nulls = pl.Series("", [None]).new_from_index(0, len(batch))
             frame = pl.DataFrame([series.get(name, nulls.alias(name)) for name in columns])
             yield Table(frame, path, offset=rows)
             rows += len(batch)
-
-
-def _or_else(batches: Iterator[pa.RecordBatch], empty: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    first = next(batches, empty)
-    yield first
-    yield from batches
 
 
 def _series(column: pa.Array, name: str, path: Path) -> pl.Series:

@@ -28,6 +28,7 @@ from evenrank.data.schema import (
     Path,
     Table,
     listing,
+    repeated_values,
     show,
 )
 from evenrank.errors import InputError, InputWarning, check_whole
@@ -65,11 +66,8 @@ def run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.DataF
         raise InputError(f"order is {show(order)}; it must be 'score' or 'rank'")
     if depth is not None:
         check_whole("depth", depth)
-    if isinstance(x, pl.DataFrame) and x.schema == RUN_SCHEMA:
-        if _is_remembered(x):
-            return _cut(x, depth)
-        if _is_ordered(x):
-            return _cut(_remember(x), depth)
+    if isinstance(x, pl.DataFrame) and _is_remembered(x):
+        return _cut(x, depth)
     if has_sequences(x):
         return read_sequences(x)
     path = path_of(x)
@@ -159,18 +157,17 @@ def _top(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
 
 def _require_unique(path: Path, order: Order, keys: tuple[str, str], hashes: list[np.ndarray]) -> None:
     """Raise InputError if two rows agree in the keys; the file is read again only if hashes repeat."""
-    every = np.concatenate(hashes)
-    every.sort()
-    repeated = pl.Series(np.unique(every[1:][every[1:] == every[:-1]]))
+    repeated = pl.Series(repeated_values(hashes))
     if repeated.is_empty():
         return
-    frames = []
+    frames, line = [], None
     for piece in formats.read_trec(path, formats.RUN):
-        first = piece.offset + 1 if piece.line is None else piece.line
-        rows = _checked(piece, order).frame.with_columns(line=pl.int_range(pl.len(), dtype=pl.Int64) + first)
+        line = piece.line
+        first = piece.offset + 1 if line is None else line
+        rows = _checked(piece, order).frame.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
         frames.append(rows.filter(rows.select(keys).hash_rows().is_in(repeated.implode())))
     suspects = pl.concat(frames)
-    Table(suspects, path, 1, suspects["line"]).require_unique(*keys)
+    Table(suspects, path, line, suspects["at"]).require_unique(*keys)
 
 
 class _Reversals:
@@ -246,6 +243,7 @@ _KNOWN: dict[int, tuple[weakref.ref[pl.DataFrame], pl.DataFrame]] = {}
 
 
 def _remember(frame: pl.DataFrame) -> pl.DataFrame:
+    frame = pl.DataFrame(frame.get_columns())  # a column of one value gets its own memory
     key = id(frame)
     _KNOWN[key] = weakref.ref(frame, lambda _: _KNOWN.pop(key, None)), frame.clone()
     return frame
@@ -266,34 +264,6 @@ def _buffers(frame: pl.DataFrame | None) -> list[tuple[Any, ...]]:
         (len(chunk), chunk.offset, *(buffer and buffer.address for buffer in chunk.buffers()))
         for chunk in chunks
     ]
-
-
-def _is_ordered(frame: pl.DataFrame) -> bool:
-    """Is this what :func:`run` returns? A few passes over the columns, no sorting."""
-    if (
-        frame.is_empty()
-        or any(column.null_count() for column in frame)
-        or not frame["score"].is_finite().all()
-    ):
-        return False
-    starts = _starts(frame["query_id"])
-    here, above = frame.slice(1), frame.slice(0, len(frame) - 1)
-    within = ~starts.slice(1)
-    falls = (here["score"] < above["score"]) | (
-        (here["score"] == above["score"]) & (here["doc_id"] < above["doc_id"])
-    )
-    counts = here["rank"] == above["rank"] + 1
-    try:
-        Table(frame).require_unique("query_id", "doc_id")
-    except InputError:
-        return False
-    return bool(
-        (frame["rank"].filter(starts) == 1).all()
-        and (falls & counts).filter(within).all()
-        and frame["query_id"].filter(starts).is_unique().all()
-        and (frame["query_id"] != "").all()
-        and (frame["doc_id"] != "").all()
-    )
 
 
 # --- Several rankings of a query -------------------------------------------------------------------------

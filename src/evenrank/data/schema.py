@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from evenrank.errors import InputError, nearest
 
@@ -134,7 +135,7 @@ class Table:
         The line of the first row; None where the input has no lines (Parquet, frames). Errors then give the
         number of the row.
     lines
-        The line of each row, if they do not follow one another.
+        The line, or the number, of each row, if they do not follow one another.
     offset
         How many rows come before these, if they are a piece of a larger table.
     """
@@ -150,11 +151,14 @@ class Table:
         if row is None:
             return InputError(problem, path=self.path)
         if self.line is None:
-            return InputError(f"row {self.offset + row + 1}: {problem}", path=self.path)
-        return InputError(problem, path=self.path, line=self._line(row))
+            return InputError(f"row {self._number(row)}: {problem}", path=self.path)
+        return InputError(problem, path=self.path, line=self._number(row))
 
-    def _line(self, row: int) -> int:
-        return (self.line or 1) + row if self.lines is None else int(self.lines[row])
+    def _number(self, row: int) -> int:
+        """The line of a row, or its number, from 1."""
+        if self.lines is not None:
+            return int(self.lines[row])
+        return row + (self.offset + 1 if self.line is None else self.line)
 
     def refuse(self, bad: pl.Series, problem: str | Callable[[int], str]) -> None:
         """Raise InputError about the first row where ``bad`` is true, if there is one."""
@@ -216,8 +220,7 @@ class Table:
 
     def require_unique(self, *keys: str) -> None:
         """Raise InputError if two rows agree in all of these columns."""
-        hashes = np.sort(self.frame.select(keys).hash_rows().to_numpy())
-        if not (hashes[1:] == hashes[:-1]).any():
+        if not len(repeated_values([self.frame.select(keys).hash_rows().to_numpy()])):
             return
         numbered = self.frame.select(*keys, at=pl.int_range(pl.len()))
         again = numbered.with_columns(first=pl.col("at").min().over(keys)).filter(
@@ -227,10 +230,10 @@ class Table:
             return
         row = again.row(0, named=True)
         what = " with ".join(f"{key} {show(row[key])}" for key in keys)
+        first, at = self._number(row["first"]), self._number(row["at"])
         if self.line is None:
-            problem = f"row {row['at'] + 1} repeats row {row['first'] + 1}: {what}"
-            raise self.error(problem)
-        raise self.error(f"repeats line {self._line(row['first'])}: {what}", row["at"])
+            raise self.error(f"row {at} repeats row {first}: {what}")
+        raise self.error(f"repeats line {first}: {what}", row["at"])
 
     once = require_unique
 
@@ -244,6 +247,13 @@ class Table:
         line = None if self.line is None else 1  # of the header
         chosen = choose_columns(self.frame.columns, names, optional, path=self.path, line=line)
         return replace(self, frame=self.frame.select(pl.col(old).alias(new) for new, old in chosen.items()))
+
+
+def repeated_values(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """The values that occur more than once in all parts together."""
+    values = np.concatenate([np.empty(0, np.uint64), *parts])
+    values.sort()
+    return np.unique(values[1:][values[1:] == values[:-1]])
 
 
 def strings(values: Sequence[str | None]) -> pa.StringArray:
