@@ -91,13 +91,15 @@ def split_lines(
         good = int(np.argmax(is_wrong))
         found = int(counts[good])
     arrays = []
+    # `pa.array` and `to_numpy` would load pandas to ask whether something is its.
+    rows = pa.Array.from_buffers(pa.int64(), good, [None, pa.py_buffer(np.arange(0, 2 * good, 2))])
     for column in wanted:
         bounds = np.zeros(2 * good + 1, np.int32)  # of a cell, and of what is between it and the next
         bounds[:-1:2] = starts[column : good * columns : columns]
         bounds[1::2] = ends[column : good * columns : columns]
         bounds[-1] = bounds[-2] if good else 0
         cells = pa.StringArray.from_buffers(2 * good, pa.py_buffer(bounds), pa.py_buffer(data))
-        arrays.append(cells.take(pa.array(np.arange(0, 2 * good, 2))))
+        arrays.append(cells.take(rows))
     return arrays, good, found
 
 
@@ -175,12 +177,13 @@ def parse_tsv(raw: files.RawBlock, layout: Layout, path: Path) -> pa.RecordBatch
     """The documents (or queries) of one raw block: ``doc_id`` and ``text``."""
     files.check_utf8(raw, path)
     (ids, *texts), bad, count = split_lines(raw.data, layout.columns, (layout.id, *layout.fields))
-    empty = pc.index(pc.binary_length(ids), 0).as_py()
-    if empty < 0 and count < 0:
+    ends = np.frombuffer(ids.buffers()[1], np.int32)[: len(ids) + 1] if len(ids) else np.zeros(1)
+    empty = np.flatnonzero(ends[1:] == ends[:-1])
+    if not len(empty) and count < 0:
         skip = int(layout.header and raw.start == 0)
         return batch_of(ids.slice(skip), join_fields(texts).slice(skip))
-    if empty >= 0:
-        bad, problem = empty, "the id is empty"
+    if len(empty):
+        bad, problem = int(empty[0]), "the id is empty"
     elif not count:
         problem = "blank line"
     elif layout.header:
