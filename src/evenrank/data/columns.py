@@ -29,7 +29,8 @@ from evenrank.data.schema import (
 
 
 def refuse_repeats(frame: pl.DataFrame, keys: list[str], *, path: Any = None, line: Any = None) -> None:
-    Table(frame, path, line).require_unique(*keys)
+    lines = line if isinstance(line, pl.Series) else None
+    Table(frame, path, line if lines is None else 1, lines).require_unique(*keys)
 
 
 def whole_numbers(column: pl.Series, *, path: Any = None, line: Any = None) -> pl.Series:
