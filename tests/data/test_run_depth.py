@@ -64,5 +64,6 @@ def test_rows_below_the_depth_are_checked_too(rows: list[tuple[str, str, float]]
         runs.run(path, order="rank", depth=2)
     frame = pl.DataFrame([*rows, lowest], schema=["query_id", "doc_id", "score"], orient="row")
     frame.write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=f"row {len(rows) + 1} repeats row {rows.index(lowest) + 1}: query_id"):
+    problem = f"row {len(rows) + 1} repeats row {rows.index(lowest) + 1}: query_id"
+    with pytest.raises(InputError, match=problem):
         runs.run(tmp_path / "a.parquet", depth=1)

@@ -196,8 +196,8 @@ class _Reversals:
         if self.against > self.along:
             pairs = f"{self.against:,} of {self.against + self.along:,} pairs of neighbouring rows"
             warnings.warn(
-                f"{where}: the higher score has the worse rank in {pairs}. The highest score is ranked first; "
-                "if the scores are distances or ranks, use order 'rank'",
+                f"{where}: the higher score has the worse rank in {pairs}. The highest score is ranked "
+                "first; if the scores are distances or ranks, use order 'rank'",
                 InputWarning,
                 stacklevel=4,
             )
