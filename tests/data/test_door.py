@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evenrank.data import door, files
+from evenrank.data import door, files, formats
 from evenrank.errors import InputError
 
 ROWS = [("007", "f"), ("d 2", "m")]
@@ -140,10 +140,10 @@ def test_a_file_that_unpacks_to_more_than_a_table_holds_is_refused(
     path = tmp_path / "labels.tsv.gz"
     path.write_bytes(gzip.compress(b"doc_id\tlabel\n" + b"1\tf\n" * 3_000_000, mtime=0))
     assert path.stat().st_size < 50_000
-    monkeypatch.setattr(door, "ROWS", 1_000_000)
+    monkeypatch.setattr(formats, "MOST_ROWS", 1_000_000)
     with pytest.raises(InputError, match=f"^{path}: more than 1,000,000 rows, too many for a table"):
         door.table(path)
-    monkeypatch.setattr(door, "BYTES", 1 << 20)
+    monkeypatch.setattr(formats, "BYTES", 1 << 20)
     with pytest.raises(InputError, match=f"^{path}: more than 1 MB of text, too much for a table"):
         door.table(path)
     with pytest.raises(InputError, match=f"^{path}: more than 1 MB of text"):

@@ -69,13 +69,3 @@ def test_slices_hash_like_what_they_hold() -> None:
     ids = pa.array(["a", "bb", "", "ccc", "dddd"])
     assert (docs.hashes(ids.slice(1, 3)) == docs.hashes(pa.array(["bb", "", "ccc"]))).all()
     assert len(np.unique(docs.hashes(pa.array([str(n) for n in range(100_000)])))) == 100_000
-
-
-def test_of_many_hashes_those_that_repeat_are_kept_and_few_others() -> None:
-    from evenrank.data.kernels import may_repeat
-
-    hashes = np.random.default_rng(0).integers(1 << 63, size=100_000, dtype=np.uint64)
-    hashes[[70_000, 99_999]] = hashes[3]
-    kept = may_repeat(hashes)
-    assert (kept == hashes[3]).sum() == 3
-    assert len(kept) < 0.1 * len(hashes)

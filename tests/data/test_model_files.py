@@ -11,7 +11,7 @@ import pytest
 
 from evenrank import InputError
 from evenrank.data.files import check_names, writing_folder
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.model_files import is_model, packed, read_model, write_model
 from evenrank.queries.baselines import LexiconClassifier
 from evenrank.queries.classifier import load_classifier
 
@@ -191,13 +191,22 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(
         return rename(self, other)
 
     rename = Path.replace
-    monkeypatch.setattr("evenrank.data.files._exchanged", lambda one, other: False)
     monkeypatch.setattr(Path, "replace", fails)
     monkeypatch.setattr(Path, "rename", fails)
     with pytest.raises(InputError, match="cannot be written"), writing_folder(target) as part:
         (part / "a").write_text("new")
     assert (target / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_replacement_that_was_killed_half_way_is_undone_at_the_next_open(folder: Path) -> None:
+    folder.rename(folder.with_name(".m.0123abcd.old"))
+    assert is_model(folder) and read_model(folder).facts == {"a": 1}
+    folder.rename(folder.with_name(".m.0123abcd.old"))
+    with pytest.raises(ZeroDivisionError), writing_folder(folder):
+        raise ZeroDivisionError
+    assert read_model(folder).facts == {"a": 1}
+    assert [path.name for path in folder.parent.iterdir()] == ["m"]
 
 
 def test_two_threads_write_the_same_folder_without_mixing(tmp_path: Path) -> None:

@@ -376,8 +376,8 @@ def test_a_run_that_was_changed_in_place_is_checked_again() -> None:
 
 def test_a_known_run_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
     made = tables.run([("q", f"d{i}", float(9 - i)) for i in range(5)])
-    for check in ("refuse_repeats", "_is_ordered", "_ordered"):
-        monkeypatch.setattr(tables, check, lambda *_, **__: pytest.fail("checked again"))
+    for check in ("_checked", "_sorted"):
+        monkeypatch.setattr("evenrank.data.runs." + check, lambda *_, **__: pytest.fail("checked again"))
     assert tables.run(made) is made
 
 

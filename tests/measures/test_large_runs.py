@@ -9,7 +9,7 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data import runs, tables
 from evenrank.errors import InputError
 from evenrank.measures import inputs
 from evenrank.measures.evaluate import depth_to_read, measure
@@ -22,7 +22,7 @@ TOP = ["ARaB@10", "abs(RaB@5)", "NFaiRR@10", "AWRF(target='equal')@10", "nDCG@10
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is large, and rows below the depth are dropped after every hundred or so."""
     monkeypatch.setattr(inputs, "LARGE", 1)
-    monkeypatch.setattr(tables, "_TOP_ROWS", 100)
+    monkeypatch.setattr(runs, "_PIECE", 100)
 
 
 def _scattered(path: Path) -> Path:

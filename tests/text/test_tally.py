@@ -4,6 +4,7 @@ import gzip
 import json
 import multiprocessing
 import os
+import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -278,6 +279,28 @@ def test_a_damaged_part_is_counted_again(large: Path, tmp_path: Path) -> None:
     stored.with_suffix("").mkdir()
     (stored.with_suffix("") / "000000.parquet").write_bytes(b"PAR1 not really")
     assert er.tally(large).frame.equals(expected)
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_no_flipped_bit_in_the_cache_changes_a_tally(
+    *, is_finished: bool, large: Path, tmp_path: Path
+) -> None:
+    expected = er.tally(large)
+    (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
+    finished, part = stored.read_bytes(), stored.with_suffix("") / "000000.parquet"
+    blocks = list(tables.docs(large).blocks())[: cache._PART]
+    rows = [matcher.count_batch(block.read(), matcher.Matcher("rekabsaz2020", "words")) for block in blocks]
+    cache._save(rows, part, rows[0].schema)
+    whole, chance = part.read_bytes(), random.Random(3)
+    for _ in range(12):
+        content = finished if is_finished else whole
+        place = len(content) - chance.randrange(1, 1500)  # most is in the footer
+        damaged = content[:place] + bytes([content[place] ^ 1 << chance.randrange(8)]) + content[place + 1 :]
+        stored.unlink(missing_ok=True)
+        part.parent.mkdir(exist_ok=True)
+        (stored if is_finished else part).write_bytes(damaged)
+        found = er.tally(large)
+        assert found.frame.equals(expected.frame) and found.provenance == expected.provenance
 
 
 def test_what_killed_runs_left_in_the_cache_a_day_ago_is_removed(large: Path, tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def search_command(
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Check every byte of the index against its hash; up to 1 GB this is always done."
+            "--verify", help="Check every byte of the index first, not only the files that the search uses."
         ),
     ] = False,
     threads: options.Threads = None,

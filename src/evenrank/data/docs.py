@@ -9,24 +9,51 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evenrank.data import files, jsonl, lines, parquet
-from evenrank.data.columns import BODY, DOC_ID, ROWS, SCHEMA, TITLE, Block, id_array, pick, pick_fields, show
-from evenrank.data.frames import is_pandas, pandas_column, row_values, text_values
-from evenrank.data.parquet import as_documents
+from evenrank.data import files, formats
+from evenrank.data.formats import as_documents
+from evenrank.data.read import (
+    DatasetRows,
+    has_part,
+    irds_dataset,
+    is_dataset,
+    is_frame,
+    is_irds,
+    is_pandas,
+    pandas_column,
+    qrels,
+    queries,
+    row_values,
+    text_values,
+)
+from evenrank.data.schema import (
+    BODY,
+    DOC_ID,
+    ROWS,
+    SCHEMA,
+    TITLE,
+    Block,
+    id_array,
+    listing,
+    pick,
+    pick_fields,
+    repeated_values,
+    show,
+)
 from evenrank.errors import InputError, NoDocumentsError
+from evenrank.process import refuse_after_fork
 
 
 class Docs:
     """The documents of a collection: read as often as needed, never held whole.
 
-    Made by :func:`evenrank.data.tables.docs`, from a file, a frame, a dict, an iterator or ir_datasets.
+    Returned by :func:`docs`, from a file, a frame, a dict, an iterator or ir_datasets.
 
     Attributes
     ----------
@@ -150,53 +177,87 @@ class Docs:
         return InputError(message, path=self.path, line=self.first_line + row)
 
 
-def _named(id_field: str | None, fields: Sequence[str]) -> tuple[str, ...]:
-    """The columns that the caller named."""
-    return (*([id_field] if id_field else []), *fields)
+def docs(
+    x: Any, *, fields: Sequence[str] = ("title", "text"), id_field: str | None = None, name: str | None = None
+) -> Docs:
+    """A collection, as a handle that reads it as often as needed without holding it.
+
+    Parameters
+    ----------
+    x
+        A path (``doc_id<TAB>text``, or TSV with a header; JSONL; Parquet; plain, gzip or zstd), a
+        Polars, pandas or Arrow table, a dict ``{doc_id: text}``, rows (``(doc_id, text)``, dicts, named
+        tuples; an iterator is first copied to a temporary file), an ir_datasets dataset or ``irds:ID``.
+    fields
+        The fields that make up a document's text, joined with one space. A title may be missing; where
+        there is no ``text``, ``contents`` or ``body`` is taken.
+    id_field
+        The field with the id; found by its name (``doc_id``, ``docno``, ``docid``, ``_id``, ``id``) if
+        not given.
+    name
+        What to call the collection.
+    """
+    fields = (fields,) if isinstance(fields, str) else tuple(fields)
+    if isinstance(x, Docs):
+        return x
+    if is_irds(x):
+        x, name = irds_dataset(x), name or x
+    if isinstance(x, (str, os.PathLike)):
+        return _docs_of_file(x, fields=fields, id_field=id_field, name=name)
+    if is_dataset(x):
+        x = DatasetRows(x, "docs")
+        name = name or x.name
+    name = name or "docs"
+    if is_frame(x):
+        return _docs_of_frame(x, fields=fields, id_field=id_field, name=name)
+    if not hasattr(x, "__iter__"):
+        raise InputError(f"{show(x)} is not a collection; give a path, a frame, a dict or rows")
+    return _docs_of_rows(x, fields=fields, id_field=id_field, name=name)
 
 
-def read_docs(
+def _docs_of_file(
     path: str | os.PathLike[str], *, fields: Sequence[str], id_field: str | None, name: str | None
 ) -> Docs:
     """A collection in a file: TSV, JSONL or Parquet; all but Parquet also as gzip or zstd."""
     size = files.require_regular(path)
     make = partial(Docs, name or Path(path).name, path=path, size=size)
     ids = (id_field,) if id_field else DOC_ID
-    if files.magic(path) == parquet.MAGIC:
-        id_column, columns = parquet.columns(path, ids=ids, fields=fields)
+    if formats.is_parquet(path):
+        id_column, columns = formats.parquet_columns(path, ids=ids, fields=fields)
         return make(
-            partial(parquet.blocks, path, id_column, columns),
-            parts=partial(parquet.row_parts, path),
+            partial(formats.parquet_blocks, path, id_column, columns),
+            parts=partial(formats.parquet_parts, path),
             columns=(id_column, *columns),
         )
-    make = partial(make, parts=partial(files.line_parts, path))
-    first, more = _first_line(path)
-    if jsonl.is_json(path, first):
-        keys = jsonl.keys(first, ids=ids, fields=fields, path=path)
-        return make(partial(jsonl.blocks, path, keys), first_line=1, columns=_named(id_field, fields))
-    layout = lines.layout(first, ids=ids, fields=fields, path=path)
-    if layout.header and not more:
-        raise NoDocumentsError("the file has a header and no documents", path=path)
-    if id_field and not layout.header:
-        raise InputError(f"no header names the field {id_field}", path=path, line=1)
-    columns = _named(id_field, fields) if layout.header else ()
-    return make(partial(lines.blocks, path, layout), first_line=2 if layout.header else 1, columns=columns)
+    first, has_more = formats.first_line(path)
+    named = (*([id_field] if id_field else []), *fields)  # what the caller named
+    parse: Callable[..., pa.RecordBatch]
+    if is_json := formats.is_jsonl(path, first):
+        parse = partial(
+            formats.parse_jsonl, keys=formats.json_keys(first, ids=ids, fields=fields, path=path), path=path
+        )
+        has_header = False
+    else:
+        layout = formats.tsv_layout(first, ids=ids, fields=fields, path=path)
+        parse, has_header = partial(formats.parse_tsv, layout=layout, path=path), layout.header
+        if has_header and not has_more:
+            raise NoDocumentsError("the file has a header and no documents", path=path)
+        if id_field and not has_header:
+            raise InputError(f"no header names the field {id_field}", path=path, line=1)
+
+    def blocks(part: files.Part | None = None) -> Iterator[Block]:
+        for raw in files.raw_blocks(path, part=part):
+            yield Block(partial(parse, raw), raw.stored)
+
+    return make(
+        blocks,
+        parts=partial(files.line_parts, path),
+        first_line=2 if has_header else 1,
+        columns=named if is_json or has_header else (),
+    )
 
 
-def _first_line(path: str | os.PathLike[str]) -> tuple[bytes, bool]:
-    """The first line of a file, without its line end, and whether there are more."""
-    blocks = files.raw_blocks(path, block=1 << 16)
-    raw = next(blocks, None)
-    if raw is None:
-        raise NoDocumentsError("the file is empty", path=path)
-    line, _, rest = raw.tobytes().partition(b"\n")
-    return line.removesuffix(b"\r"), bool(rest) or next(blocks, None) is not None
-
-
-Rows = list[Any]
-
-
-def docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+def _docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
     """A Polars, pandas or Arrow table. Slices are converted one by one: a whole column costs more."""
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
@@ -249,7 +310,7 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+def _docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
     """A mapping from id to text, or rows: ``(id, text)``, dicts, named tuples.
 
     What can be iterated only once is first copied into a temporary file, which lives as long as anything
@@ -274,7 +335,7 @@ def _row_blocks(
         start += len(part)
 
 
-def _documents(rows: Rows, start: int, fields: Sequence[str], id_field: str | None) -> pa.RecordBatch:
+def _documents(rows: list[Any], start: int, fields: Sequence[str], id_field: str | None) -> pa.RecordBatch:
     names = (id_field,) if id_field else DOC_ID
     ids, texts = [], []
     for row, item in enumerate(rows, start=start + 1):
@@ -347,9 +408,6 @@ def hashes(ids: pa.StringArray) -> Hashes:
     return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
 
 
-_MANY = 1 << 16  # hashes that take longer to sort than to look through
-
-
 class DuplicateCheck:
     """Sees all ids of a collection once, and refuses it at the end if one came twice.
 
@@ -366,14 +424,7 @@ class DuplicateCheck:
 
     def finish(self, docs: Docs) -> None:
         """Raise InputError, naming both places, if two documents share an id."""
-        every = np.concatenate(self._seen) if self._seen else np.empty(0, np.uint64)
-        self._seen = []
-        if len(every) > _MANY:
-            from evenrank.data.kernels import may_repeat  # loads numba
-
-            every = may_repeat(every)
-        every.sort()
-        repeated = np.unique(every[1:][every[1:] == every[:-1]])
+        repeated, self._seen = repeated_values(self._seen), []
         if not len(repeated):
             return
         first: dict[str, int] = {}
@@ -388,3 +439,85 @@ class DuplicateCheck:
                     )
                 first[doc_id] = here
             row += len(batch)
+
+
+SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
+
+_CALLED = {"docs": ("docs", "collection", "corpus")}
+
+
+class Dataset(NamedTuple):
+    """A test collection: what is searched, what for, and (where known) what should be found."""
+
+    docs: Docs
+    queries: pl.DataFrame
+    qrels: pl.DataFrame | None
+
+
+def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> Dataset:
+    """The collection, queries and judgments of a folder or an ir_datasets dataset.
+
+    A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. Where there are several
+    (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them. So do
+    the folders of MS MARCO (``collection.tsv``, ``queries.dev.small.tsv``, ``qrels.dev.small.tsv``) and of
+    BEIR (``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``; of the queries those that the split
+    judges).
+    ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. Without
+    judgments ``qrels`` is None.
+    """
+    refuse_after_fork()
+    if is_irds(source) or is_dataset(source):
+        named = is_irds(source)
+        dataset = irds_dataset(f"{source}/{split}" if split else str(source)) if named else source
+        judged = has_part(dataset, "qrels")
+        return Dataset(docs(dataset), queries(dataset), qrels(dataset) if judged else None)
+    folder = Path(source)
+    if not folder.is_dir():
+        problem = "this is a file; name its folder" if folder.exists() else "no such folder"
+        raise InputError(problem, path=source)
+    collection = _find(folder, "docs", split)
+    if (folder / "qrels").is_dir():  # as BEIR has it: splits are of the judgments, queries are all in one
+        found = qrels(_judged_part(folder / "qrels", split))
+        texts = queries(_find(folder, "queries", None))
+        listed = texts["query_id"].is_in(found["query_id"].unique().implode())
+        return Dataset(docs(collection), texts.filter(listed), found)
+    asked = _find(folder, "queries", split)
+    judged_file = _find(folder, "qrels", split, required=False)
+    return Dataset(docs(collection), queries(asked), None if judged_file is None else qrels(judged_file))
+
+
+def _judged_part(folder: Path, split: str | None) -> Path:
+    """The one file of a folder of judgments, or that of the split."""
+    there = {path.name.partition(".")[0]: path for path in sorted(folder.iterdir()) if path.is_file()}
+    if split is None and len(there) == 1:
+        return next(iter(there.values()))
+    if split not in there:
+        problem = "several splits" if split is None else f"no split {split!r}"
+        raise InputError(f"{problem}; choose with split= one of {listing(there)}", path=folder)
+    return there[split]
+
+
+def _find(folder: Path, kind: str, split: str | None, *, required: bool = True) -> Path | None:
+    """The file ``kind[.split].suffix[.gz|.zst]``; where there are several, ``split`` has to choose."""
+    found: dict[Path, str] = {}
+    for path in sorted(folder.iterdir()):
+        plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
+        name, *parts = plain.stem.split(".")
+        if name in _CALLED.get(kind, (kind,)) and plain.suffix.lower() in SUFFIXES and path.is_file():
+            found[path] = ".".join(parts)
+    chosen = list(found)
+    if split is not None and (any(found.values()) or kind == "queries"):
+        chosen = [path for path, part in found.items() if part == split]
+        if not chosen and kind == "docs":  # one collection may serve all splits
+            chosen = [path for path, part in found.items() if not part]
+        if not chosen and found:
+            known = listing(dict.fromkeys(part for part in found.values() if part))
+            raise InputError(f"no {kind} for split {split!r}; splits there: {known}", path=folder)
+    if len(chosen) > 1:
+        names = listing(path.name for path in chosen)
+        splits = listing(dict.fromkeys(found[path] for path in chosen if found[path]))
+        way_out = f"choose with split= one of {splits}" if split is None and splits != "none" else "keep one"
+        raise InputError(f"several {kind} files: {names}; {way_out}", path=folder)
+    if not chosen and required:
+        raise InputError(f"no {kind} file; expected {kind}.tsv, .jsonl or .parquet", path=folder)
+    return chosen[0] if chosen else None

@@ -1,19 +1,20 @@
-"""Files as streams of whole lines: plain, gzip or zstd; and files written whole or not at all."""
+"""Files as streams of whole lines: plain, gzip or zstd; and files that are written whole or not at all."""
 
 from __future__ import annotations
 
-import ctypes
+import errno
 import fcntl
+import glob
 import gzip
-import io
+import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,6 @@ from evenrank.errors import InputError
 Bytes = npt.NDArray[np.uint8]
 
 BLOCK = 1 << 21
-PADDING = 128
-"""Bytes that may be read, and written, after the end of a raw block: the kernels go 64 at a time."""
 LONGEST = (1 << 31) - (1 << 24)
 """Arrow strings have 32-bit offsets, so no line and no block may be longer."""
 WHOLE = 1 << 30
@@ -49,9 +48,13 @@ _FOREIGN = {
 }
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
+Part = tuple[int, int]
+"""A piece of a file that is read by itself: its first byte (in Parquet, its first group of rows), and the one
+behind its last."""
+
 
 class RawBlock(NamedTuple):
-    """Whole lines of a file. ``data`` holds ``size`` bytes, the last of them a newline, and padding."""
+    """Whole lines of a file: ``size`` bytes, the last of them a newline."""
 
     data: Bytes
     size: int
@@ -59,11 +62,7 @@ class RawBlock(NamedTuple):
     stored: int  # how many bytes of the file as stored were read for it
 
     def tobytes(self) -> bytes:
-        return self.data[: self.size].tobytes()
-
-
-class _Stream(Protocol):
-    def readinto(self, buffer: Any, /) -> int | None: ...
+        return self.data.tobytes()
 
 
 @contextmanager
@@ -108,7 +107,7 @@ def magic(path: str | os.PathLike[str], length: int = 4) -> bytes:
         return file.read(length)
 
 
-def unpacking(file: BufferedReader, path: str | os.PathLike[str]) -> _Stream:
+def unpacking(file: BufferedReader, path: str | os.PathLike[str]) -> Any:
     """The text of an open file, whether it is packed or not."""
     head = file.peek(10)
     if head.startswith(_GZIP):
@@ -119,47 +118,6 @@ def unpacking(file: BufferedReader, path: str | os.PathLike[str]) -> _Stream:
         if head.startswith(start):
             raise InputError(f"this is {what}; give UTF-8 text, plain or as gzip or zstd", path=path)
     return file
-
-
-def _fill(stream: _Stream, buffer: Bytes) -> int:
-    """Read until the buffer is full or the stream ends; how many bytes there are."""
-    view, filled = memoryview(buffer.data), 0
-    while filled < len(buffer):
-        count = stream.readinto(view[filled:])
-        if not count:
-            break
-        filled += count
-    return filled
-
-
-def _last_newline(data: Bytes, end: int) -> int:
-    """One past the last newline before ``end``, 0 if there is none."""
-    window, stop = 1 << 12, end
-    while stop > 0:
-        begin = max(0, stop - window)
-        found = data[begin:stop].tobytes().rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
-        stop, window = begin, window * 4
-    return 0
-
-
-def _without_blank_end(data: Bytes, end: int) -> int:
-    """One past the last line before ``end`` that is not blank; 0 if all are."""
-    window, stop = 1 << 8, end
-    while stop > 0:
-        begin = max(0, stop - window)
-        kept = len(data[begin:stop].tobytes().rstrip(b"\r\n"))
-        if kept:
-            content = begin + kept
-            return content + data[content:end].tobytes().index(b"\n") + 1
-        stop, window = begin, window * 4
-    return 0
-
-
-Part = tuple[int, int]
-"""A piece of a file that is read by itself: its first byte (in Parquet, its first group of rows), and the one
-behind its last."""
 
 
 def line_parts(path: str | os.PathLike[str], size: int) -> list[Part]:
@@ -186,19 +144,6 @@ def _has_content(file: IO[bytes], start: int) -> bool:
     return any(line.strip(b"\r\n") for line in file)
 
 
-class _Within(io.RawIOBase):
-    """A part of an open file, read as if it were all of it."""
-
-    def __init__(self, file: BufferedReader, part: Part) -> None:
-        self._file, self._left = file, part[1] - part[0]
-        file.seek(part[0])
-
-    def readinto(self, buffer: Any, /) -> int:
-        count = self._file.readinto(memoryview(buffer)[: self._left])
-        self._left -= count
-        return count
-
-
 def raw_blocks(
     path: str | os.PathLike[str], *, block: int = BLOCK, part: Part | None = None
 ) -> Iterator[RawBlock]:
@@ -210,39 +155,62 @@ def raw_blocks(
     """
     with reading(path), open(path, "rb") as file:  # noqa: PTH123
         stream = unpacking(file, path)
-        start, marked, last = 0, file.peek(3).startswith(_BOM), True
+        start, consumed, left, is_last = 0, 0, None, True
         if part is not None and stream is file:
-            last = part[1] >= os.fstat(file.fileno()).st_size
-            stream = _Within(file, part)
-            start = part[0] - 3 * marked if part[0] else 0
-        mark = np.empty(3, np.uint8)
-        carry: Bytes = mark[: _fill(stream, mark)]
-        if carry.tobytes() == _BOM and start == 0:
-            carry = carry[:0]
-        told, ended = part[0] if part is not None else 0, False
-        while not ended:
-            if len(carry) > LONGEST // 2:
+            marked = file.peek(3).startswith(_BOM)
+            start, consumed, left = part[0] - 3 * marked if part[0] else 0, part[0], part[1] - part[0]
+            is_last = part[1] >= os.fstat(file.fileno()).st_size
+            file.seek(part[0])
+        rest = np.empty(0, np.uint8)  # read but not yet given out
+        if start == 0:
+            mark = stream.read(3 if left is None else min(3, left))
+            left = None if left is None else left - len(mark)
+            rest = np.frombuffer(mark.removeprefix(_BOM), np.uint8)
+        is_end = False
+        while not is_end:
+            if len(rest) > LONGEST // 2:
                 raise InputError("a line is longer than 1 GB", path=path, line=line_at(path, start))
-            capacity = len(carry) + max(block, len(carry))
-            data = allocate(capacity + PADDING)
-            data[: len(carry)] = carry
-            end = len(carry) + _fill(stream, data[len(carry) : capacity])
-            ended = end < capacity
-            if ended and end and data[end - 1] != 10:
+            wanted = max(block, len(rest)) if left is None else min(max(block, len(rest)), left)
+            data = allocate(len(rest) + wanted + 1)
+            data[: len(rest)] = rest
+            end = len(rest) + _fill(stream, memoryview(data.data)[len(rest) : -1])
+            left = None if left is None else left - (end - len(rest))
+            is_end = end < len(data) - 1 or left == 0
+            if is_end and end and data[end - 1] != 10:
                 data[end] = 10
                 end += 1
-            size = _last_newline(data, end)
-            size = _without_blank_end(data, size) if last or not ended else size
-            carry = data[size:end]
+            size = _last_line_end(data, end, keep_blank=is_end and not is_last)
+            rest = data[size:end]
             if size:
                 position = file.tell() if file.seekable() else start + size
                 if start + size > max(BOMB, RATIO * position):
-                    problem = (
-                        f"unpacks to more than {RATIO} times its size; if that is meant, unpack it first"
-                    )
-                    raise InputError(problem, path=path)
-                yield RawBlock(data, size, start, position - told)
-                start, told = start + size, position
+                    problem = f"unpacks to more than {RATIO} times its size"
+                    raise InputError(f"{problem}; if that is meant, unpack it first", path=path)
+                yield RawBlock(data[:size], size, start, position - consumed)
+                start, consumed = start + size, position
+
+
+def _fill(stream: Any, buffer: memoryview) -> int:
+    """Read until the buffer is full or the stream ends; returns how many bytes there are."""
+    filled = 0
+    while filled < len(buffer) and (count := stream.readinto(buffer[filled:])):
+        filled += count
+    return filled
+
+
+def _last_line_end(data: Bytes, end: int, *, keep_blank: bool) -> int:
+    """One past the last newline, or (without ``keep_blank``) past that of the last line that is not blank."""
+    window = 1 << 10
+    while True:
+        begin = max(0, end - window)
+        tail = data[begin:end].tobytes()
+        tail = tail[: tail.rfind(b"\n") + 1]
+        content = len(tail) if keep_blank else len(tail.rstrip(b"\r\n"))
+        if content:
+            return begin + (content if keep_blank else tail.index(b"\n", content) + 1)
+        if not begin:
+            return 0
+        window *= 8
 
 
 def line_at(path: str | os.PathLike[str], offset: int) -> int:
@@ -251,11 +219,10 @@ def line_at(path: str | os.PathLike[str], offset: int) -> int:
     Reads the file up to there: only for error messages.
     """
     lines = 1
-    if offset:
-        for raw in raw_blocks(path):
-            lines += int(np.count_nonzero(raw.data[: min(raw.size, offset - raw.start)] == 10))
-            if raw.start + raw.size >= offset:
-                break
+    for raw in raw_blocks(path) if offset else ():
+        lines += int(np.count_nonzero(raw.data[: offset - raw.start] == 10))
+        if raw.start + raw.size >= offset:
+            break
     return lines
 
 
@@ -270,34 +237,23 @@ def whole(path: str | os.PathLike[str], *, limit: int = WHOLE) -> RawBlock:
             raise InputError(f"more than {limit >> 20:,} MB of text; split the file", path=path)
     if not parts:
         raise InputError("the file is empty", path=path)
-    if len(parts) == 1:
-        return parts[0]
-    data = allocate(size + PADDING)
-    for part in parts:
-        data[part.start : part.start + part.size] = part.data[: part.size]
+    data = np.concatenate([part.data for part in parts])
     return RawBlock(data, size, 0, sum(part.stored for part in parts))
 
 
 def check_utf8(raw: RawBlock, path: str | os.PathLike[str], *, line: int | None = None) -> None:
     """Refuse a block with bytes that are not UTF-8; ``line`` is the block's first line, if known."""
-    if (bad := _invalid_utf8(raw.data, raw.size)) is not None:
-        line = line_at(path, raw.start) if line is None else line
-        line += int(np.count_nonzero(raw.data[:bad] == 10))
-        raise InputError("bytes that are not UTF-8", path=path, line=line)
-
-
-def _invalid_utf8(data: Bytes, size: int) -> int | None:
-    """Where the first byte stands that is not UTF-8, if there is one."""
-    offsets = np.array([0, size], np.int32)
-    whole = pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(data))
+    offsets = np.array([0, raw.size], np.int32)
+    text = pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(raw.data))
     try:
-        whole.validate(full=True)
+        text.validate(full=True)
     except pa.ArrowInvalid:
         try:
-            data[:size].tobytes().decode()
+            raw.tobytes().decode()
         except UnicodeDecodeError as error:
-            return error.start
-    return None
+            line = line_at(path, raw.start) if line is None else line
+            line += int(np.count_nonzero(raw.data[: error.start] == 10))
+            raise InputError("bytes that are not UTF-8", path=path, line=line) from None
 
 
 def require_regular(path: str | os.PathLike[str]) -> int:
@@ -348,6 +304,16 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
+def checksum(*contents: Any) -> str:
+    """A checksum (XXH3-64) over buffers and JSON-ready values: it detects damage, not attacks."""
+    digest = xxhash.xxh3_64()
+    for content in contents:
+        if isinstance(content, (dict, list, str, int)):
+            content = json.dumps(content, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass")
+        digest.update(content)
+    return digest.hexdigest()
+
+
 def settle(file: IO[bytes]) -> None:
     """On the disk, not on its way there: a name must never come to stand for a file that is half written."""
     file.flush()
@@ -392,52 +358,59 @@ def check_names(
             raise InputError(f"{name!r} is a link that leads outside its folder", path=path)
 
 
+def _replaced(target: Path) -> list[Path]:
+    """What replacements of a folder, killed half way, have left aside; the newest last."""
+    left = target.parent.glob(f".{glob.escape(target.name)}.*.old")
+    return sorted(left, key=lambda folder: folder.stat().st_mtime)
+
+
+def restored(path: str | os.PathLike[str]) -> Path:
+    """The folder; if its replacement was interrupted and it is missing, the old one is put back first."""
+    target = Path(os.path.realpath(path))
+    with suppress(OSError, ValueError):
+        if not target.exists() and (left := _replaced(target)):
+            left[-1].replace(target)
+    return Path(path)
+
+
 @contextmanager
 def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A folder that appears under its name only when it is complete; one that is there is replaced.
+    """A folder that appears under its name only when it is complete; one that exists is replaced.
 
-    If anything fails, the folder that was there stays.
+    The old folder is renamed first and removed last. If anything fails it is put back: now, or, if the
+    process is killed, when the folder is opened next (:func:`restored`).
     """
     target = Path(os.path.realpath(path))
-    mark = secrets.token_hex(4)
-    part, before = (target.with_name(f".{target.name}.{mark}.{end}") for end in ("tmp", "old"))
+    part, aside = (target.with_name(f".{target.name}.{secrets.token_hex(4)}.{end}") for end in ("tmp", "old"))
     try:
+        restored(target)
         part.mkdir(parents=True)
         try:
             yield part
-            _put(part, target, before)
+            while not _put(part, target, aside):
+                pass
         finally:
-            if before.exists() and not target.exists():
-                before.replace(target)
-            for folder in (part, before):
+            if not target.exists():
+                restored(target)
+            for folder in (part, *(_replaced(target) if target.exists() else ())):
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
-def _put(part: Path, target: Path, before: Path) -> None:
-    """Give a folder its name. One that has it is exchanged in one step, so that readers never find none.
-
-    Where the system cannot exchange, the old folder stands as ``before`` for a moment.
-    """
+def _put(part: Path, target: Path, aside: Path) -> bool:
+    """Give a finished folder its name; False if another folder took the name in between."""
+    with suppress(FileNotFoundError):
+        if target.is_dir():
+            shutil.rmtree(aside, ignore_errors=True)
+            target.replace(aside)
     try:
         part.replace(target)
-    except OSError:
-        if not target.is_dir():
-            raise
-        if not _exchanged(part, target):  # else the temporary folder holds the old content now
-            target.replace(before)
-            part.replace(target)
-
-
-def _exchanged(one: Path, other: Path) -> bool:
-    """Swap two names in one step (Linux, renameat2); False where that is not offered."""
-    try:
-        swap = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError, TypeError):
-        return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return bool(swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
 
 
 @contextmanager
@@ -477,28 +450,6 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
-class _ZstdFrames(io.RawIOBase):
-    """Each piece that is written becomes a frame; frames one behind the other are a zstd file."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._codec = pa.Codec("zstd", 6)
-        self._empty = True
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._file.write(self._codec.compress(pa.py_buffer(bytes(data)), asbytes=True))
-        self._empty = False
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed and self._empty:
-            self.write(b"")
-        super().close()
-
-
 @contextmanager
 def _compressing(file: IO[bytes], path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     kind = _COMPRESSED.get(Path(path).suffix.lower())
@@ -506,7 +457,9 @@ def _compressing(file: IO[bytes], path: str | os.PathLike[str]) -> Iterator[IO[b
         with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
             yield out  # type: ignore[misc]
     elif kind == "zstd":
-        with io.BufferedWriter(_ZstdFrames(file), buffer_size=BLOCK) as buffered:
-            yield buffered
+        # The stream closes what it writes to, which is still needed: give it another handle.
+        target = pa.PythonFile(os.fdopen(os.dup(file.fileno()), "wb"), mode="w")
+        with pa.CompressedOutputStream(target, "zstd") as out:
+            yield out
     else:
         yield file

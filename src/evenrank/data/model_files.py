@@ -1,11 +1,11 @@
-"""A saved model: a folder of plain arrays and a JSON header that vouches for them. Never a pickle."""
+"""Saved models: a folder of plain arrays and a JSON header with their checksums. Never a pickle."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.files import check_names, reading, settle, writing_folder
+from evenrank.data.files import check_names, checksum, reading, restored, settle, writing_folder
 from evenrank.errors import InputError
 
 HEADER = "model.json"
-VERSION = 1
-"""Of the layout; a model written with a later one is refused."""
+VERSION = 2
+"""Of the layout; a model of another version is refused."""
 _KEYS = {"version", "kind", "facts", "files", "checksum"}
 
 
@@ -37,14 +37,14 @@ class SavedModel:
         """The arrays of an ``.npz`` among the files."""
         try:
             with np.load(io.BytesIO(self.files[name]), allow_pickle=False) as stored:
-                found = {key: stored[key] for key in stored.files}
+                arrays = {key: stored[key] for key in stored.files}
         except (KeyError, ValueError, OSError, EOFError, BadZipFile, MemoryError) as error:
             raise InputError(f"the arrays of {name} cannot be read: {error}", path=self.path) from error
-        for key, array in found.items():
+        for key, array in arrays.items():
             if array.dtype.kind in "fc" and not np.isfinite(array).all():
                 problem = f"{key} in {name} holds numbers that are not finite"
                 raise InputError(f"{problem}, so every answer would be void; train again", path=self.path)
-        return found
+        return arrays
 
 
 def write_model(
@@ -61,7 +61,7 @@ def write_model(
     facts
         Settings and provenance, as plain JSON values.
     files
-        Name to content; the header keeps the SHA-256 of each. A name may lead into a folder: ``a/b.json``.
+        Name to content; the header keeps a checksum of each. A name may lead into a folder: ``a/b.json``.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not (target / HEADER).is_file():
@@ -70,9 +70,9 @@ def write_model(
         "version": VERSION,
         "kind": kind,
         "facts": dict(facts),
-        "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
+        "files": {name: checksum(content) for name, content in sorted(files.items())},
     }
-    header["checksum"] = _checksum(header)
+    header["checksum"] = checksum(header)
     text = json.dumps(header, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     with writing_folder(target) as folder:
         for name, content in {**files, HEADER: text.encode()}.items():
@@ -90,27 +90,34 @@ def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedMo
     InputError
         No model, a later version, another ``kind`` than asked for, or a file that is missing or changed.
     """
-    folder = Path(path)
+    for _ in range(3):
+        try:
+            return _read(Path(path), kind)
+        except InputError:  # it may have been replaced while it was read
+            time.sleep(0.01)
+    return _read(Path(path), kind)
+
+
+def _read(folder: Path, kind: str | None) -> SavedModel:
     header = _header(folder)
-    found = str(header["kind"])
-    if kind is not None and found != kind:
-        raise InputError(f"this is a {found} model, not a {kind} one", path=path)
-    check_names(header["files"], path, folder=folder)
+    actual = str(header["kind"])
+    if kind is not None and actual != kind:
+        raise InputError(f"this is a {actual} model, not a {kind} one", path=folder)
+    check_names(header["files"], folder, folder=folder)
     files: dict[str, bytes] = {}
-    for name, digest in header["files"].items():
+    for name, expected in header["files"].items():
         with reading(folder / name):
             files[name] = (folder / name).read_bytes()
-        if hashlib.sha256(files[name]).hexdigest() != digest:
-            raise InputError(
-                "the file was changed after the model was saved; train again", path=folder / name
-            )
-    return SavedModel(folder, found, header["facts"], files)
+        if checksum(files[name]) != expected:
+            problem = "the file was changed after the model was saved; train again"
+            raise InputError(problem, path=folder / name)
+    return SavedModel(folder, actual, header["facts"], files)
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
     """Whether this is a folder with the header of a model in it; what it holds is not looked at."""
     try:
-        return (Path(path) / HEADER).is_file()
+        return (restored(path) / HEADER).is_file()
     except (OSError, ValueError):  # a text that cannot be a path
         return False
 
@@ -128,7 +135,7 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
 
 def _header(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir():
+    if not (folder.is_dir() or restored(folder).is_dir()):
         raise InputError("no such model; name a folder that train or classify-train wrote", path=folder)
     path = folder / HEADER
     with reading(path):
@@ -142,12 +149,7 @@ def _header(folder: Path) -> dict[str, Any]:
     if header["version"] != VERSION:
         problem = f"version {header['version']} of the model format; this evenrank reads {VERSION}"
         raise InputError(f"{problem}, so install another or train again", path=path)
-    if _checksum(header) != header["checksum"]:
+    expected = header.pop("checksum")
+    if checksum(header) != expected:
         raise InputError("the header was changed after the model was saved; train again", path=path)
     return header
-
-
-def _checksum(header: Mapping[str, Any]) -> str:
-    content = {key: header[key] for key in sorted(header) if key != "checksum"}
-    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

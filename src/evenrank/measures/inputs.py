@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from evenrank.data import tables
 from evenrank.data.columns import show
 from evenrank.data.docs import Docs
+from evenrank.data.formats import is_parquet
 from evenrank.data.frames import is_ranx
-from evenrank.data.trec import is_parquet
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenrank.data.files import writing
+from evenrank.data.files import checksum, writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, storage
@@ -318,7 +318,7 @@ def _graph(made: Stored) -> Any:
     size, dimension = made.vectors.shape
     note = path.with_name(f"{path.name}.xxh3")  # its hash: damage would lose documents in silence
     with suppress(OSError, ValueError, RuntimeError):
-        if note.read_text() == storage.hashed(storage.mapped(path, np.uint8)):
+        if note.read_text() == checksum(storage.mapped(path, np.uint8)):
             graph = faiss.read_index(str(path))
             if (graph.ntotal, graph.d) == (size, dimension):
                 return graph
@@ -334,7 +334,7 @@ def _graph(made: Stored) -> Any:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         faiss.write_index(graph, str(temporary))
-        digest = storage.hashed(storage.mapped(temporary, np.uint8))
+        digest = checksum(storage.mapped(temporary, np.uint8))
         temporary.replace(path)
         with writing(note) as file:
             file.write(digest.encode())

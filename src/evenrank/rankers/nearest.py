@@ -2,8 +2,8 @@
 
 They lie in ``INDEX/vectors/KEY``, the key being a hash of all that decides them: the collection, the model,
 how it is used. Until they are complete the folder has another name, so a killed run leaves nothing that would
-be taken for whole; it is gone on with from its last full chunk. Hashes are kept of all files, and what is
-found damaged is made again: every byte is compared up to a gigabyte, beyond if the index was opened so.
+be taken for whole; it is resumed from its last full chunk. Vectors that do not fit their checksum are made
+again.
 
 Search is one matrix product a block, in single precision, which depends, in its last bits, on how the library
 cuts it up. So it only chooses: what comes within its rounding error of the k best is multiplied again in
@@ -27,7 +27,7 @@ import numpy.typing as npt
 import xxhash
 from numba import njit
 
-from evenrank.data.files import alone, check_names, reading, writing
+from evenrank.data.files import alone, check_names, checksum, reading, writing
 from evenrank.errors import InputError
 from evenrank.process import cores
 from evenrank.rankers.base import Progress, check_depth
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evenrank.rankers.index import Index
 
 
-_VERSION = 2
+_VERSION = 3
 _VECTORS, _FACTS, _DONE = "vectors.npy", "facts.json", "done.json"
 
 
@@ -104,18 +104,18 @@ def stored(
     key = xxhash.xxh3_128_hexdigest(json.dumps(known, sort_keys=True).encode())
     home = _home(index)
     folder = home / key
-    if (found := _opened(folder, known, index.verified)) is not None:
+    if (found := _opened(folder, known)) is not None:
         return found
     with alone(home / f".{key}.lock"):
-        if (found := _opened(folder, known, index.verified)) is not None:  # another process was quicker
+        if (found := _opened(folder, known)) is not None:  # another process was quicker
             return found
         part = home / f".{key}.part"
         making = _begun(part, (index.documents, dimension), kind)
         fill(making)
         making.rows.flush()  # type: ignore[attr-defined]
-        hashes = {name: storage.hashed(storage.mapped(part / name, np.uint8)) for name in making.kept}
-        content = {"facts": known, "notes": making.notes, "hashes": hashes}
-        _write(part / _FACTS, {**content, "checksum": _checksum(content)})
+        files = {name: checksum(storage.mapped(part / name, np.uint8)) for name in making.kept}
+        content = {"facts": known, "notes": making.notes, "files": files}
+        _write(part / _FACTS, {**content, "checksum": checksum(content)})
         (part / _DONE).unlink(missing_ok=True)
         try:
             shutil.rmtree(folder, ignore_errors=True)  # damaged, if it is there
@@ -123,7 +123,7 @@ def stored(
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror or error}", path=folder) from error
     (home / f".{key}.lock").unlink(missing_ok=True)
-    if (found := _opened(folder, known, index.verified)) is None:
+    if (found := _opened(folder, known)) is None:
         raise InputError("the vectors that were written cannot be read back", path=folder)
     return found
 
@@ -143,18 +143,16 @@ def _home(index: Index) -> Path:
     return elsewhere
 
 
-def _opened(folder: Path, known: Mapping[str, Any], verify: bool | None) -> Stored | None:
+def _opened(folder: Path, known: Mapping[str, Any]) -> Stored | None:
     """The finished vectors in a folder; None if there are none, they are of something else or damaged."""
     try:
         content = json.loads((folder / _FACTS).read_bytes())
-        checksum = content.pop("checksum")
-        if content["facts"] != known or checksum != _checksum(content):
+        expected = content.pop("checksum")
+        if content["facts"] != known or expected != checksum(content):
             return None
-        check_names(content["hashes"], folder, folder=folder)
-        for name, expected in content["hashes"].items():
-            data = storage.mapped(folder / name, np.uint8)
-            small = len(data) <= storage.WHOLE if verify is None else verify
-            if small and storage.hashed(data) != expected:
+        check_names(content["files"], folder, folder=folder)
+        for name, each in content["files"].items():
+            if checksum(storage.mapped(folder / name, np.uint8)) != each:
                 return None
         vectors = _mapped(folder / _VECTORS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
@@ -177,10 +175,6 @@ def _begun(part: Path, shape: tuple[int, int], kind: type[np.floating[Any]]) -> 
         return Making(part, np.lib.format.open_memmap(part / _VECTORS, mode="w+", dtype=kind, shape=shape), 0)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=part) from error
-
-
-def _checksum(content: Mapping[str, Any]) -> str:
-    return xxhash.xxh3_128_hexdigest(json.dumps(content, sort_keys=True).encode())
 
 
 def _mapped(path: Path) -> npt.NDArray[Any]:

@@ -17,11 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evenrank.data import jsonl
-from evenrank.data import lines as text_lines
-from evenrank.data.columns import DOC_ID, Block, batch_of
+from evenrank.data import formats
 from evenrank.data.docs import Docs
 from evenrank.data.files import reading
+from evenrank.data.schema import DOC_ID, Block, batch_of
 from evenrank.errors import InputError
 from evenrank.spark.measuring import in_one_line
 from evenrank.spark.tallying import (
@@ -78,17 +77,17 @@ def read_docs(
         first = lines.first()
     if first is None:
         raise InputError("the file is empty", path=paths[0])
-    line = first[0].removeprefix("\ufeff").encode()
-    if line.lstrip().startswith(b"{"):
-        keys = jsonl.keys(line, ids=ids, fields=fields, path=paths[0])
+    line = first[0].removeprefix("\ufeff")
+    if line.lstrip().startswith("{"):
+        keys = formats.json_keys(line, ids=ids, fields=fields, path=paths[0])
         schema = ", ".join(f"`{name}` string" for name in (keys.id, *keys.fields))
         whole = lines.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("row"))
         return whole.select("row.*")
-    layout = text_lines.layout(line, ids=ids, fields=fields, path=paths[0])
+    layout = formats.tsv_layout(line, ids=ids, fields=fields, path=paths[0])
     whole = _whole(f.split("value", "\t", -1), [layout.columns], f"expected {layout.expected}")
     if layout.header:
         lines = lines.where(f.col("value") != first[0])
-    names = line.decode().lower().split("\t") if layout.header else ["doc_id", "text"]
+    names = line.lower().split("\t") if layout.header else ["doc_id", "text"]
     places = (layout.id, *layout.fields)
     return lines.select(whole.alias("cells")).select(
         *(f.col("cells")[place].alias(names[place].strip()) for place in places)

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from evenrank.data.files import reading, writing
+from evenrank.data.files import writing
+from evenrank.data.formats import check_parquet, metadata_checksum, read_checked
 from evenrank.data.tables import Docs
 from evenrank.errors import InputError
 from evenrank.text.matcher import Matcher, Progress, count_documents
@@ -65,12 +66,9 @@ def prepare(parts: Path) -> None:
 
 
 def is_whole(finished: Path, schema: pa.Schema) -> bool:
-    """Can this finished tally be read to its end? A damaged one is removed."""
+    """Does this finished tally fit its checksums? A damaged one is removed."""
     try:
-        with reading(finished), pq.ParquetFile(finished, page_checksum_verification=True) as file:
-            whole = file.schema_arrow.names == schema.names
-            rows = sum(len(batch) for batch in file.iter_batches(use_threads=False))
-            whole = whole and rows == file.metadata.num_rows
+        whole = check_parquet(finished, b"evenrank").names == schema.names
     except InputError:
         whole = False
     if not whole:
@@ -85,9 +83,9 @@ def resumable(
     done = 0
     while (part := _part(parts, done)).exists():
         try:
-            with reading(part):
-                saved = pq.read_table(part, schema=schema, use_threads=False, page_checksum_verification=True)
-        except InputError:  # damaged: count from here on
+            saved, _ = read_checked(part, b"evenrank")
+            saved = saved.cast(schema)
+        except (InputError, ValueError):  # damaged: count from here on
             break
         yield from saved.to_batches()
         done += 1
@@ -108,6 +106,7 @@ def _save(batches: list[pa.RecordBatch], path: Path, schema: pa.Schema) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with writing(path) as file:
         table = pa.Table.from_batches(batches, schema)
+        table = table.replace_schema_metadata(metadata_checksum(schema, len(table), ""))
         pq.write_table(table, file, compression="lz4", write_page_checksum=True)
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import evenrank
-from evenrank.data import parquet
+from evenrank.data import formats
 from evenrank.data.columns import refuse_repeats, show
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.frames import is_spark, spark
@@ -232,7 +232,7 @@ def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> P
 def _read(path: str | os.PathLike[str]) -> Tally:
     """A tally from a file, its rows taken as they are."""
     facts = read_provenance(path)
-    table, _ = parquet.sealed(path, _KEY)
+    table, _ = formats.read_checked(path, _KEY)
     try:
         return Tally(_frame(table), facts)
     except InputError as error:
@@ -286,7 +286,7 @@ def write_tally(
             count += len(table)
         complete = {**facts, "documents": count}
         said = json.dumps(complete, ensure_ascii=False)
-        writer.add_key_value_metadata({_KEY.decode(): said, **parquet.seal(schema, count, said)})
+        writer.add_key_value_metadata({_KEY.decode(): said, **formats.metadata_checksum(schema, count, said)})
     return complete
 
 

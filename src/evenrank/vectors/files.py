@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
 from pyarrow import csv
 
-from evenrank.data.files import fingerprint, format_suffix, magic, reading, require_regular, writing
+from evenrank.data.files import checksum, fingerprint, format_suffix, magic, reading, require_regular, writing
+from evenrank.data.formats import CHECKSUM
 from evenrank.errors import InputError
 from evenrank.vectors.space import Duplicates, Floats, Vectors, checked, numbers
 
 MAGIC = b"ARROW1"
-_KEY, _HASH = b"evenrank", b"evenrank.hash"
-_VERIFIED = 1 << 30  # bytes
+_KEY = b"evenrank"
 
 
 def write_store(vectors: Vectors, path: str | os.PathLike[str]) -> None:
@@ -28,8 +27,8 @@ def write_store(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     values = pa.array(np.ascontiguousarray(vectors.matrix).ravel())
     rows = pa.FixedSizeListArray.from_arrays(values, vectors.dimension)
     facts = json.dumps(vectors.provenance, ensure_ascii=False)
-    told = {_KEY: facts, _HASH: _hash(vectors.word_array, vectors.matrix, facts.encode())}
-    schema = pa.schema([("word", pa.string()), ("vector", rows.type)], metadata=told)
+    metadata = {_KEY: facts, CHECKSUM: _checksum(vectors.word_array, vectors.matrix, facts)}
+    schema = pa.schema([("word", pa.string()), ("vector", rows.type)], metadata=metadata)
     batch = pa.RecordBatch.from_arrays([vectors.word_array, rows], schema=schema)
     with writing(path) as file, pa.ipc.new_file(file, schema) as writer:
         writer.write_batch(batch)
@@ -44,31 +43,21 @@ def read_store(path: str | os.PathLike[str], *, duplicates: Duplicates = "error"
     words, rows = _columns(table, path)
     matrix = numbers(rows.flatten()).reshape(len(rows), -1)
     facts = read_provenance(table, path)
-    _verify(table.schema.metadata or {}, words, matrix, path)
+    stored = table.schema.metadata or {}
+    if CHECKSUM in stored:
+        said = stored.get(_KEY, b"").decode(errors="replace")
+        if _checksum(words, matrix, said).encode() != stored[CHECKSUM]:
+            raise InputError("damaged: its checksum is another; write the file again", path=path)
     if facts is not None:
         return Vectors.trusted(words, matrix, facts)
     return checked(words.to_pylist(), matrix.copy(), duplicates=duplicates, path=path)
 
 
-def _hash(words: pa.Array, matrix: np.ndarray, facts: bytes) -> str:
-    """XXH3-128 of the words, the numbers and what is said about them."""
-    digest = xxhash.xxh3_128(facts)
+def _checksum(words: pa.Array, matrix: np.ndarray, facts: str) -> str:
+    """A checksum of the words, the numbers and the facts: a flipped bit would give other numbers."""
     _, offsets, data = words.buffers()
     ends = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1]
-    digest.update(np.diff(ends).tobytes())
-    digest.update(memoryview(data)[ends[0] : ends[-1]])
-    digest.update(np.ascontiguousarray(matrix).data)
-    return digest.hexdigest()
-
-
-def _verify(
-    told: Mapping[bytes, bytes], words: pa.Array, matrix: np.ndarray, path: str | os.PathLike[str]
-) -> None:
-    """Compare a store with its hash, up to a gigabyte of it: a flipped bit would give other numbers."""
-    if _HASH in told and matrix.nbytes <= _VERIFIED:
-        found = _hash(words, matrix, told.get(_KEY, b""))
-        if found.encode() != told[_HASH]:
-            raise InputError("damaged: its hash is another; write the file again", path=path)
+    return checksum(facts, np.diff(ends), memoryview(data)[ends[0] : ends[-1]], np.ascontiguousarray(matrix))
 
 
 def _columns(table: pa.Table, path: str | os.PathLike[str]) -> tuple[pa.Array, pa.Array]:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evenrank.data import door, parquet
+from evenrank.data import door, formats
 from evenrank.data.columns import show
 from evenrank.data.files import magic, writing
 from evenrank.errors import InputError
@@ -298,7 +298,9 @@ class Genderedness:
         """Write a Parquet file, ``word`` and ``g``, with the provenance inside; same table, same bytes."""
         facts = json.dumps(self.provenance, ensure_ascii=False)
         schema = pa.schema([("word", pa.string()), ("g", pa.float32())])
-        schema = schema.with_metadata({_KEY.decode(): facts, **parquet.seal(schema, len(self), facts)})
+        schema = schema.with_metadata(
+            {_KEY.decode(): facts, **formats.metadata_checksum(schema, len(self), facts)}
+        )
         table = pa.Table.from_arrays([self.words, pa.array(self.values)], schema=schema)
         with writing(path) as file:
             pq.write_table(
@@ -317,7 +319,7 @@ class Genderedness:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Genderedness:
         """Read a table that :meth:`write` wrote, or any Parquet file with the columns ``word`` and ``g``."""
-        table = parquet.sealed(path, _KEY)[0].combine_chunks()
+        table = formats.read_checked(path, _KEY)[0].combine_chunks()
         if not {"word", "g"} <= set(table.column_names) or not len(table):
             names = ", ".join(table.column_names)
             raise InputError(f"expected the columns word and g with some rows, found: {names}", path=path)

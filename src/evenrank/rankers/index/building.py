@@ -261,10 +261,10 @@ def own_index(docs: Docs, say: Callable[[str], None] = lambda text: None) -> Ind
     key = xxhash.xxh3_128_hexdigest(str(sorted(docs.describe().items())).encode())
     path = root() / "indexes" / key
     with suppress(InputError):
-        return Index.open(path)
+        return Index.open(path, verify=True)  # a damaged one is built again
     path.parent.mkdir(parents=True, exist_ok=True)
     say("building an index of the collection, for the first stage")
     with alone(path.with_name(f".{key}.lock")):
         with suppress(InputError):
-            return Index.open(path)
+            return Index.open(path, verify=True)
         return index(docs, path, overwrite=True)

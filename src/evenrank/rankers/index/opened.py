@@ -48,10 +48,9 @@ class Index:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], manifest: dict[str, Any], *, verify: bool | None = None
+        self, path: str | os.PathLike[str], manifest: dict[str, Any], *, verify: bool = False
     ) -> None:
         self.path = Path(path)
-        self.verified = verify
         self.provenance: dict[str, Any] = manifest["provenance"]
         self.fingerprint: str = manifest["fingerprint"]
         self.documents: int = manifest["documents"]
@@ -63,7 +62,9 @@ class Index:
         self._folder = self.path / manifest["folder"]
         self._entries = manifest["files"]
         check_names([f"{manifest['folder']}/{name}" for name in self._entries], path, folder=path)
-        self.arrays = storage.open_arrays(self._folder, self._entries, verify=verify)
+        self.arrays = storage.Arrays(self._folder, self._entries)
+        if verify:
+            self.verify()
         self.lengths: np.ndarray = self.arrays["lengths"]
         self.document_frequency: np.ndarray = self.arrays["document-frequency"]
         self.collection_frequency: np.ndarray = self.arrays["collection-frequency"]
@@ -72,7 +73,7 @@ class Index:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, verify: bool | None = None) -> Index:
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Index:
         """Open an index; one that is damaged or half-built is an error.
 
         Parameters
@@ -80,10 +81,8 @@ class Index:
         path
             Its folder.
         verify
-            Compare every byte with what was written: some tenths of a second for each gigabyte that is in
-            memory, as long as reading takes for one that is not. Without a word this is done up to one
-            gigabyte; of a larger index, as with False, the sizes and samples of the content are compared,
-            in some milliseconds.
+            Compare every byte with what was written now, which takes as long as reading it. Without this an
+            index opens in milliseconds, and each of its files is compared when it is first used.
         """
         if isinstance(path, Index):
             if verify:
@@ -113,7 +112,7 @@ class Index:
 
     def verify(self) -> None:
         """Read all files and raise InputError if one is not what was written."""
-        storage.open_arrays(self._folder, self._entries, verify=True)
+        self.arrays.verify()
 
     def describe(self) -> dict[str, Any]:
         """What was indexed and how, for the provenance of runs."""
@@ -215,7 +214,7 @@ def _search(
     return found
 
 
-def as_index(where: Any, *, verify: bool | None = None) -> Index:
+def as_index(where: Any, *, verify: bool = False) -> Index:
     """An index from an index or the path of one; see :meth:`Index.open`."""
     return Index.open(where, verify=verify)
 

@@ -17,27 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
 from evenrank.data.columns import SCHEMA, Block
 from evenrank.data.docs import Docs
-from evenrank.data.files import reading, writing
+from evenrank.data.files import checksum, reading, writing
 from evenrank.errors import InputError
 from evenrank.text.matcher import strings
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
 
-FORMAT = 1
+FORMAT = 2
 """Of the files; an index of another format is refused."""
 
 MANIFEST = "index.json"
-_SAMPLE = 1 << 16
-_SAMPLES = 8  # places in a large file whose bytes are compared when it is opened
-_STRETCH = 1 << 22
-WHOLE = 1 << 30
-"""Bytes of an index up to which every one is compared when it is opened."""
-
 _KINDS = {"uint8", "uint16", "uint32", "int64"}
 
 
@@ -76,25 +69,8 @@ def entry(array: ArrayFile) -> dict[str, Any]:
     return {
         "dtype": array.dtype.name,
         "length": array.length,
-        "sample": _sampled(mapped(array.path, np.uint8)),
-        "hash": hashed(mapped(array.path, np.uint8)),
+        "checksum": checksum(mapped(array.path, np.uint8)),
     }
-
-
-def _sampled(data: np.ndarray) -> str:
-    """A hash of a few places in a file: enough to tell it from another, soon enough for any size."""
-    digest = xxhash.xxh3_64()
-    for first in np.linspace(0, max(len(data) - _SAMPLE, 0), _SAMPLES).astype(np.int64).tolist():
-        digest.update(data[first : first + _SAMPLE].data)
-    return digest.hexdigest()
-
-
-def hashed(data: np.ndarray) -> str:
-    """A hash of every byte, by stretches: of a mapped file no more than one need be in memory."""
-    digest = xxhash.xxh3_128()
-    for first in range(0, len(data), _STRETCH):
-        digest.update(data[first : first + _STRETCH].data)
-    return digest.hexdigest()
 
 
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
@@ -108,8 +84,7 @@ def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
 def _serialised(content: Mapping[str, Any]) -> bytes:
     """A manifest as it stands in its file, with the checksum of the content."""
     body = json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True).encode()
-    checksum = xxhash.xxh3_128(body).hexdigest()
-    return json.dumps({"checksum": checksum})[:-1].encode() + b', "content":\n' + body + b"}\n"
+    return json.dumps({"checksum": checksum(body)})[:-1].encode() + b', "content":\n' + body + b"}\n"
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -127,7 +102,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
         with reading(file):
             written = file.read_bytes()
         found: dict[str, Any] = json.loads(written)["content"]
-        whole = written == _serialised(found)
+        whole = written == _serialised(found) or found["format"] == 1  # whose checksum was another
     except (ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
@@ -145,33 +120,47 @@ def damaged(path: Path) -> InputError:
     return InputError("damaged: not what was written; build the index again", path=path)
 
 
-def open_arrays(
-    folder: Path, entries: Mapping[str, Mapping[str, Any]], *, verify: bool | None = None
-) -> dict[str, np.ndarray]:
-    """All arrays of an index, mapped and compared with the manifest.
+class Arrays(Mapping[str, np.ndarray]):
+    """The arrays of an index, mapped into memory; each is compared with its checksum at its first use."""
 
-    Every byte is compared if `verify` is true, or not given and there are no more than :data:`WHOLE`;
-    otherwise the sizes and samples of the content.
-    """
-    for name, facts in entries.items():
-        if facts["dtype"] not in _KINDS:
-            raise damaged(folder / name)
-    if verify is None:
-        sizes = (facts["length"] * np.dtype(facts["dtype"]).itemsize for facts in entries.values())
-        verify = sum(sizes) <= WHOLE
-    arrays: dict[str, np.ndarray] = {}
-    for name, facts in entries.items():
-        path = folder / name
-        dtype = np.dtype(facts["dtype"])
-        try:
-            data = mapped(path, np.uint8)
-        except (OSError, ValueError):
-            raise InputError("cannot be read, or is missing; build the index again", path=path) from None
-        same = len(data) == facts["length"] * dtype.itemsize
-        if not same or (hashed(data) != facts["hash"] if verify else _sampled(data) != facts["sample"]):
-            raise damaged(path)
-        arrays[name] = data.view(dtype)
-    return arrays
+    def __init__(self, folder: Path, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        self._folder, self._entries = folder, entries
+        self._mapped: dict[str, np.ndarray] = {}
+        self._checked: set[str] = set()
+        for name, facts in entries.items():
+            path = folder / name
+            if facts["dtype"] not in _KINDS:
+                raise damaged(path)
+            try:
+                data = mapped(path, np.uint8)
+            except (OSError, ValueError):
+                raise InputError("cannot be read, or is missing; build the index again", path=path) from None
+            if len(data) != facts["length"] * np.dtype(facts["dtype"]).itemsize:
+                raise damaged(path)
+            self._mapped[name] = data.view(facts["dtype"])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array = self._mapped[name]
+        if name not in self._checked:
+            if checksum(array) != self._entries[name]["checksum"]:
+                raise damaged(self._folder / name)
+            self._checked.add(name)
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._mapped)
+
+    def __len__(self) -> int:
+        return len(self._mapped)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._mapped
+
+    def verify(self) -> None:
+        """Compare all files with their checksums now."""
+        self._checked.clear()
+        for name in self:
+            self[name]
 
 
 _FRAME = 1 << 16
@@ -201,14 +190,16 @@ def packed(texts: pa.Array) -> tuple[list[bytes], np.ndarray, np.ndarray]:
 class StoredDocs(Docs):
     """The documents of an index, from its stored text: any of them can be read without the others."""
 
-    def __init__(self, index: Index, frames: dict[str, np.ndarray], described: dict[str, Any]) -> None:
+    def __init__(self, index: Index, arrays: Arrays, described: dict[str, Any]) -> None:
         super().__init__(described["name"], self._all_blocks, path=None, frozen=True)
         self._index = index
-        self._content = frames["text"]
-        self._ends = frames["text-frames"]  # int64[frames + 1]
-        self._firsts = frames["text-documents"]  # int64[frames + 1]
-        self._sizes = frames["text-sizes"]  # uint32[documents]
+        self._arrays = arrays
         self._described = described
+
+    @property
+    def _firsts(self) -> np.ndarray:
+        """The first document of each frame, int64[frames + 1]."""
+        return self._arrays["text-documents"]
 
     def fingerprint(self) -> str:
         """That of the collection the index was built from."""
@@ -236,10 +227,11 @@ class StoredDocs(Docs):
 
     def _frame(self, number: int) -> tuple[bytes, np.ndarray]:
         """One frame, and where its texts begin."""
-        sizes = self._sizes[self._firsts[number] : self._firsts[number + 1]]
+        sizes = self._arrays["text-sizes"][self._firsts[number] : self._firsts[number + 1]]
         bounds = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
-        stored = self._content[self._ends[number] : self._ends[number + 1]]
+        ends = self._arrays["text-frames"]
+        stored = self._arrays["text"][ends[number] : ends[number + 1]]
         try:
             size = int(bounds[-1])
             content = pa.Codec("zstd").decompress(stored.data, size, asbytes=True) if size else b""
@@ -250,8 +242,7 @@ class StoredDocs(Docs):
         return content, bounds
 
     def _all_blocks(self) -> Iterator[Block]:
-        for number in range(len(self._firsts) - 1):
-            size = int(self._ends[number + 1] - self._ends[number])
+        for number, size in enumerate(np.diff(self._arrays["text-frames"]).tolist()):
             yield Block(partial(self._read, number), size)
 
     def _read(self, number: int) -> pa.RecordBatch:

@@ -1,0 +1,551 @@
+"""Whatever looks like a table becomes a frame: paths, frames, dicts, rows, datasets of ir_datasets.
+
+Ids are text: ``001`` stays ``001``, and whole numbers become text.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
+
+from evenrank.data import files, formats
+from evenrank.data.schema import (
+    DOC_ID,
+    GENDER,
+    GENDERS_SCHEMA,
+    QRELS_SCHEMA,
+    QUERIES_SCHEMA,
+    QUERY_ID,
+    QUERY_TEXT,
+    RELEVANCE,
+    Names,
+    Path,
+    Table,
+    choose_columns,
+    known_gender,
+    listing,
+    pick,
+    show,
+)
+from evenrank.errors import InputError
+from evenrank.process import refuse_after_fork
+
+NUMBERS = ("relevance", "score", "rank")
+
+
+def table(
+    x: Any,
+    names: Names | None = None,
+    *,
+    optional: Sequence[str] = (),
+    part: str = "docs",
+    layouts: Sequence[Sequence[str]] = (),
+) -> Table:
+    """Whatever looks like a table.
+
+    Parameters
+    ----------
+    x
+        A path (TSV or CSV with a header, JSONL, Parquet; plain, gzip or zstd), a Polars, pandas or Arrow
+        table, a dict (``{first: second}``, or ``{first: {second: third}}``), rows (tuples, dicts, named
+        tuples), or an ir_datasets dataset.
+    names
+        The wanted columns, each with the names it may have in the input. Without them every column stays,
+        under its own name.
+    optional
+        Of these names, those that may be missing.
+    part
+        What ir_datasets calls such rows.
+    layouts
+        The columns of a text file whose first line is not made of known names; see
+        :func:`evenrank.data.formats.read_table`.
+    """
+    refuse_after_fork()
+    if isinstance(x, Table):
+        return x if names is None else x.renamed(names, optional)
+    if (path := path_of(x)) is not None:
+        known = {outside for all_names in (names or {}).values() for outside in all_names}
+        rows = formats.read_table(path, layouts=layouts, known=known)
+        return rows if names is None else rows.renamed(names, optional)
+    return Table(every_column(x) if names is None else as_frame(x, names, part=part, optional=optional))
+
+
+def is_path(x: object) -> bool:
+    """A path, or a name such as ``irds:ID``?"""
+    return isinstance(x, str | os.PathLike)
+
+
+def path_of(x: Any) -> Path | None:
+    """The path that something given as a table is, if it is one."""
+    return x if isinstance(x, str | os.PathLike) and not is_irds(x) else None
+
+
+def queries(x: Any) -> pl.DataFrame:
+    """The queries: ``query_id`` and ``text``, in their order, each id once.
+
+    ``x`` is a path (``query_id<TAB>text``, JSONL, TREC topics, Parquet), a frame, a dict
+    ``{query_id: text}``, rows, or an ir_datasets dataset; of TREC topics the title is taken.
+    """
+    refuse_after_fork()
+    if (path := path_of(x)) is not None and not formats.is_parquet(path):
+        rows = _read_queries(path)
+    else:
+        names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
+        if path is not None:
+            rows = Table(formats.parquet_frame(path, {*QUERY_ID, *QUERY_TEXT}), path).renamed(names)
+        else:
+            rows = Table(as_frame(x, names, part="queries"))
+        rows = Table(rows.frame.select(rows.ids("query_id"), rows.texts("text")), path)
+        rows.require_rows("queries")
+    rows.require_unique("query_id")
+    return rows.frame.cast(QUERIES_SCHEMA)
+
+
+def _read_queries(path: Path) -> Table:
+    raw = files.whole(path)
+    files.check_utf8(raw, path)
+    text = raw.tobytes().decode()
+    first = text.split("\n", 1)[0].removesuffix("\r")
+    line = 1
+    if formats.is_jsonl(path, first):
+        columns = list(formats.parse_object(first, path, 1))
+        fields = (pick(columns, QUERY_TEXT, path=path, line=1),)
+        keys = formats.json_keys(first, ids=QUERY_ID, fields=fields, path=path)
+        batch = formats.parse_jsonl(raw, keys, path)
+    elif files.format_suffix(path) != ".tsv" and formats.is_topics(text):
+        return formats.read_topics(text, path)
+    else:
+        names = formats.header(first, {*QUERY_ID, *QUERY_TEXT}, needs=(QUERY_ID, QUERY_TEXT))
+        fields = (pick(names, QUERY_TEXT, path=path, line=1),) if names else ("text",)
+        layout = formats.tsv_layout(first, ids=QUERY_ID, fields=fields, path=path)
+        batch = formats.parse_tsv(raw, layout, path)
+        line = 2 if layout.header else 1
+    frame = pl.DataFrame(pl.from_arrow(batch)).rename({"doc_id": "query_id"})
+    rows = Table(frame, path, line)
+    rows.require_rows()
+    return rows
+
+
+def qrels(x: Any) -> pl.DataFrame:
+    """The judgments: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
+
+    ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; BEIR: three columns with a header; JSON:
+    ``{query_id: {doc_id: relevance}}``; Parquet), a frame, a dict ``{query_id: {doc_id: relevance}}``, the
+    Qrels of ranx, rows, or an ir_datasets dataset.
+    """
+    refuse_after_fork()
+    path = path_of(x)
+    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
+    if path is not None and files.format_suffix(path) != ".json":
+        rows = joined(formats.read_trec(path, formats.QRELS)).renamed(names)
+    else:
+        x = x if path is None else formats.nested_json(path, "relevance")
+        rows = Table(as_frame(x, names, part="qrels"), path)
+    frame = rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), rows.whole_numbers("relevance"))
+    rows = Table(frame, path, rows.line)
+    rows.require_unique("query_id", "doc_id")
+    rows.require_rows("qrels")
+    return frame.cast(QRELS_SCHEMA)
+
+
+def joined(pieces: Iterable[Table]) -> Table:
+    """The pieces of a file as one table."""
+    first, *others = pieces
+    return Table(
+        pl.concat([first.frame, *(piece.frame for piece in others)], rechunk=True), first.path, first.line
+    )
+
+
+def genders(x: Any) -> pl.DataFrame:
+    """Known genders of queries: ``query_id`` and ``gender`` (female, male, neutral, other).
+
+    ``x`` is a path (``query_id<TAB>label``, ``query_id<TAB>text<TAB>label``, or TSV or CSV with a
+    header, or Parquet), a frame, a dict ``{query_id: label}`` or rows. f, m, n, women, non-gendered and
+    the like are understood in either case. Any other label is refused.
+    """
+    refuse_after_fork()
+    if path_of(x) is not None:
+        return labelled_queries(x).select("query_id", "gender")
+    rows = Table(as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries"))
+    rows.require_rows("genders")
+    frame = rows.frame.select(rows.ids("query_id"), _genders(rows, rows.ids("gender")))
+    Table(frame).require_unique("query_id")
+    return frame.cast(GENDERS_SCHEMA)
+
+
+def labelled_queries(path: Path) -> pl.DataFrame:
+    """``query_id``, ``gender``, and ``text`` where the file has it."""
+    rows = formats.read_table(
+        path,
+        layouts=(("query_id", "label"), ("query_id", "text", "label")),
+        known={*QUERY_ID, *QUERY_TEXT, *GENDER},
+        needs=(QUERY_ID, GENDER),
+    ).renamed({"query_id": QUERY_ID, "text": QUERY_TEXT, "gender": GENDER}, optional=("text",))
+    rows.require_rows()
+    ids, labels = (rows.texts(name) for name in ("query_id", "gender"))
+    rows.refuse((ids == "") | (labels.str.strip_chars() == ""), "the query_id or the label is empty")
+    frame = rows.frame.with_columns(ids, _genders(rows, labels))
+    rows.require_unique("query_id")
+    return frame
+
+
+def _genders(rows: Table, labels: pl.Series) -> pl.Series:
+    known: dict[str, str] = {}
+    for label in labels.unique(maintain_order=True):
+        try:
+            known[label] = known_gender(label)
+        except InputError as error:
+            if rows.path is None:
+                raise
+            raise rows.error(error.message, labels.index_of(label)) from None
+    return labels.replace_strict(known, return_dtype=pl.String).alias("gender")
+
+
+# --- What Python holds -----------------------------------------------------------------------------------
+
+
+def as_frame(x: Any, names: Names, *, part: str, optional: Sequence[str] = ()) -> pl.DataFrame:
+    """A table with our column names out of what Python holds; ``part`` is ir_datasets' name for such rows."""
+    x = _framed(x)
+    if is_frame(x):
+        return rename(x, names, optional)
+    if isinstance(x, Mapping):
+        return _of_mapping(x, [name for name in names if name not in optional])
+    if is_irds(x):
+        x = irds_dataset(x)
+    if is_dataset(x):
+        x = DatasetRows(x, part)
+    if isinstance(x, (str, bytes)) or not isinstance(x, Iterable):
+        raise InputError(f"{show(x)} is not a table; give a path, a frame, a dict or rows")
+    return _of_rows(list(x), names, optional)
+
+
+def is_pandas(x: object) -> bool:
+    return type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "iloc")
+
+
+def is_spark(x: object) -> bool:
+    """A frame of Spark, on this machine or through Spark Connect?"""
+    return type(x).__module__.startswith("pyspark.") and hasattr(x, "mapInArrow")
+
+
+def spark() -> Any:
+    """What works on frames of Spark. Loaded by name: it stands above all that it uses."""
+    return import_module("evenrank.spark")
+
+
+def is_frame(x: object) -> bool:
+    """A Polars, pandas or Arrow table?"""
+    kinds = (pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatch)
+    return isinstance(x, kinds) or is_pandas(x)
+
+
+def is_ranx(x: object) -> bool:
+    """A Run or Qrels of ranx?"""
+    return type(x).__module__.partition(".")[0] == "ranx" and hasattr(x, "to_dict")
+
+
+def _framed(x: Any) -> Any:
+    if is_ranx(x):
+        return x.to_dict()
+    if isinstance(x, pl.LazyFrame):
+        return x.collect()
+    return pa.Table.from_batches([x]) if isinstance(x, pa.RecordBatch) else x
+
+
+def rename(frame: Any, names: Names, optional: Sequence[str] = ()) -> pl.DataFrame:
+    """The columns of a Polars, pandas or Arrow table that we want, under our names."""
+    columns = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
+    chosen = choose_columns(columns, names, optional)
+    if isinstance(frame, pl.DataFrame):
+        return frame.select(pl.col(column).alias(name) for name, column in chosen.items())
+    take = frame.column if isinstance(frame, pa.Table) else lambda name: pandas_column(frame[name])
+    return pl.DataFrame({name: pl.from_arrow(take(column)) for name, column in chosen.items()})
+
+
+def every_column(x: Any) -> pl.DataFrame:
+    """All columns of a frame, or all values of rows of dicts and named tuples, under their own names."""
+    x = _framed(x)
+    if isinstance(x, pl.DataFrame):
+        return x
+    if is_frame(x):
+        names = [str(name) for name in (x.column_names if isinstance(x, pa.Table) else x.columns)]
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise InputError(f"column {listing([name])} is there twice")
+        take = x.column if isinstance(x, pa.Table) else lambda i: _free(x.iloc[:, i])
+        return pl.DataFrame([pl.Series(name, _series(take(i))) for i, name in enumerate(names)])
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
+        raise InputError(f"{show(x)} is not a table; give a path, a frame or rows")
+    rows = [row_values(item) for item in x]
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names])
+
+
+def _series(column: Any) -> Any:
+    return pl.from_arrow(column) if isinstance(column, (pa.Array, pa.ChunkedArray)) else column
+
+
+def _free(column: Any) -> Any:
+    """A pandas column as Arrow; what Arrow has no type for, as Polars holds it."""
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError):
+        return pl.Series(column.tolist(), strict=False)
+
+
+def _of_mapping(x: Mapping[Any, Any], names: list[str]) -> pl.DataFrame:
+    if len(names) == 2:
+        return _columns({names[0]: list(x), names[1]: list(x.values())})
+    outer: list[Any] = []
+    inner: list[Any] = []
+    values: list[Any] = []
+    for key, part in x.items():
+        if not isinstance(part, Mapping):
+            raise InputError(f"{show(key)} has {show(part)}; expected {{query_id: {{doc_id: {names[2]}}}}}")
+        outer.extend([key] * len(part))
+        inner.extend(part)
+        values.extend(part.values())
+    return _columns(dict(zip(names, (outer, inner, values), strict=False)))
+
+
+def _of_rows(rows: list[Any], names: Names, optional: Sequence[str]) -> pl.DataFrame:
+    wanted = [name for name in names if name not in optional]
+    if not rows:
+        return _columns({name: [] for name in wanted})
+    if _plain(rows[0]):
+        for row, item in enumerate(rows):
+            if not _plain(item) or len(item) != len(wanted):
+                raise InputError(f"row {row + 1}: {show(item)}; expected ({', '.join(wanted)})")
+        return _columns(dict(zip(wanted, map(list, zip(*rows, strict=True)), strict=True)))
+    if "text" in names and not {*names["text"]} & {*row_values(rows[0])} and hasattr(rows[0], "default_text"):
+        rows = [{**row_values(item), "text": item.default_text()} for item in rows]
+    chosen = choose_columns(list(row_values(rows[0])), names, optional)
+    columns: dict[str, list[Any]] = {name: [] for name in chosen}
+    for row, item in enumerate(rows):
+        values = row_values(item)
+        for name, column in chosen.items():
+            if column not in values:
+                raise InputError(f"row {row + 1}: no {column}")
+            columns[name].append(values[column])
+    return _columns(columns)
+
+
+def _plain(item: Any) -> bool:
+    return isinstance(item, list) or (isinstance(item, tuple) and not hasattr(item, "_fields"))
+
+
+def row_values(item: Any) -> Mapping[str, Any]:
+    """A row with named values: a mapping, a named tuple, or an object with attributes."""
+    if isinstance(item, Mapping):
+        return item
+    if hasattr(item, "_asdict"):
+        values: dict[str, Any] = item._asdict()
+        return values
+    if hasattr(item, "__dict__") and vars(item):
+        return vars(item)
+    raise InputError(f"{show(item)} is not a row; give {listing(('tuples', 'dicts', 'named tuples'))}")
+
+
+def _columns(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            name: _numbers(values, name) if name in NUMBERS else pl.from_arrow(text_values(values, name))
+            for name, values in columns.items()
+        }
+    )
+
+
+def _numbers(values: list[Any], what: str) -> pl.Series:
+    for row, value in enumerate(values):
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            raise InputError(f"row {row + 1}: {what} is {show(value)}; it must be a number")
+    whole = all(isinstance(value, (int, np.integer)) for value in values)
+    try:
+        return pl.Series(what, np.array(values, np.int64 if whole else np.float64))
+    except OverflowError as error:
+        raise InputError(f"{what} holds a number that is too large") from error
+
+
+def pandas_column(column: Any) -> pa.Array:
+    """A pandas column of text or whole numbers, as one Arrow array."""
+    try:
+        array = pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError):
+        array = text_values(column.tolist(), str(column.name))
+    if isinstance(array, pa.ChunkedArray):
+        return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    return array
+
+
+def text_values(values: Iterable[Any], what: str) -> pa.Array:
+    """Python values as text: strings and whole numbers; None stays missing."""
+    texts: list[str | None] = []
+    for row, value in enumerate(values):
+        if value is None or isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise InputError(f"row {row + 1}: {what} is {show(value)}; it must be text or a whole number")
+        else:
+            texts.append(str(int(value)))
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError as error:
+        raise InputError(f"{what} holds half a character (a lone surrogate)") from error
+
+
+# --- ir_datasets -----------------------------------------------------------------------------------------
+
+PREFIX = "irds:"
+
+
+def is_irds(x: object) -> bool:
+    """A name of the ir_datasets catalogue, ``irds:ID``?"""
+    return isinstance(x, str) and x.startswith(PREFIX)
+
+
+def is_dataset(x: object) -> bool:
+    """A dataset of ir_datasets?"""
+    return hasattr(x, "docs_iter") or hasattr(x, "queries_iter") or hasattr(x, "qrels_iter")
+
+
+def irds_dataset(name: str) -> Any:
+    """The dataset of this name; nothing is downloaded before it is read."""
+    try:
+        import ir_datasets
+    except ImportError as error:
+        raise InputError(
+            "ir_datasets is not installed; pip install 'evenrank[datasets]'", path=name
+        ) from error
+    with irds_errors(name):
+        return ir_datasets.load(name.removeprefix(PREFIX))
+
+
+def _name_of(dataset: Any) -> str:
+    identify = getattr(dataset, "dataset_id", None)
+    return f"{PREFIX}{identify()}" if callable(identify) else type(dataset).__name__
+
+
+def has_part(dataset: Any, what: str) -> bool:
+    """Does the dataset have ``docs``, ``queries``, ``qrels`` or ``scoreddocs``?"""
+    check = getattr(dataset, f"has_{what}", None)
+    return bool(check()) if callable(check) else hasattr(dataset, f"{what}_iter")
+
+
+@contextmanager
+def irds_errors(name: str) -> Iterator[None]:
+    """Say in one line what ir_datasets says in a traceback: unknown ids, failed downloads."""
+    try:
+        with _quiet():
+            yield
+    except InputError:
+        raise
+    except KeyError as error:
+        raise InputError("ir_datasets has no dataset of this name; see ir-datasets.com", path=name) from error
+    except Exception as error:
+        if hosts := _unreachable(error):
+            problem = f"cannot be downloaded: no answer from {' or '.join(hosts)}"
+            way_out = "go online, or copy ~/.ir_datasets from a machine that has the dataset"
+            raise InputError(f"{problem}; {way_out}", path=name) from error
+        raise InputError(f"ir_datasets cannot read this: {files.one_line(error)}", path=name) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what ir_datasets logs of each failed attempt: what is wrong is said once, at the end."""
+    logger = logging.getLogger("ir_datasets")
+
+    def failed(record: logging.LogRecord) -> bool:
+        return not record.getMessage().lower().startswith("download")
+
+    logger.addFilter(failed)
+    try:
+        yield
+    finally:
+        logger.removeFilter(failed)
+
+
+def _unreachable(error: BaseException) -> list[str]:
+    """The servers that did not answer, if that is what the error is about."""
+    message = f"{type(error).__name__} {error}"
+    if not re.search("download|Connection|Timeout|resolve", message):
+        return []
+    return list(
+        dict.fromkeys(re.findall(r"https?://([\w.-]+)", message) or re.findall(r"host=\W*([\w.-]+)", message))
+    )
+
+
+class DatasetRows:
+    """The rows of one part of a dataset, that can be read several times."""
+
+    def __init__(self, dataset: Any, what: str) -> None:
+        self.name = _name_of(dataset)
+        if not has_part(dataset, what):
+            raise InputError(f"this dataset has no {what}", path=self.name)
+        self._iterate = getattr(dataset, f"{what}_iter")
+
+    def __iter__(self) -> Iterator[Any]:
+        with irds_errors(self.name):
+            yield from self._iterate()
+
+
+# --- Fingerprints ----------------------------------------------------------------------------------------
+
+_SLICE = 65_536
+
+
+def fingerprint(frames: Iterable[pl.DataFrame | None], *, numbers: bool = False) -> str:
+    """xxh3 (128 bits, hexadecimal) of the columns' names, ids, texts and whole numbers, in their order.
+
+    Of other numbers, such as scores, only this counts: which ones equal the one before them. Ids and ranks
+    say the rest, and the last bit of a score that another machine computed makes no other name.
+
+    Parameters
+    ----------
+    numbers
+        For tables that say what they say in such numbers: they count too, to about ten digits.
+    """
+    digest = xxhash.xxh3_128()
+    for frame in frames:
+        digest.update(b"\x00frame" if frame is not None else b"\x00none")
+        for column in [] if frame is None else frame.get_columns():
+            digest.update(f"\x00{column.name}\x00{column.dtype}\x00{len(column)}\x00".encode())
+            if column.dtype == pl.String:
+                for start in range(0, len(column), _SLICE):
+                    joined = column[start : start + _SLICE].fill_null("").str.join("\n").item()
+                    digest.update(joined.encode())
+            elif not column.dtype.is_float():
+                digest.update(column.to_numpy().tobytes())
+            else:
+                values = column.to_numpy()
+                digest.update((_ten_digits(values) if numbers else _repeated(values)).tobytes())
+    return digest.hexdigest()
+
+
+def described(facts: Any) -> pl.DataFrame:
+    """Settings, and what is known of a source, as a table for :func:`fingerprint`."""
+    return pl.DataFrame({"facts": [json.dumps(facts, sort_keys=True, ensure_ascii=False, default=str)]})
+
+
+def _repeated(values: NDArray[Any]) -> NDArray[Any]:
+    """For each value whether it equals the one before it: where a run has ties."""
+    return values[1:] == values[:-1]
+
+
+def _ten_digits(values: NDArray[Any]) -> NDArray[Any]:
+    """Sign, exponent and the first 32 bits of floating-point numbers, rounded."""
+    wide = values.astype(np.float64) + 0.0  # −0 becomes 0
+    return (wide.view(np.int64) + (1 << 19)) >> 20

@@ -1,0 +1,392 @@
+"""Runs: a ranking per query, in the one order that everything relies on; read in pieces, and written.
+
+A run has the columns ``query_id``, ``doc_id``, ``score``, ``rank``: best document first, query by query.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+import weakref
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import pyarrow.compute as pc
+
+from evenrank.data import files, formats
+from evenrank.data.read import as_frame, path_of, qrels, table
+from evenrank.data.schema import (
+    DOC_ID,
+    QUERY_ID,
+    RANK,
+    RUN_SCHEMA,
+    SCORE,
+    SEQ,
+    Path,
+    Table,
+    listing,
+    repeated_values,
+    show,
+)
+from evenrank.errors import InputError, InputWarning, check_whole
+from evenrank.process import refuse_after_fork
+
+Order = Literal["score", "rank"]
+
+_PIECE = 1 << 20  # rows that are cut to the depth at a time
+
+
+def run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.DataFrame:
+    """A ranking per query: ``query_id``, ``doc_id``, ``score``, ``rank``, sorted by query and rank.
+
+    Queries keep the order in which they first appear. Within a query the highest score comes first,
+    and among equal scores (compared in double precision, as written) the greater doc_id as text: the
+    rule of trec_eval. Ranks are counted anew from 1.
+
+    Parameters
+    ----------
+    x
+        A path (TREC: ``query_id Q0 doc_id rank score tag``, the tag may be missing throughout; MS MARCO:
+        ``query_id doc_id rank``; JSON: ``{query_id: {doc_id: score}}``; Parquet), a frame, a dict
+        ``{query_id: {doc_id: score}}``, a Run of ranx, rows, or an ir_datasets dataset with scored
+        documents. A table that this function returned is returned as it is. A table with a column ``seq``
+        has several rankings of a query: they come one after the other, and the column stays.
+    order
+        ``"rank"`` trusts the ranks in ``x`` instead: whole numbers, no two equal within a query. The
+        scores are then replaced by −rank, so that whoever sorts by score gets the same order.
+    depth
+        Keep only so many documents of each query (of a table with ``seq``, all). A file is read in pieces, in
+        memory for the rows that are kept and a hash of every row; all rows are checked.
+    """
+    refuse_after_fork()
+    if order not in ("score", "rank"):
+        raise InputError(f"order is {show(order)}; it must be 'score' or 'rank'")
+    if depth is not None:
+        check_whole("depth", depth)
+    if isinstance(x, pl.DataFrame) and _is_remembered(x):
+        return _cut(x, depth)
+    if has_sequences(x):
+        return read_sequences(x)
+    path = path_of(x)
+    if path is not None and files.format_suffix(path) != ".json":
+        return _read_run(path, order, depth)
+    x = x if path is None else formats.nested_json(path, "score")
+    names = {**_names(order), "rank": RANK}  # ranks are compared with the scores, where there are any
+    optional = ("rank",) if order == "score" else ()
+    rows = Table(as_frame(x, names, part="scoreddocs", optional=optional), path)
+    counts = _Reversals()
+    if order == "score":
+        counts.add(rows.frame)
+        counts.warn("the run")
+    rows = _checked(rows, order)
+    for keys in _keys(order):
+        rows.require_unique(*keys)
+    rows.require_rows("run")
+    return _cut(sort_run(rows.frame), depth)
+
+
+def _names(order: Order) -> dict[str, tuple[str, ...]]:
+    return {"query_id": QUERY_ID, "doc_id": DOC_ID, order: RANK if order == "rank" else SCORE}
+
+
+def _keys(order: Order) -> list[tuple[str, str]]:
+    """The columns in which no two rows may agree."""
+    return [("query_id", "doc_id"), *([("query_id", "rank")] if order == "rank" else [])]
+
+
+def _checked(rows: Table, order: Order) -> Table:
+    rows = rows.renamed(_names(order))
+    number = rows.whole_numbers("rank") if order == "rank" else rows.numbers("score")
+    frame = rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), number)
+    return replace(rows, frame=frame)
+
+
+def run_rows(frame: pl.DataFrame, order: Order) -> pl.DataFrame:
+    """Rows of a run in whatever order: ids, and a score or a rank, each of them checked."""
+    return _checked(Table(frame), order).frame
+
+
+def _cut(frame: pl.DataFrame, depth: int | None) -> pl.DataFrame:
+    if depth is None or (frame["rank"] <= depth).all():
+        return frame
+    return _remember(frame.filter(pl.col("rank") <= depth))
+
+
+# --- Files -----------------------------------------------------------------------------------------------
+
+
+def _read_run(path: Path, order: Order, depth: int | None) -> pl.DataFrame:
+    """The run in a file, read piece by piece."""
+    kept: list[pl.DataFrame] = []
+    hashes: list[list[np.ndarray]] = [[] for _ in _keys(order)]
+    reversals, line = _Reversals(), None
+    limit = 0  # rows that are kept before they are cut to the depth together
+    for piece in formats.read_trec(path, formats.RUN):
+        if order == "score":
+            reversals.add(piece.frame)
+        rows = _checked(piece, order)
+        line = rows.line if line is None else line
+        kept.append(rows.frame)
+        if depth is None:
+            continue
+        for each, keys in zip(hashes, _keys(order), strict=True):
+            each.append(rows.frame.select(keys).hash_rows().to_numpy())
+        if sum(map(len, kept)) > limit + _PIECE:
+            kept = [_top(pl.concat(kept), depth)]
+            limit = 2 * len(kept[0])
+    reversals.warn(str(path))
+    frame = pl.concat(kept, rechunk=True)
+    rows = Table(frame, path, line)
+    rows.require_rows("run")
+    for keys, each in zip(_keys(order), hashes, strict=True):
+        if depth is None:
+            rows.require_unique(*keys)
+        else:
+            _require_unique(path, order, keys, each)
+    return _cut(sort_run(frame), depth)
+
+
+def _top(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """The rows of the best documents of each query."""
+    kept = _sorted(rows).filter(pl.col("place") <= depth)
+    return kept.drop("place")
+
+
+def _require_unique(path: Path, order: Order, keys: tuple[str, str], hashes: list[np.ndarray]) -> None:
+    """Raise InputError if two rows agree in the keys; the file is read again only if hashes repeat."""
+    repeated = pl.Series(repeated_values(hashes))
+    if repeated.is_empty():
+        return
+    frames, line = [], None
+    for piece in formats.read_trec(path, formats.RUN):
+        line = piece.line
+        first = piece.offset + 1 if line is None else line
+        rows = _checked(piece, order).frame.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
+        frames.append(rows.filter(rows.select(keys).hash_rows().is_in(repeated.implode())))
+    suspects = pl.concat(frames)
+    Table(suspects, path, line, suspects["at"]).require_unique(*keys)
+
+
+class _Reversals:
+    """Counts where scores contradict ranks: the scores may be distances, or the ranks themselves.
+
+    Neighbouring rows of a query are compared; a column that is the same everywhere says nothing.
+    """
+
+    def __init__(self) -> None:
+        self.against = self.along = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        names = {name.lower(): name for name in frame.columns}
+        columns = [
+            next((names[name] for name in known if name in names), None) for known in (QUERY_ID, RANK, SCORE)
+        ]
+        if None in columns or len(frame) < 2:
+            return
+        query, rank, score = (frame[name] for name in columns if name is not None)
+        rises = [column.cast(pl.Float64, strict=False).diff() for column in (rank, score)]
+        agree = (rises[0] * rises[1]).filter(query == query.shift(1))
+        self.against += int((agree > 0).sum())
+        self.along += int((agree < 0).sum())
+
+    def warn(self, where: str) -> None:
+        if self.against > self.along:
+            pairs = f"{self.against:,} of {self.against + self.along:,} pairs of neighbouring rows"
+            warnings.warn(
+                f"{where}: the higher score has the worse rank in {pairs}. The highest score is ranked "
+                "first; if the scores are distances or ranks, use order 'rank'",
+                InputWarning,
+                stacklevel=4,
+            )
+
+
+# --- Order -----------------------------------------------------------------------------------------------
+
+
+def sort_run(rows: pl.DataFrame) -> pl.DataFrame:
+    """Checked rows, no pair of query and document twice, as a run."""
+    frame = _sorted(rows)
+    if "rank" in frame.columns:
+        frame = frame.with_columns(score=-pl.col("place").cast(pl.Float64))
+    frame = frame.select("query_id", "doc_id", "score", rank="place")
+    return _remember(frame if frame.schema == RUN_SCHEMA else frame.cast(RUN_SCHEMA))
+
+
+def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows sorted by query (as they first appear), then score and doc_id, or rank; with their place."""
+    stretch = rows["query_id"].rle_id()
+    heads = rows["query_id"].filter(_starts(stretch))
+    codes = pl.Series("query", pl.from_arrow(pc.dictionary_encode(heads.to_arrow()).indices))
+    rows = rows.with_columns(codes.gather(stretch))
+    if "rank" in rows.columns:
+        rows = rows.sort("query", "rank")
+    else:
+        rows = rows.sort("query", "score", "doc_id", descending=[False, True, True])
+    at = np.arange(len(rows))
+    heads_at = np.where(_starts(rows["query"]).to_numpy(), at, 0)
+    place = pl.Series("place", at - np.maximum.accumulate(heads_at) + 1, dtype=pl.Int64)
+    return rows.drop("query").with_columns(place)
+
+
+def _starts(column: pl.Series) -> pl.Series:
+    """Where a value differs from the one before."""
+    return column.ne_missing(column.shift(1))
+
+
+# Runs that are known to be in order: checking a million rows again takes longer than measuring them.
+# With each a second handle to its memory: Polars then copies before it changes a cell in place, so that
+# a frame which still has the same buffers has the same values.
+_KNOWN: dict[int, tuple[weakref.ref[pl.DataFrame], pl.DataFrame]] = {}
+
+
+def _remember(frame: pl.DataFrame) -> pl.DataFrame:
+    frame = pl.DataFrame(frame.get_columns())  # a column of one value gets its own memory
+    key = id(frame)
+    _KNOWN[key] = weakref.ref(frame, lambda _: _KNOWN.pop(key, None)), frame.clone()
+    return frame
+
+
+def _is_remembered(frame: pl.DataFrame) -> bool:
+    """Did :func:`run` return this very frame, and has nothing in it changed since?"""
+    known, copy = _KNOWN.get(id(frame), (None, None))
+    return known is not None and known() is frame and _buffers(frame) == _buffers(copy)
+
+
+def _buffers(frame: pl.DataFrame | None) -> list[tuple[Any, ...]]:
+    """Where the columns lie in memory."""
+    newest = pl.CompatLevel.newest()
+    columns = [] if frame is None else frame.get_columns()
+    chunks = (chunk.to_arrow(compat_level=newest) for column in columns for chunk in column.get_chunks())
+    return [
+        (len(chunk), chunk.offset, *(buffer and buffer.address for buffer in chunk.buffers()))
+        for chunk in chunks
+    ]
+
+
+# --- Several rankings of a query -------------------------------------------------------------------------
+
+
+def has_sequences(x: Any) -> bool:
+    """Whether a frame, or the header of a file, names the column ``seq``."""
+    if isinstance(x, str | os.PathLike):
+        return os.path.isfile(x) and bool({*SEQ} & {*formats.column_names(x)})  # noqa: PTH113
+    names = x.collect_schema().names() if isinstance(x, pl.LazyFrame) else getattr(x, "columns", ())
+    return bool({*SEQ} & {str(name).lower() for name in names})
+
+
+def read_sequences(x: Any) -> pl.DataFrame:
+    """query_id, doc_id, score, rank and seq: the rankings of a query one after the other.
+
+    Ranks are counted through all of them, so that every query is one list; scores are −rank. Within a
+    ranking the order is that of a column rank, else of a column score, else that of the rows.
+    """
+    given = table(x)
+    given = replace(given, frame=given.frame.rename(str.lower))
+    for name, known in (("query_id", QUERY_ID), ("seq", SEQ), ("doc_id", DOC_ID)):
+        if not {*known} & {*given.frame.columns}:
+            columns = listing(given.frame.columns)
+            raise given.error(f"a run with rankings by seq needs {name}; found: {columns}")
+    given.require_rows("run")
+    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "seq": SEQ, "rank": RANK, "score": SCORE}
+    given = given.renamed(names, optional=("rank", "score"))
+    if "rank" in given.frame.columns:
+        by = given.whole_numbers("rank")
+    elif "score" in given.frame.columns:
+        by = -given.numbers("score")
+    else:
+        by = pl.int_range(len(given.frame), eager=True)
+    ids = ("query_id", "seq", "doc_id")
+    rows = replace(given, frame=given.frame.select(pl.col(ids).cast(pl.String)))
+    for name in ids:
+        rows.refuse(rows.frame[name].fill_null("") == "", f"{name} is empty")
+    repeated = ~rows.frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
+    rows.refuse(repeated, lambda row: f"document {rows.frame['doc_id'][row]!r} occurs twice in one ranking")
+    frame = rows.frame.with_columns(by.alias("by")).with_row_index("at")
+    frame = frame.with_columns(
+        pl.col("at").min().over("query_id").alias("query"),
+        pl.col("at").min().over("query_id", "seq").alias("ranking"),
+    )
+    # Among equal scores the greater id comes first, as trec_eval has it.
+    frame = frame.sort("query", "ranking", "by", "doc_id", descending=[False, False, False, True])
+    place = pl.int_range(1, pl.len() + 1).over("query_id").cast(pl.Int64)
+    return frame.select(
+        "query_id", "doc_id", (-place).cast(pl.Float64).alias("score"), place.alias("rank"), "seq"
+    )
+
+
+# --- Reference runs, and writing -------------------------------------------------------------------------
+
+
+def perfect(x: Any) -> pl.DataFrame:
+    """The best possible run: all and only the relevant documents of each query, highest grade first.
+
+    ``x`` is anything :func:`qrels` takes. Queries without a relevant document are left out.
+    """
+    relevant = qrels(x).filter(pl.col("relevance") > 0)
+    return sort_run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
+
+
+def random_run(x: Any, *, seed: int = 0) -> pl.DataFrame:
+    """The judged documents of each query in random order: what a ranker that knows nothing would do.
+
+    ``x`` is anything :func:`qrels` takes. The same judgments and seed give the same run, whatever the
+    order of the rows.
+    """
+    judged = qrels(x)
+    scores = np.empty(len(judged))
+    by_ids = judged.select(pl.arg_sort_by("query_id", "doc_id")).to_series().to_numpy()
+    scores[by_ids] = np.random.default_rng(seed).random(len(judged))
+    return sort_run(judged.select("query_id", "doc_id", score=pl.Series(scores)))
+
+
+def check_run_name(name: str) -> None:
+    """Refuse what cannot stand in the last column of a run."""
+    if not re.fullmatch(r"[^\s]+", name):
+        raise InputError(f"the name of a run may not be empty or hold blanks: {show(name)}")
+
+
+def write_run(x: Any, path: Path, *, name: str) -> None:
+    """Write a run in TREC format, whole or not at all; ``.gz`` and ``.zst`` are compressed.
+
+    The scores fall strictly within each query even in single precision, which trec_eval compares in:
+    sorting by score restores this order in any tool. ``name`` is the tag in the last column.
+    """
+    check_run_name(name)
+    frame = run(x)
+    for column in ("query_id", "doc_id"):
+        spaced = frame[column].str.contains(r"\s")
+        if spaced.any():
+            bad = frame[column].filter(spaced)[0]
+            raise InputError(f"{column} {show(bad)} holds a blank, which a TREC run cannot", path=path)
+    q0, tag = pl.lit("Q0").alias("q0"), pl.lit(name).alias("tag")
+    lines = frame.select("query_id", q0, "doc_id", "rank", falling(frame).cast(pl.String), tag)
+    with files.writing(path) as out:
+        lines.write_csv(out, include_header=False, separator=" ", quote_style="never")
+
+
+def falling(run: pl.DataFrame) -> pl.Series:
+    """Scores that fall strictly within each query, in single precision.
+
+    They are the scores of the run as float32; one that does not fall takes the next smaller float32
+    after the one above. A query whose scores do not fit into single precision gets n, n − 1, …, 1.
+    """
+    rank = run["rank"].to_numpy()
+    heads = np.flatnonzero(rank == 1)
+    query = np.cumsum(rank == 1) - 1
+    with np.errstate(over="ignore"):
+        single = run["score"].to_numpy().astype(np.float32)
+    # The bits of floats, negative ones mirrored, are integers in the same order. On them "at most one
+    # less than the one above" is a running minimum of key + rank; the last term keeps queries apart.
+    bits = single.view(np.int32).astype(np.int64)
+    keys = np.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))
+    keys = np.minimum.accumulate(keys + rank - (query << 40)) - rank + (query << 40)
+    bits = np.where(keys >= 0, keys, -keys | 0x80000000).astype(np.uint32)
+    single = bits.view(np.float32)
+    if len(heads):
+        unfit = np.logical_or.reduceat(~np.isfinite(single), heads)[query]
+        last = np.append(heads[1:], len(rank))[query]
+        single = np.where(unfit, (last - np.arange(len(rank))).astype(np.float32), single)
+    return pl.Series("score", single, dtype=pl.Float32)

@@ -1,0 +1,347 @@
+"""The columns of tables: their names, their checks, and the errors that name file and line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from evenrank.errors import InputError, nearest
+
+DOC_ID = ("doc_id", "docno", "docid", "_id", "id", "corpus-id")
+QUERY_ID = ("query_id", "qid", "query-id", "_id", "id", "number")
+QUERY_TEXT = ("text", "query", "title")
+RELEVANCE = ("relevance", "label", "rel", "grade", "score")
+SCORE = ("score",)
+RANK = ("rank",)
+GENDER = ("gender", "label")
+SEQ = ("seq", "seq_no", "sequence")
+BODY = ("text", "contents", "body")
+"""Names of the column with a document's text; the first that exists is taken."""
+TITLE = "title"
+
+QUERIES_SCHEMA = pl.Schema({"query_id": pl.String, "text": pl.String})
+QRELS_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64})
+RUN_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64, "rank": pl.Int64})
+GENDERS_SCHEMA = pl.Schema({"query_id": pl.String, "gender": pl.String})
+SCHEMA = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
+"""Of documents."""
+
+ROWS = 8192
+"""Documents in a block of a collection that is not a file of lines."""
+_LARGEST = 1 << 30  # bytes that 32-bit offsets can surely address
+
+Path = str | os.PathLike[str]
+Names = Mapping[str, Sequence[str]]
+"""Our name of each column, and all names it may have in the input."""
+
+
+def show(value: object, limit: int = 60) -> str:
+    """A value in a one-line message."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def listing(names: Iterable[object], limit: int = 12) -> str:
+    """Names in a one-line message: ``doc_id, text``."""
+    shown = [name if isinstance(name, str) and name.isprintable() else repr(name) for name in names]
+    more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
+    return (", ".join(name[:60] for name in shown[:limit]) + more) or "none"
+
+
+def pick(
+    columns: Sequence[str], names: Sequence[str], *, path: Path | None = None, line: int | None = None
+) -> str:
+    """The column with one of these names; the first name wins."""
+    for name in names:
+        if name in columns:
+            if list(columns).count(name) > 1:
+                raise InputError(f"column {name} is there twice", path=path, line=line)
+            return name
+    raise InputError(f"no column {names[0]}; found {listing(columns)}", path=path, line=line)
+
+
+def pick_fields(
+    columns: Sequence[str], fields: Sequence[str], *, path: Path | None = None, line: int | None = None
+) -> list[str]:
+    """The columns that make up a document's text.
+
+    A title may be missing; ``text`` may be called ``contents`` or ``body``; other fields must exist.
+    """
+    if not fields:
+        raise InputError("fields is empty; name the fields that make up the text")
+    chosen = []
+    for field in fields:
+        if field in columns:
+            chosen.append(pick(columns, (field,), path=path, line=line))
+        elif field == "text":
+            chosen.append(pick(columns, BODY, path=path, line=line))
+        elif field != TITLE or len(fields) == 1:
+            raise InputError(f"no field {field}; found {listing(columns)}", path=path, line=line)
+    return chosen
+
+
+def choose_columns(
+    columns: Sequence[str],
+    names: Names,
+    optional: Sequence[str] = (),
+    *,
+    path: Path | None = None,
+    line: int | None = None,
+) -> dict[str, str]:
+    """Our name of each wanted column, and its name in the input."""
+    return {
+        name: pick(columns, outside, path=path, line=line)
+        for name, outside in names.items()
+        if name not in optional or set(outside) & set(columns)
+    }
+
+
+def header(
+    line: str, known: Iterable[str], separator: str | None = "\t", *, needs: Sequence[Iterable[str]] = ()
+) -> list[str] | None:
+    """The column names in lower case if this first line is a header, else None.
+
+    A header consists of known names; or has, among three columns or more, one of each of ``needs``, such
+    as an id and a text.
+    """
+    names = [cell.strip() for cell in line.rstrip("\r\n").lower().split(separator)]
+    if len(names) > 1 and set(names) <= set(known):
+        return names
+    # A line of two columns may well be data, since such files need no header; so may long cells.
+    short = all(name.isprintable() and len(name) <= 60 for name in names)
+    enough = len(names) > 2 and short and needs and all(set(names) & set(need) for need in needs)
+    return names if enough else None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """A frame, where it was read, and the checks of its columns.
+
+    Attributes
+    ----------
+    frame
+        The rows.
+    path
+        The file, if any.
+    line
+        The line of the first row; None where the input has no lines (Parquet, frames). Errors then give the
+        number of the row.
+    lines
+        The line, or the number, of each row, if they do not follow one another.
+    offset
+        How many rows come before these, if they are a piece of a larger table.
+    """
+
+    frame: pl.DataFrame
+    path: Path | None = None
+    line: int | None = None
+    lines: pl.Series | None = None
+    offset: int = 0
+
+    def error(self, problem: str, row: int | None = None) -> InputError:
+        """An error about the table, or about one of its rows (from 0)."""
+        if row is None:
+            return InputError(problem, path=self.path)
+        if self.line is None:
+            return InputError(f"row {self._number(row)}: {problem}", path=self.path)
+        return InputError(problem, path=self.path, line=self._number(row))
+
+    def _number(self, row: int) -> int:
+        """The line of a row, or its number, from 1."""
+        if self.lines is not None:
+            return int(self.lines[row])
+        return row + (self.offset + 1 if self.line is None else self.line)
+
+    def refuse(self, bad: pl.Series, problem: str | Callable[[int], str]) -> None:
+        """Raise InputError about the first row where ``bad`` is true, if there is one."""
+        if bad.any():
+            row = int(bad.arg_true()[0])
+            raise self.error(problem if isinstance(problem, str) else problem(row), row)
+
+    def ids(self, name: str) -> pl.Series:
+        """A column as text, none missing, none empty."""
+        column = self.texts(name)
+        self.refuse(column.str.len_bytes() == 0, f"{name} is empty")
+        return column
+
+    def texts(self, name: str) -> pl.Series:
+        """A column as text, none missing; whole numbers become text."""
+        column = self._as_text(name)
+        if column.null_count():
+            self.refuse(column.is_null(), f"{name} is missing")
+        return column if column.dtype == pl.String else column.cast(pl.String)
+
+    def texts_or_nulls(self, name: str) -> pl.Series:
+        """A column as text; null where it is missing or empty."""
+        return self._as_text(name).cast(pl.String, strict=False).replace("", None)
+
+    def _as_text(self, name: str) -> pl.Series:
+        column, kind = self.frame[name], self.frame[name].dtype
+        if kind == pl.Binary:
+            return column.cast(pl.String, strict=False)
+        if not (
+            kind == pl.String or kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))
+        ):
+            raise self.error(f"column {name} holds {kind}; make it text")
+        return column
+
+    def numbers(self, name: str) -> pl.Series:
+        """A column as finite floats; text is parsed only where it comes from a file of lines."""
+        column, kind = self.frame[name], self.frame[name].dtype
+        if not (kind.is_numeric() or kind == pl.Null or (kind == pl.String and self.line is not None)):
+            raise self.error(f"column {name} holds {kind}; it must be numbers")
+        parsed = column.cast(pl.Float64, strict=False)
+        if parsed.null_count() or not np.isfinite(parsed.to_numpy()).all():
+            bad = ~parsed.is_finite().fill_null(False)
+            self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be a finite number")
+        return parsed + 0.0  # no negative zero: it sorts apart from zero in some places
+
+    def whole_numbers(self, name: str) -> pl.Series:
+        """A column as integers; text is parsed only where it comes from a file of lines."""
+        column, kind = self.frame[name], self.frame[name].dtype
+        text = kind == pl.String and self.line is not None
+        if not (kind.is_integer() or kind.is_float() or kind in (pl.Boolean, pl.Null) or text):
+            raise self.error(f"column {name} holds {kind}; it must be whole numbers")
+        parsed = column.cast(pl.Int64, strict=False)
+        if kind.is_float():  # what pandas makes of integers when one is missing
+            parsed = parsed.to_frame().select(pl.when(parsed == column).then(parsed)).to_series()
+        if parsed.null_count():
+            bad = parsed.is_null()
+            self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be a whole number")
+        return parsed
+
+    def require_unique(self, *keys: str) -> None:
+        """Raise InputError if two rows agree in all of these columns."""
+        if not len(repeated_values([self.frame.select(keys).hash_rows().to_numpy()])):
+            return
+        numbered = self.frame.select(*keys, at=pl.int_range(pl.len()))
+        again = numbered.with_columns(first=pl.col("at").min().over(keys)).filter(
+            pl.col("at") > pl.col("first")
+        )
+        if again.is_empty():
+            return
+        row = again.row(0, named=True)
+        what = " with ".join(f"{key} {show(row[key])}" for key in keys)
+        first, at = self._number(row["first"]), self._number(row["at"])
+        if self.line is None:
+            raise self.error(f"row {at} repeats row {first}: {what}")
+        raise self.error(f"repeats line {first}: {what}", row["at"])
+
+    once = require_unique
+
+    def require_rows(self, what: str = "") -> None:
+        """Raise InputError if there are no rows."""
+        if self.frame.is_empty():
+            raise self.error(f"the {what} table has no rows" if what else "the file has no rows")
+
+    def renamed(self, names: Names, optional: Sequence[str] = ()) -> Table:
+        """Only these columns, under our names."""
+        line = None if self.line is None else 1  # of the header
+        chosen = choose_columns(self.frame.columns, names, optional, path=self.path, line=line)
+        return replace(self, frame=self.frame.select(pl.col(old).alias(new) for new, old in chosen.items()))
+
+
+def repeated_values(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """The values that occur more than once in all parts together."""
+    values = np.concatenate([np.empty(0, np.uint64), *parts])
+    values.sort()
+    return np.unique(values[1:][values[1:] == values[:-1]])
+
+
+def strings(values: Sequence[str | None]) -> pa.StringArray:
+    """Texts as an Arrow array; `pa.array` would load pandas to ask whether they are its."""
+    array = pl.Series(values, dtype=pl.String).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return array if array.nbytes > _LARGEST else array.cast(pa.string())
+
+
+def text_array(column: pa.Array, what: str, *, row: int = 0, path: Path | None = None) -> pa.Array:
+    """An Arrow column as text: whole numbers are ids too, other types are refused."""
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    kind, types = column.type, pa.types
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    binaries = (types.is_binary, types.is_large_binary, types.is_binary_view)  # some writers of Parquet
+    is_text = any(check(kind) for check in (*texts, *binaries))
+    if not (types.is_integer(kind) or is_text or types.is_null(kind)):
+        raise InputError(f"column {what} holds {kind}; make it text", path=path)
+    try:
+        column = column if kind == pa.string() else pc.cast(column, pa.string())
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        rows = f"rows {row + 1} to {row + len(column)}"
+        raise InputError(f"column {what} holds bytes that are not UTF-8 ({rows})", path=path) from error
+    return column
+
+
+def id_array(column: pa.Array, what: str, *, row: int = 0, path: Path | None = None) -> pa.Array:
+    """An Arrow column as ids: text, none missing, none empty."""
+    ids = text_array(column, what, row=row, path=path)
+    bad = pc.index(pc.fill_null(pc.equal(pc.binary_length(ids), 0), True), True).as_py()
+    if bad >= 0:
+        missing = "is missing" if ids[bad].as_py() is None else "is empty"
+        raise InputError(f"row {row + bad + 1}: {what} {missing}", path=path)
+    return ids
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a collection: ``read()`` parses it, in whatever thread calls; ``size`` is for progress.
+
+    ``size`` is the number of bytes of the stored input that were read for it: the sizes of all blocks add
+    up to the size of a file.
+    """
+
+    read: Callable[[], pa.RecordBatch]
+    size: int
+
+    def __call__(self) -> pa.RecordBatch:
+        return self.read()
+
+
+def batch_of(ids: pa.Array, texts: pa.Array) -> pa.RecordBatch:
+    """A batch of documents."""
+    return pa.RecordBatch.from_arrays([ids, texts], schema=SCHEMA)
+
+
+def join_fields(fields: Sequence[pa.Array]) -> pa.Array:
+    """The fields of each document joined with one space; missing and empty ones leave no trace."""
+    first, *others = (pc.fill_null(field, "") if field.null_count else field for field in fields)
+    for other in others:
+        # Not null_handling="skip": Arrow drops rows in which all fields are null.
+        joined = pc.binary_join_element_wise(first, other, " ")
+        joined = pc.if_else(pc.equal(pc.binary_length(other), 0), first, joined)
+        first = pc.if_else(pc.equal(pc.binary_length(first), 0), other, joined)
+    return first
+
+
+SPELLINGS = {
+    "neutral": ("n", "neutral", "nongendered", "nogender", "genderneutral", "none"),
+    "female": ("f", "female", "females", "woman", "women"),
+    "male": ("m", "male", "males", "man", "men"),
+    "other": ("o", "other", "multiple", "both", "otherormultiple", "otherormultiplegenders", "othermultiple"),
+}
+"""The classes of queries, each with its spellings as :func:`plain` leaves them."""
+_GENDERS = {spelling: gender for gender, spellings in SPELLINGS.items() for spelling in spellings}
+_GENDERS["unknown"] = "other"  # what a classifier says when it abstains
+
+
+def plain(label: str) -> str:
+    """A label without case, blanks and punctuation: ``Non-gendered`` is ``nongendered``."""
+    return re.sub(r"[\W_]+", "", label).casefold()
+
+
+def known_gender(label: str) -> str:
+    """``female``, ``male``, ``neutral`` or ``other``; any other label is an error."""
+    gender = _GENDERS.get(plain(label))
+    if gender is None:
+        near = nearest(plain(label), [spelling for spelling in _GENDERS if len(spelling) > 1])
+        hint = f"did you mean {near!r}?" if near else f"use one of {listing(SPELLINGS)}"
+        raise InputError(f"unknown label {show(label)}; {hint}")
+    return gender
