@@ -77,7 +77,7 @@ def test_lambda_one_orders_by_least_bias_and_keeps_the_order_of_equals(
     columns: tuple[np.ndarray, np.ndarray],
 ) -> None:
     scores, bias = columns
-    normal = np.round(min_max(bias), 12)  # nearer than that is equal
+    normal = np.round(min_max(bias), 9)  # nearer than that is equal
     order = feedback_order(scores, bias, 1.0)
     assert order.tolist() == sorted(range(len(bias)), key=lambda place: normal[place])
 

@@ -233,9 +233,9 @@ def test_the_demo_collection_is_ranked_with_vectors_of_its_own(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_on_time_it_agrees_with_a_plain_computation(shared: Path, tmp_path: Path) -> None:
-    from evenrank.vectors import load
+    from evenrank.vectors import load as load_vectors
 
-    vectors = load(shared / "data" / "vectors" / "glove-100d.bin.gz")
+    vectors = load_vectors(shared / "data" / "vectors" / "glove-100d.bin.gz")
     docs, queries, _ = load(shared / "data" / "time")
     frame, some = docs.frame(), queries.head(5)
     index = build(docs, tmp_path / "idx")
