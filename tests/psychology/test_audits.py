@@ -138,7 +138,7 @@ def test_a_fair_run_removes_the_whole_distance() -> None:
     audit = audit_rankings(RUNS, genders=GENDERS, docs=DOCS, at=10, balance=False)
     assert audit.baseline == "biased"
     assert audit["biased", "anger"].higher == "male"
-    shrunk = audit.reduction("fair", "anger")
+    shrunk = audit.reductions["fair", "anger"]
     assert (shrunk.after, shrunk.reduction) == (0.0, 1.0)
     assert shrunk.change.difference == pytest.approx(-audit["biased", "anger"].difference)
 
