@@ -356,7 +356,9 @@ def _positive(pairs: str | None, found: Any) -> str:
 
 
 def _save(vectors: Vectors, output: Path) -> None:
-    vectors.save(output)
+    from evenrank.vectors import save
+
+    save(vectors, output)
     note(f"{len(vectors):,} words, {vectors.dimension} dimensions: {output}")
 
 

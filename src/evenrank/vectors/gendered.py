@@ -27,7 +27,7 @@ from evenrank.data.columns import show
 from evenrank.data.files import magic, writing
 from evenrank.errors import InputError
 from evenrank.text.lexicon import lexicon
-from evenrank.vectors.files import load, read_provenance
+from evenrank.vectors.files import load
 from evenrank.vectors.space import Floats, Vectors, numbers
 
 FREQUENT = 50_000
@@ -319,7 +319,8 @@ class Genderedness:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Genderedness:
         """Read a table that :meth:`write` wrote, or any Parquet file with the columns ``word`` and ``g``."""
-        table = formats.read_checked(path, _KEY)[0].combine_chunks()
+        table, facts = formats.read_checked(path, _KEY)
+        table = table.combine_chunks()
         if not {"word", "g"} <= set(table.column_names) or not len(table):
             names = ", ".join(table.column_names)
             raise InputError(f"expected the columns word and g with some rows, found: {names}", path=path)
@@ -336,7 +337,7 @@ class Genderedness:
         if len(outside):
             row = int(outside[0])
             raise InputError(f"g of {words[row].as_py()!r} is {g[row]}, not in [−1, 1]", path=path)
-        return cls(words.chunk(0), g, read_provenance(table, path) or {})
+        return cls(words.chunk(0), g, json.loads(facts or "{}"))
 
 
 def genderedness(
