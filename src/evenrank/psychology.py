@@ -601,7 +601,10 @@ def _sample(
         left_out["no gender label"] = unlabelled
     kept = _keep(kept, pl.col("gender").is_in(GENDERS), "labelled other", left_out)
     if exclude is not None:
-        kept = _keep(kept, ~pl.col("query_id").is_in(_query_ids(exclude)), "excluded", left_out)
+        if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
+            exclude = tables.genders(exclude)["query_id"]
+        excluded = [str(query) for query in exclude]
+        kept = _keep(kept, ~pl.col("query_id").is_in(excluded), "excluded", left_out)
     if balance:
         drawn = balanced(kept, seed=seed)["query_id"].implode()
         kept = _keep(kept, pl.col("query_id").is_in(drawn), "not drawn into the balanced sample", left_out)
@@ -639,14 +642,6 @@ def balanced(labels: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
 def _group_sizes(values: pl.DataFrame) -> dict[str, int]:
     """Return how many queries there are of each gender."""
     return {g: n for g in GENDERS if (n := int((values["gender"] == g).sum()))}
-
-
-def _query_ids(exclude: Any) -> list[str]:
-    if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
-        return tables.genders(exclude)["query_id"].to_list()
-    if isinstance(exclude, Iterable):
-        return [str(query) for query in exclude]
-    raise InputError(f"exclude takes query ids or a file, not {type(exclude).__name__}")
 
 
 def _compare(
