@@ -227,24 +227,8 @@ class Characteristic:
         }
 
 
-class _Audit(Drawn):
-    """Characteristics that were compared between genders."""
-
-    characteristics: tuple[Characteristic, ...]
-
-    def bars(self) -> pl.DataFrame:
-        """One row for each bar of the grouped bars: process, characteristic, gender, percent."""
-        rows = [
-            (one.process, one.name, gender, mean)
-            for one in self.characteristics
-            for gender, mean in one.means.items()
-        ]
-        schema = {"process": str, "characteristic": str, "gender": str, "percent": float}
-        return pl.DataFrame(rows, schema, orient="row")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgmentsAudit(_Audit):
+class JudgmentsAudit(Drawn):
     """The judged documents compared by the gender of their queries.
 
     `audit["anger"]` is one characteristic. Positive differences: more of it for female queries.
@@ -400,7 +384,7 @@ def _affiliation(compared: Sequence[Characteristic]) -> bool | None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankingsAudit(_Audit):
+class RankingsAudit(Drawn):
     """What rankers return for female and for male queries; `audit["bm25", "anger"]` is one of them.
 
     `reductions` has, for each run but the baseline and each characteristic, the distance |female − male| in
@@ -416,7 +400,7 @@ class RankingsAudit(_Audit):
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def characteristics(self) -> tuple[Characteristic, ...]:  # type: ignore[override]
+    def characteristics(self) -> tuple[Characteristic, ...]:
         """Those of the baseline."""
         return self.runs[self.baseline]
 
