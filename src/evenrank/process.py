@@ -73,7 +73,12 @@ def _private_folder() -> str | None:
 def watch_forks() -> None:
     """Remember which processes are forked after Polars has started its threads."""
     if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-        os.register_at_fork(before=lambda: _polars_has_threads() and _forked_with_threads.add(os.getpid()))
+        os.register_at_fork(before=_before_fork)
+
+
+def _before_fork() -> None:
+    if _polars_has_threads():
+        _forked_with_threads.add(os.getpid())
 
 
 def _polars_has_threads() -> bool:

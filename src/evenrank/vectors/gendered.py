@@ -65,11 +65,7 @@ _MIRRORED = """
 """
 
 
-def _pairs(text: str) -> tuple[Pair, ...]:
-    return tuple((first, second) for first, second in (pair.split() for pair in text.split(",")))
-
-
-MIRRORED: tuple[Pair, ...] = _pairs(_MIRRORED)
+MIRRORED: tuple[Pair, ...] = tuple((first, second) for first, second in map(str.split, _MIRRORED.split(",")))
 """Pairs that hard debiasing equalises: the list released by Bolukbasi et al. (2016), single words only."""
 
 
@@ -248,7 +244,6 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
 
 
 Leaning = tuple[str, float]
-
 _KEY = b"evenrank"
 _PARQUET = b"PAR1"
 
