@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
-_fork = {"polars has threads": False, "in child": False}
+_forked_with_threads: set[int] = set()  # processes that were forked after Polars had started its threads
 _threads: dict[str, int | None] = {"limit": None}
 
 
@@ -71,17 +71,14 @@ def _private_folder() -> str | None:
 
 
 def watch_forks() -> None:
-    """Record, when the process is forked, whether Polars had started its threads."""
+    """Remember which processes are forked after Polars has started its threads."""
     if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-        os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+        os.register_at_fork(before=_before_fork)
 
 
 def _before_fork() -> None:
-    _fork["polars has threads"] = _polars_has_threads()
-
-
-def _after_fork() -> None:
-    _fork["in child"] = _fork["in child"] or _fork["polars has threads"]
+    if _polars_has_threads():
+        _forked_with_threads.add(os.getpid())
 
 
 def _polars_has_threads() -> bool:
@@ -101,7 +98,7 @@ def refuse_after_fork() -> None:
     Polars would wait forever for threads that the child does not have. The functions that turn inputs into
     tables call this, and nearly everything passes through them.
     """
-    if _fork["in child"]:
+    if _forked_with_threads - {os.getpid()}:
         raise InputError(
             "this process was forked after Polars had started its threads, and would wait for them forever; "
             "start workers with spawn, or with joblib's loky"

@@ -25,6 +25,7 @@ from evenrank.data.read import fingerprint, read_genders, read_qrels, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, known_gender, listing, show
 from evenrank.errors import InputError
+from evenrank.measures.disparities import Reduction
 from evenrank.measures.inputs import named_runs
 from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
@@ -36,16 +37,15 @@ from evenrank.text.tally import tally
 LEVEL = 0.05
 """Level of the tests behind a verdict."""
 GENDERS = ("female", "male", "neutral")
-_COUNT = "_count"
 _PROCESS = {part: process for process, parts in TREE.items() for part in (process, *parts)}
 
 
 def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words") -> pl.DataFrame:
-    """Return the percent and count of every category in every document.
+    """Return the percent of every category in every document.
 
     The percent of a category is 100 × its tokens / all tokens, LIWC's convention; a token counts once
     for each category it belongs to, and a text without tokens scores 0. `concerns`, which LIWC does not
-    have, is the sum of its six parts.
+    have, is the sum of its six parts. (`evenrank.tally` gives the counts.)
 
     Parameters
     ----------
@@ -60,8 +60,7 @@ def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words")
     Returns
     -------
     polars.DataFrame
-        ``doc_id``, ``tokens``, a column of percents for each category (``anger``), then a column of
-        counts for each (``anger_count``).
+        ``doc_id``, ``tokens``, and a column of percents for each category (``anger``).
 
     Examples
     --------
@@ -73,8 +72,7 @@ def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words")
         pl.when(pl.col("tokens") > 0).then(100 * pl.col(name) / pl.col("tokens")).otherwise(0.0).alias(name)
         for name in counts.groups
     ]
-    columns = [*percents, *(pl.col(name).alias(name + _COUNT) for name in counts.groups)]
-    return _with_concerns(counts.frame.select("doc_id", "tokens", *columns))
+    return _with_concerns(counts.frame.select("doc_id", "tokens", *percents))
 
 
 def _with_concerns(table: pl.DataFrame) -> pl.DataFrame:
@@ -82,17 +80,12 @@ def _with_concerns(table: pl.DataFrame) -> pl.DataFrame:
     parts = TREE["concerns"]
     if "concerns" in table.columns or not set(parts) <= set(table.columns):
         return table
-    table = table.with_columns(concerns=pl.sum_horizontal(parts))
-    counts = [part + _COUNT for part in parts]
-    if set(counts) <= set(table.columns):
-        table = table.with_columns(pl.sum_horizontal(counts).alias("concerns" + _COUNT))
-    return table
+    return table.with_columns(concerns=pl.sum_horizontal(parts))
 
 
 def categories(table: pl.DataFrame) -> list[str]:
     """Return the columns that hold the percents of a category."""
-    counts = {name + _COUNT for name in table.columns} | {"tokens"}
-    return [name for name, kind in table.schema.items() if kind.is_numeric() and name not in counts]
+    return [name for name, kind in table.schema.items() if kind.is_numeric() and name != "tokens"]
 
 
 def scores_of(docs: Any, ids: Iterable[str], source: Source | None, tokenizer: str) -> pl.DataFrame:
@@ -234,24 +227,8 @@ class Characteristic:
         }
 
 
-class _Audit(Drawn):
-    """Characteristics that were compared between genders."""
-
-    characteristics: tuple[Characteristic, ...]
-
-    def bars(self) -> pl.DataFrame:
-        """One row for each bar of the grouped bars: process, characteristic, gender, percent."""
-        rows = [
-            (one.process, one.name, gender, mean)
-            for one in self.characteristics
-            for gender, mean in one.means.items()
-        ]
-        schema = {"process": str, "characteristic": str, "gender": str, "percent": float}
-        return pl.DataFrame(rows, schema, orient="row")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgmentsAudit(_Audit):
+class JudgmentsAudit(Drawn):
     """The judged documents compared by the gender of their queries.
 
     `audit["anger"]` is one characteristic. Positive differences: more of it for female queries.
@@ -406,59 +383,24 @@ def _affiliation(compared: Sequence[Characteristic]) -> bool | None:
     return all(max(means[gender], key=means[gender].__getitem__) == gender for gender in ("female", "male"))
 
 
-@dataclass(frozen=True)
-class Reduction:
-    """How far a run shrinks the distance between female and male queries that the baseline has.
-
-    Attributes
-    ----------
-    before, after
-        The distance |female − male| of the baseline and of the run, in percentage points.
-    reduction
-        1 − after / before: positive if the distance shrinks; None where the baseline has none.
-    change
-        Welch's test on the changes query by query, female − male: did the signed difference move?
-    p_holm
-        Its p, corrected over the characteristics of the run.
-    """
-
-    run: str
-    name: str
-    before: float
-    after: float
-    reduction: float | None
-    change: Comparison
-    p_holm: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "run": self.run,
-            "characteristic": self.name,
-            "before": self.before,
-            "after": self.after,
-            "reduction": self.reduction,
-            "change": self.change.difference,
-            "low": self.change.low,
-            "high": self.change.high,
-            "p": self.change.p,
-            "p_holm": self.p_holm,
-        }
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class RankingsAudit(_Audit):
-    """What rankers return for female and for male queries; `audit["bm25", "anger"]` is one of them."""
+class RankingsAudit(Drawn):
+    """What rankers return for female and for male queries; `audit["bm25", "anger"]` is one of them.
+
+    `reductions` has, for each run but the baseline and each characteristic, the distance |female − male| in
+    percentage points before and after, and Welch's test on the changes query by query (female − male).
+    """
 
     runs: dict[str, tuple[Characteristic, ...]]
     at: int
     baseline: str
-    reductions: tuple[Reduction, ...]
+    reductions: dict[tuple[str, str], Reduction]
     queries: dict[str, int]
     left_out: dict[str, int]
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def characteristics(self) -> tuple[Characteristic, ...]:  # type: ignore[override]
+    def characteristics(self) -> tuple[Characteristic, ...]:
         """Those of the baseline."""
         return self.runs[self.baseline]
 
@@ -469,21 +411,15 @@ class RankingsAudit(_Audit):
                 return one
         raise InputError(f"there is no {name!r} of {run!r}; runs: {', '.join(self.runs)}")
 
-    def reduction(self, run: str, name: str) -> Reduction:
-        """How far a run shrinks the baseline's distance in one characteristic."""
-        for one in self.reductions:
-            if (one.run, one.name) == (run, name):
-                return one
-        raise InputError(f"there is no reduction of {name!r} by {run!r}; the baseline is {self.baseline!r}")
-
     def frame(self) -> pl.DataFrame:
         """One row for each run and characteristic, with the reduction against the baseline."""
-        reductions = {(one.run, one.name): one.reduction for one in self.reductions}
-        rows = [
-            {"run": run, **one.to_dict(), "reduction": reductions.get((run, one.name))}
-            for run, compared in self.runs.items()
-            for one in compared
-        ]
+        rows = []
+        for run, compared in self.runs.items():
+            for one in compared:
+                reduced = self.reductions.get((run, one.name))
+                rows.append(
+                    {"run": run, **one.to_dict(), "reduction": None if reduced is None else reduced.reduction}
+                )
         return pl.DataFrame(rows, infer_schema_length=None).cast({"reduction": pl.Float64})
 
     def to_dict(self) -> dict[str, Any]:
@@ -497,7 +433,10 @@ class RankingsAudit(_Audit):
                 {"run": run, "characteristics": [one.to_dict() for one in compared]}
                 for run, compared in self.runs.items()
             ],
-            "reductions": [one.to_dict() for one in self.reductions],
+            "reductions": [
+                {"run": run, "characteristic": name, **one.to_dict(), "p_holm": one.p_holm}
+                for (run, name), one in self.reductions.items()
+            ],
             "provenance": self.provenance,
         }
 
@@ -563,16 +502,20 @@ def audit_rankings(
         means = _query_means(top, table, names)
         values[name], left_out = _sample(means, labels, exclude=exclude, balance=balance, seed=seed)
         compared[name] = _compare(values[name], names, confidence=confidence, seed=seed)
-    reductions: list[Reduction] = []
+    reductions: dict[tuple[str, str], Reduction] = {}
     for run in tops:
-        if run != baseline:
-            changes = _changes(values[baseline], values[run], names, confidence)
-            reductions += _reductions(run, compared[baseline], compared[run], changes)
+        if run == baseline:
+            continue
+        changes = _changes(values[baseline], values[run], names, confidence)
+        corrected = stats.holm([change.p for change in changes])
+        for old, new, change, p in zip(compared[baseline], compared[run], changes, corrected, strict=True):
+            before, after = (abs(one.means["female"] - one.means["male"]) for one in (old, new))
+            reductions[run, old.name] = Reduction(before, after, change, p)
     return RankingsAudit(
         runs=compared,
         at=at,
         baseline=baseline,
-        reductions=tuple(reductions),
+        reductions=reductions,
         queries=_group_sizes(values[baseline]),
         left_out=left_out,
         provenance=provenance,
@@ -589,21 +532,6 @@ def _changes(
         stats.welch(*(side[f"{name} after"] - side[name] for side in (female, male)), confidence=confidence)
         for name in names
     ]
-
-
-def _reductions(
-    run: str,
-    before: Sequence[Characteristic],
-    after: Sequence[Characteristic],
-    changes: Sequence[Comparison],
-) -> list[Reduction]:
-    reductions = []
-    corrected = stats.holm([change.p for change in changes])
-    for old, new, change, p in zip(before, after, changes, corrected, strict=True):
-        first, second = (abs(one.means["female"] - one.means["male"]) for one in (old, new))
-        reduction = 1 - second / first if first else None
-        reductions.append(Reduction(run, old.name, first, second, reduction, change, p))
-    return reductions
 
 
 def _count_words(
@@ -657,7 +585,10 @@ def _sample(
         left_out["no gender label"] = unlabelled
     kept = _keep(kept, pl.col("gender").is_in(GENDERS), "labelled other", left_out)
     if exclude is not None:
-        kept = _keep(kept, ~pl.col("query_id").is_in(_query_ids(exclude)), "excluded", left_out)
+        if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
+            exclude = read_genders(exclude)["query_id"]
+        excluded = [str(query) for query in exclude]
+        kept = _keep(kept, ~pl.col("query_id").is_in(excluded), "excluded", left_out)
     if balance:
         drawn = balanced(kept, seed=seed)["query_id"].implode()
         kept = _keep(kept, pl.col("query_id").is_in(drawn), "not drawn into the balanced sample", left_out)
@@ -695,14 +626,6 @@ def balanced(labels: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
 def _group_sizes(values: pl.DataFrame) -> dict[str, int]:
     """Return how many queries there are of each gender."""
     return {g: n for g in GENDERS if (n := int((values["gender"] == g).sum()))}
-
-
-def _query_ids(exclude: Any) -> list[str]:
-    if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
-        return read_genders(exclude)["query_id"].to_list()
-    if isinstance(exclude, Iterable):
-        return [str(query) for query in exclude]
-    raise InputError(f"exclude takes query ids or a file, not {type(exclude).__name__}")
 
 
 def _compare(

@@ -60,8 +60,8 @@ def test_a_paired_test_needs_a_pairing() -> None:
 
 def test_change_between_runs_is_paired_within_the_query() -> None:
     found = disparity({"worse": WORSE, "level": LEVEL}, QRELS, GENDERS)
-    (change,) = found.changes
-    assert (change.run, change.baseline) == ("level", "worse")
+    (((name, _), change),) = found.changes.items()
+    assert (name, found.baseline) == ("level", "worse")
     assert change.change.difference == pytest.approx(change.after - change.before)
     assert change.after == pytest.approx(0)
     assert change.reduction == pytest.approx(1)
@@ -84,7 +84,7 @@ def test_one_of_several_measures_is_chosen_by_its_name() -> None:
 
 
 def test_the_same_run_twice_changes_nothing() -> None:
-    (change,) = disparity({"a": WORSE, "b": WORSE}, QRELS, GENDERS).changes
+    (change,) = disparity({"a": WORSE, "b": WORSE}, QRELS, GENDERS).changes.values()
     assert (change.change.difference, change.change.p, change.reduction) == (0, 1, 0)
 
 

@@ -106,13 +106,6 @@ def test_json_says_which_gender_a_positive_difference_means() -> None:
     assert audit["anxiety"].higher == "female" and audit["anxiety"].difference > 0
 
 
-def test_bars_hold_a_row_for_each_characteristic_and_gender() -> None:
-    audit = audit_judgments(genders=GENDERS, qrels=QRELS, docs=DOCS, balance=False)
-    bars = audit.bars()
-    assert bars.columns == ["process", "characteristic", "gender", "percent"]
-    assert len(bars) == 3 * len(audit.characteristics)
-
-
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -138,7 +131,7 @@ def test_a_fair_run_removes_the_whole_distance() -> None:
     audit = audit_rankings(RUNS, genders=GENDERS, docs=DOCS, at=10, balance=False)
     assert audit.baseline == "biased"
     assert audit["biased", "anger"].higher == "male"
-    shrunk = audit.reduction("fair", "anger")
+    shrunk = audit.reductions["fair", "anger"]
     assert (shrunk.after, shrunk.reduction) == (0.0, 1.0)
     assert shrunk.change.difference == pytest.approx(-audit["biased", "anger"].difference)
 

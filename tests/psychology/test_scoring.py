@@ -17,18 +17,17 @@ from evenrank.text.tokens import tokens
 TEXTS = {"d1": "She was furious and afraid.", "d2": "", "d3": "The king paid for the funeral."}
 
 
-def test_the_percent_is_the_share_of_tokens_and_the_count_is_kept() -> None:
+def test_the_percent_is_the_share_of_tokens() -> None:
     found = scores(TEXTS)
     assert found["anger"].to_list() == pytest.approx([20.0, 0.0, 0.0])
-    assert found["anger_count"].to_list() == [1, 0, 0]
     assert found["tokens"].to_list() == [5, 0, 6]
 
 
 def test_a_token_counts_once_for_each_category_it_belongs_to() -> None:
     found = scores(TEXTS)
     # furious and afraid: both negative, one angry, one anxious
-    assert found.row(0, named=True)["negative_count"] == 2
-    assert found.row(2, named=True)["male_count"] == found.row(2, named=True)["power_count"] == 1
+    assert found["negative"][0] == pytest.approx(100 * 2 / 5)
+    assert found["male"][2] == found["power"][2] == pytest.approx(100 / 6)
 
 
 def test_the_total_of_personal_concerns_is_the_sum_of_its_six() -> None:
@@ -37,7 +36,7 @@ def test_the_total_of_personal_concerns_is_the_sum_of_its_six() -> None:
     )
     parts = ("work", "leisure", "home", "money", "religion", "death")
     assert row["concerns"] == pytest.approx(sum(row[part] for part in parts))
-    assert row["concerns_count"] == sum(row[f"{part}_count"] for part in parts) > 3
+    assert row["concerns"] > 3 * 100 / row["tokens"]
 
 
 def test_scores_agree_with_a_slow_count() -> None:
@@ -47,7 +46,7 @@ def test_scores_agree_with_a_slow_count() -> None:
     for name, words in dictionary().groups.items():
         for row, text in enumerate(texts.values()):
             hits = sum(any(_matches(token, word) for word in words) for token in tokens(text))
-            assert found[f"{name}_count"][row] == hits, (name, text)
+            assert found[name][row] == pytest.approx(100 * hits / len(tokens(text))), (name, text)
 
 
 def _matches(token: str, word: str) -> bool:

@@ -336,10 +336,10 @@ def test_a_language_model_is_asked_of_each_passage(tmp_path: Path) -> None:
 
 @needs_minilm
 def test_an_encoder_without_a_score_is_no_cross_encoder(capsys: pytest.CaptureFixture[str]) -> None:
-    from evenrank.vectors.encoders import minilm
+    from evenrank.vectors.encoders import find_model
 
     with pytest.raises(InputError, match=r"has not learned to score pairs.*train it first"):
-        er.rerank(f"cross-encoder:{minilm()}", {"q": {"a": 1.0}}, {"a": "x"}, {"q": "z"})
+        er.rerank(f"cross-encoder:{find_model().place}", {"q": {"a": 1.0}}, {"a": "x"}, {"q": "z"})
     assert "LOAD REPORT" not in capsys.readouterr().err
 
 

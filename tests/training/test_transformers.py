@@ -35,14 +35,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from evenrank.vectors.encoders import minilm
+    from evenrank.vectors.encoders import find_model
 
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("models") / "tiny"
     torch.manual_seed(0)
     size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
     BertModel(BertConfig(vocab_size=30522, **size)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(minilm()).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(find_model().place).save_pretrained(folder)
     return folder
 
 

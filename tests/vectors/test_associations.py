@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
-from evenrank.vectors import STEREOTYPES, Genderedness, Vectors, association_test, association_tests
+from evenrank.vectors import STEREOTYPES, Association, Genderedness, Stereotype, Vectors, association_tests
 
 # Fabris et al. 2020, §3.2.1, with Google-News vectors.
 PUBLISHED = {"agency–communion": 2.2e-2, "science–arts": 1.8e-3, "career–family": 5.5e-4, "jobs": 0.0}
@@ -20,6 +21,11 @@ PUBLISHED = {"agency–communion": 2.2e-2, "science–arts": 1.8e-3, "career–f
 
 def table(values: dict[str, float]) -> Genderedness:
     return Genderedness(pa.array(list(values)), np.array(list(values.values()), np.float32))
+
+
+def association_test(male: Iterable[str], female: Iterable[str], source: Genderedness) -> Association:
+    (result,) = association_tests(source, stereotypes=[Stereotype("a test", list(male), list(female))])
+    return result
 
 
 def test_glove_holds_the_stereotypes_of_family_and_jobs() -> None:

@@ -29,7 +29,7 @@ def test_turned_queries_score_as_erased_documents_up_to_a_constant(seed: int) ->
     dial = fit_dial(documents, lean)
     linear = (queries @ (np.eye(6) - dial.eraser.projection)) @ documents.T  # (Aᵀq)ᵀd
     assert np.allclose(dial.queries(queries) @ documents.T, linear)
-    constant = queries @ dial.documents(documents).T - linear  # qᵀ(A d + b) − (Aᵀq)ᵀd = qᵀb
+    constant = queries @ dial.eraser.apply(documents).T - linear  # qᵀ(A d + b) − (Aᵀq)ᵀd = qᵀb
     assert np.allclose(constant, constant[:, :1])
 
 

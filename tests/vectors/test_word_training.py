@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenrank.errors import InputError
-from evenrank.vectors import Vectors, association_tests, distil, find_direction, minilm, train, vocabulary
+from evenrank.vectors import Vectors, association_tests, distil, find_direction, train, vocabulary
 
 DOCS = {
     str(i): f"the {a} sat on the {b}, and the {a}'s {b} sat too"
@@ -109,7 +109,7 @@ def test_distilled_vectors_know_gender_and_stereotypes() -> None:
 def test_distilling_gives_the_same_vectors_again() -> None:
     made = [distil(["nurse", "plumber", "physics"], batch=batch) for batch in (1, 2)]
     assert np.allclose(made[0].matrix, made[1].matrix, atol=1e-5)
-    assert isinstance(made[0], Vectors) and (minilm() / "model.safetensors").is_file()
+    assert isinstance(made[0], Vectors)
 
 
 @needs_model

@@ -154,9 +154,9 @@ def _rendered(
         return render_grid(form, headings, rows, remarks=remarks, output=output)
     rows = []
     for name, characteristics in found.runs.items():
-        compared = name != found.baseline
         for one, cells in zip(characteristics, _rows(characteristics, list(found.queries)), strict=True):
-            shrunk = found.reduction(name, one.name).reduction if compared else None
+            reduced = found.reductions.get((name, one.name))
+            shrunk = None if reduced is None else reduced.reduction
             rows.append([name, *cells, f"{shrunk:+.0%}" if shrunk is not None else ""])
     remarks.append(f"reduction: how much smaller |difference| is than that of {found.baseline}")
     return render_grid(form, ["run", *headings, "reduction"], rows, remarks=remarks, left=2, output=output)
@@ -296,12 +296,12 @@ def _compared(
     remarks += [
         f"{counted(count, 'query', 'queries')} left out: {reason}" for reason, count in found.left_out.items()
     ]
-    for change in found.changes:
+    for (name, of), change in found.changes.items():
         moved = change.change
         many = counted(moved.n, "query", "queries")
         shrunk = "" if change.reduction is None else f", disparity {-change.reduction:+.0%}"
         remarks.append(
-            f"{change.measure}, {change.run} against {change.baseline}: {number(moved.difference, '+.4f')} "
+            f"{of}, {name} against {found.baseline}: {number(moved.difference, '+.4f')} "
             f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}, {many}"
         )
     columns = [*headings, "p paired"] if paired else headings

@@ -251,9 +251,6 @@ def debias_command(
             metavar="FILE", help="Gender-specific words, one per line.", show_default="shipped lexicons"
         ),
     ] = None,
-    grow: Annotated[
-        bool, typer.Option("--grow", help="Let a linear SVM add words that look gender-specific.")
-    ] = False,
     equalise: Annotated[
         str | None, typer.Option(metavar="FILE", help="Pairs to make symmetric, with --method hard.")
     ] = None,
@@ -274,7 +271,7 @@ def debias_command(
     with _noted():
         loaded = load(vectors)
         found = find_direction(loaded, pairs)
-        given: dict[str, Any] = {"direction": found, "specific": specific, "grow": grow, "equalise": equalise}
+        given: dict[str, Any] = {"direction": found, "specific": specific, "equalise": equalise}
         made = debiased(loaded, method.value, **given)
     _save(made, output)
     facts = made.provenance["debiased"]
@@ -356,7 +353,9 @@ def _positive(pairs: str | None, found: Any) -> str:
 
 
 def _save(vectors: Vectors, output: Path) -> None:
-    vectors.save(output)
+    from evenrank.vectors import save
+
+    save(vectors, output)
     note(f"{len(vectors):,} words, {vectors.dimension} dimensions: {output}")
 
 

@@ -63,19 +63,12 @@ class Association(Drawn):
 
     def frame(self) -> pl.DataFrame:
         """The histogram, ready for a chart: one row for each bin and gender, with its share of the pairs."""
-        return pl.DataFrame(
-            [
-                {
-                    "gender": gender,
-                    "low": self.edges[i],
-                    "high": self.edges[i + 1],
-                    "pairs": count,
-                    "share": count / self.pairs[gender],
-                }
-                for gender, counts in self.histogram.items()
-                for i, count in enumerate(counts)
-            ]
-        )
+        rows = [
+            (gender, low, high, count, count / self.pairs[gender])
+            for gender, counts in self.histogram.items()
+            for low, high, count in zip(self.edges, self.edges[1:], counts, strict=False)
+        ]
+        return pl.DataFrame(rows, ["gender", "low", "high", "pairs", "share"], orient="row")
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -93,34 +93,32 @@ class Disparity:
         return row
 
 
-@dataclass(frozen=True, eq=False)
-class DisparityChange:
-    """Whether a run has less disparity than the baseline.
+@dataclass(frozen=True)
+class Reduction:
+    """How far a run shrinks the difference between male and female queries that the baseline has.
 
     Attributes
     ----------
     before, after
-        U(male) − U(female) of the baseline and of the run.
+        The difference of the baseline and of the run.
     change
-        After − before, with an interval from a bootstrap over queries (paired: both runs' values of a
-        query stay together) and p from a permutation of the gender labels.
-    reduction
-        1 − |after| / |before|: positive where disparity shrinks; None where there was none.
+        Whether the difference changed: by how much, with interval and p.
+    p_holm
+        Its p, if it was corrected.
     """
 
-    run: str
-    baseline: str
-    measure: Measure
     before: float
     after: float
     change: Comparison
-    reduction: float | None
+    p_holm: float | None = None
+
+    @property
+    def reduction(self) -> float | None:
+        """1 − |after| / |before|: positive where the difference shrinks; None where there was none."""
+        return 1 - abs(self.after) / abs(self.before) if self.before else None
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "run": self.run,
-            "baseline": self.baseline,
-            "measure": str(self.measure),
             "before": self.before,
             "after": self.after,
             "change": self.change.difference,
@@ -147,10 +145,19 @@ def refuse_few(queries: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Disparities(Displayed):
-    """Disparity of each run and measure, in the order given, and how each run differs from the baseline."""
+    """Disparity of each run and measure, in the order given, and how each run differs from the baseline.
+
+    Attributes
+    ----------
+    changes
+        By run and measure, the disparity of the baseline and of the run. The interval of the change is from
+        a bootstrap over queries (paired: both runs' values of a query stay together), its p from a
+        permutation of the gender labels.
+    """
 
     results: tuple[Disparity, ...]
-    changes: tuple[DisparityChange, ...]
+    baseline: str
+    changes: dict[tuple[str, Measure], Reduction]
     left_out: dict[str, int]
     provenance: dict[str, Any] = field(default_factory=dict)
 
@@ -191,7 +198,10 @@ class Disparities(Displayed):
         return {
             "positive": "male",
             "runs": [one.to_dict() for one in self.results],
-            "changes": [one.to_dict() for one in self.changes],
+            "changes": [
+                {"run": run, "baseline": self.baseline, "measure": str(measure), **change.to_dict()}
+                for (run, measure), change in self.changes.items()
+            ],
             "left_out": self.left_out,
             "provenance": self.provenance,
         }
@@ -271,12 +281,11 @@ def disparity(
                 paired=None if matched is None else _paired(table, matched, confidence),
                 values=table,
             )
-    changes = [
-        _change(results[baseline, one], results[name, one], permutation)
-        for name in frames
+    changes = {
+        (name, one): _change(results[baseline, one], after, permutation)
+        for (name, one), after in results.items()
         if name != baseline
-        for one in measures
-    ]
+    }
     judged_ids, labelled_ids = (set(table["query_id"].to_list()) for table in (judged, labels))
     reasons = {
         "no gender label": len(judged_ids - labelled_ids),
@@ -284,7 +293,8 @@ def disparity(
     }
     return Disparities(
         results=tuple(results.values()),
-        changes=tuple(changes),
+        baseline=baseline,
+        changes=changes,
         left_out={reason: count for reason, count in reasons.items() if count},
         provenance={
             "evenrank": evenrank.__version__,
@@ -318,19 +328,11 @@ def _paired(table: pl.DataFrame, pairs: list[tuple[str, str]], confidence: float
     return stats.paired(sides["male"], sides["female"], confidence=confidence)
 
 
-def _change(before: Disparity, after: Disparity, permutation: Callable[..., Comparison]) -> DisparityChange:
+def _change(before: Disparity, after: Disparity, permutation: Callable[..., Comparison]) -> Reduction:
     joined = before.values.join(after.values, on="query_id", suffix="_after", maintain_order="left")
-    differences = joined.select("gender", value=pl.col("value_after") - pl.col("value"))
+    changes = joined.select("gender", value=pl.col("value_after") - pl.col("value"))
     first, second = (each.means["male"] - each.means["female"] for each in (before, after))
-    return DisparityChange(
-        run=after.run,
-        baseline=before.run,
-        measure=after.measure,
-        before=first,
-        after=second,
-        change=permutation(_side(differences, "male"), _side(differences, "female")),
-        reduction=1 - abs(second) / abs(first) if first else None,
-    )
+    return Reduction(first, second, permutation(_side(changes, "male"), _side(changes, "female")))
 
 
 def _pairs(pairs: Any) -> list[tuple[str, str]]:

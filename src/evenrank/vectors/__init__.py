@@ -4,11 +4,10 @@ from evenrank.vectors.associations import (
     STEREOTYPES,
     Association,
     Stereotype,
-    association_test,
     association_tests,
 )
-from evenrank.vectors.debias import Recoverability, debiased, grow_specific, recoverability
-from evenrank.vectors.encoders import find_model, minilm
+from evenrank.vectors.debias import Recoverability, debiased, recoverability
+from evenrank.vectors.encoders import find_model
 from evenrank.vectors.files import load, save
 from evenrank.vectors.gendered import (
     DEFINITION,
@@ -36,17 +35,14 @@ __all__ = [
     "Recoverability",
     "Stereotype",
     "Vectors",
-    "association_test",
     "association_tests",
     "debiased",
     "distil",
     "find_direction",
     "find_model",
     "genderedness",
-    "grow_specific",
     "leaning",
     "load",
-    "minilm",
     "ordinary_places",
     "read_pairs",
     "read_words",

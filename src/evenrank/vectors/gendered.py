@@ -28,7 +28,7 @@ from evenrank.data.formats import text_lines, text_of
 from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.text.lexicon import lexicon
-from evenrank.vectors.files import load, read_provenance
+from evenrank.vectors.files import load
 from evenrank.vectors.space import Floats, Vectors, numbers
 
 FREQUENT = 50_000
@@ -66,11 +66,7 @@ _MIRRORED = """
 """
 
 
-def _pairs(text: str) -> tuple[Pair, ...]:
-    return tuple((first, second) for first, second in (pair.split() for pair in text.split(",")))
-
-
-MIRRORED: tuple[Pair, ...] = _pairs(_MIRRORED)
+MIRRORED: tuple[Pair, ...] = tuple((first, second) for first, second in map(str.split, _MIRRORED.split(",")))
 """Pairs that hard debiasing equalises: the list released by Bolukbasi et al. (2016), single words only."""
 
 
@@ -249,7 +245,6 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
 
 
 Leaning = tuple[str, float]
-
 _KEY = b"evenrank"
 _PARQUET = b"PAR1"
 
@@ -320,7 +315,8 @@ class Genderedness:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Genderedness:
         """Read a table that :meth:`write` wrote, or any Parquet file with the columns ``word`` and ``g``."""
-        table = formats.read_checked(path, _KEY)[0].combine_chunks()
+        table, facts = formats.read_checked(path, _KEY)
+        table = table.combine_chunks()
         if not {"word", "g"} <= set(table.column_names) or not len(table):
             names = ", ".join(table.column_names)
             raise InputError(f"expected the columns word and g with some rows, found: {names}", path=path)
@@ -337,7 +333,7 @@ class Genderedness:
         if len(outside):
             row = int(outside[0])
             raise InputError(f"g of {words[row].as_py()!r} is {g[row]}, not in [−1, 1]", path=path)
-        return cls(words.chunk(0), g, read_provenance(table, path) or {})
+        return cls(words.chunk(0), g, json.loads(facts or "{}"))
 
 
 def genderedness(

@@ -116,12 +116,6 @@ class Vectors:
         best = np.argpartition(-cosines, count - 1)[:count] if count else np.empty(0, np.int64)
         return [(self.words[i], float(cosines[i])) for i in best[np.argsort(-cosines[best], kind="stable")]]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the vectors in the format of the ending; see :func:`evenrank.vectors.save`."""
-        from evenrank.vectors.files import save
-
-        save(self, path)
-
     def _row(self, word: str) -> int:
         row = self.place(word)
         if row is None:

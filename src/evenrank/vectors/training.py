@@ -77,7 +77,7 @@ def train(
     with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         corpus = Path(folder) / "tokens.txt"
         with corpus.open("w", encoding="utf-8", newline="\n") as file:
-            counts = _count_tokens(source, file, _first_of(epochs + 1, progress))
+            counts = _count_tokens(source, file, progress, passes=epochs + 1)
         most_frequent = max(counts.values(), default=0)
         if most_frequent < min_count:
             raise InputError(
@@ -112,7 +112,9 @@ def vocabulary(docs: Any, *, min_count: int = 5, progress: Progress | None = Non
     return sorted(words, key=lambda word: (-counts[word], word))
 
 
-def _count_tokens(source: Any, file: IO[str] | None, progress: Progress | None) -> Counter[str]:
+def _count_tokens(
+    source: Any, file: IO[str] | None, progress: Progress | None, *, passes: int = 1
+) -> Counter[str]:
     """Count the tokens of a collection, and write them to a file that gensim can read."""
     counts: Counter[str] = Counter()
     done = 0
@@ -125,15 +127,8 @@ def _count_tokens(source: Any, file: IO[str] | None, progress: Progress | None) 
                     file.write(" ".join(words[start : start + _LINE_TOKENS]) + "\n")
         done += block.size
         if progress:
-            progress(done, source.size)
+            progress(done, source.size and source.size * passes)
     return counts
-
-
-def _first_of(parts: int, progress: Progress | None) -> Progress | None:
-    """Report the progress of the first of several equal parts as progress of the whole."""
-    if progress is None:
-        return None
-    return lambda done, total: progress(done, None if total is None else total * parts)
 
 
 def _progress_callbacks(progress: Progress | None, size: int | None, epochs: int) -> tuple[Any, ...]:

@@ -300,10 +300,8 @@ def most_gendered(
         words = tuple((word, value.get(word)) for word in tokens(text))
         return GenderedQuery(query_id, text, float(g[row]), words)
 
-    positive, negative = np.flatnonzero(g > 0), np.flatnonzero(g < 0)
-    positive = positive[np.argsort(-g[positive], kind="stable")]
-    negative = negative[np.argsort(g[negative], kind="stable")]
-    return (
-        [gendered_query(row) for row in positive[:count].tolist()],
-        [gendered_query(row) for row in negative[:count].tolist()],
-    )
+    def most(sign: int) -> list[GenderedQuery]:
+        order = np.argsort(-sign * g, kind="stable")
+        return [gendered_query(row) for row in order[sign * g[order] > 0][:count].tolist()]
+
+    return most(1), most(-1)

@@ -333,7 +333,7 @@ class Study:
         self, measure: StereotypeReinforcement, chosen: np.ndarray, bootstrap: Bootstrap
     ) -> dict[str, Summary]:
         """GSR of the perfect engine, where judgments are given, and of one that draws at random."""
-        key = str(measure), chosen.tobytes()
+        key = str(measure), chosen.tobytes()  # all runs share them
         if key not in self._baselines:
             lines = self.baseline_lines(measure, chosen)
             self._baselines[key] = {name: fitted.summary(bootstrap) for name, fitted in lines.items()}

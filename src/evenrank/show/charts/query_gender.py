@@ -58,7 +58,12 @@ def process_bars(frame: pl.DataFrame) -> Any:
 def psychology_figures(given: Any) -> list[Figure]:
     if given is None:
         return []
-    bars = given.bars()
+    means = [
+        (one.process, one.name, gender, mean)
+        for one in given.characteristics
+        for gender, mean in one.means.items()
+    ]
+    bars = pl.DataFrame(means, ["process", "characteristic", "gender", "percent"], orient="row")
     counts = ", ".join(f"{count:,} {gender}" for gender, count in given.queries.items())
     caption = f"Share of words, mean over the queries of each gender: {counts}."
     if min(given.queries.get(gender, 0) for gender in ("female", "male")) < FEWEST:
