@@ -16,13 +16,14 @@ from evenrank.vectors import (
     Vectors,
     debiased,
     find_direction,
+    grow_specific,
     load,
     ordinary_places,
     recoverability,
     save,
     specific_words,
 )
-from evenrank.vectors.debias import equalise_pairs, fit_eraser, neighbours_kept, neutralise
+from evenrank.vectors.debias import _svm, equalise_pairs, fit_eraser, neighbours_kept, neutralise
 
 
 def spaces() -> st.SearchStrategy[tuple[Vectors, Direction]]:
@@ -202,6 +203,27 @@ def test_gender_specific_words_can_be_given(planted: Vectors, tmp_path: Path) ->
     (tmp_path / "none.txt").write_text("#\n")
     with pytest.raises(InputError, match=r"none\.txt: there are no words"):
         debiased(planted, specific=tmp_path / "none.txt")
+
+
+@pytest.mark.slow
+def test_gender_specific_words_can_be_grown(glove: Vectors) -> None:
+    grown = grow_specific(glove, specific_words())
+    assert 0.4 < grown.f1 < 1 and 5 < len(grown.added) < 500
+    assert {"widow", "mistress"} & set(grown.added) and grown.words == specific_words() | set(grown.added)
+
+
+def test_the_linear_svm_finds_the_optimum_that_scipy_finds() -> None:
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 6))
+    y = np.where(x[:, 0] + rng.normal(size=300) > 0.5, 1.0, -1.0)
+
+    def loss(weights: np.ndarray) -> float:
+        slack = np.maximum(0, 1 - y * (x @ weights))
+        return float(0.5 * weights @ weights + slack @ slack)
+
+    assert loss(_svm(x, y)) == pytest.approx(minimize(loss, np.zeros(6)).fun, rel=1e-6)
 
 
 def test_pairs_to_equalise_can_be_given_and_no_word_stands_in_two(planted: Vectors) -> None:

@@ -251,6 +251,9 @@ def debias_command(
             metavar="FILE", help="Gender-specific words, one per line.", show_default="shipped lexicons"
         ),
     ] = None,
+    grow: Annotated[
+        bool, typer.Option("--grow", help="Let a linear SVM add words that look gender-specific.")
+    ] = False,
     equalise: Annotated[
         str | None, typer.Option(metavar="FILE", help="Pairs to make symmetric, with --method hard.")
     ] = None,
@@ -271,7 +274,7 @@ def debias_command(
     with _noted():
         loaded = load(vectors)
         found = find_direction(loaded, pairs)
-        given: dict[str, Any] = {"direction": found, "specific": specific, "equalise": equalise}
+        given: dict[str, Any] = {"direction": found, "specific": specific, "grow": grow, "equalise": equalise}
         made = debiased(loaded, method.value, **given)
     _save(made, output)
     facts = made.provenance["debiased"]

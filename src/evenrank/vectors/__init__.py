@@ -6,7 +6,7 @@ from evenrank.vectors.associations import (
     Stereotype,
     association_tests,
 )
-from evenrank.vectors.debias import Recoverability, debiased, recoverability
+from evenrank.vectors.debias import Recoverability, debiased, grow_specific, recoverability
 from evenrank.vectors.encoders import find_model
 from evenrank.vectors.files import load, save
 from evenrank.vectors.gendered import (
@@ -41,6 +41,7 @@ __all__ = [
     "find_direction",
     "find_model",
     "genderedness",
+    "grow_specific",
     "leaning",
     "load",
     "ordinary_places",
