@@ -317,13 +317,16 @@ def _docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str |
     reads it: memory stays flat, and a second pass is possible.
     """
     again: Callable[[], Iterator[Any]]
+    frozen = type(rows) is dict and {*map(type, rows.values())} <= {str}
+    if frozen:
+        rows = dict(rows)  # ours, so that nobody changes it
     if isinstance(rows, Mapping):
         again = partial(iter, rows.items())
     elif iter(rows) is rows:
         return _spooled(rows, fields=fields, id_field=id_field, name=name)
     else:
         again = partial(iter, rows)
-    return Docs(name, partial(_row_blocks, again, fields, id_field))
+    return Docs(name, partial(_row_blocks, again, fields, id_field), frozen=frozen)
 
 
 def _row_blocks(

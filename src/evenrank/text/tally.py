@@ -346,21 +346,14 @@ def _table(frame: pl.DataFrame) -> pa.Table:
 
 def tally_columns(groups: Iterable[str]) -> pa.Schema:
     """The columns of a tally."""
-    groups = tuple(groups)
-    return pa.schema(
-        [
-            ("doc_id", pa.string()),
-            ("tokens", pa.int64()),
-            *((group, pa.int64()) for group in groups),
-            *((group + _LOGWORDS, pa.float64()) for group in groups),
-        ]
-    )
+    columns = {"doc_id": pa.string(), "tokens": pa.int64()} | dict.fromkeys(groups := [*groups], pa.int64())
+    return pa.schema(columns | {group + _LOGWORDS: pa.float64() for group in groups})
 
 
 def _groups(columns: Iterable[str]) -> tuple[str, ...]:
     """The groups of a tally: the columns that have a `_logwords` partner."""
     columns = list(columns)
-    groups = tuple(name for name in columns if name + _LOGWORDS in columns)
+    groups = tuple([name for name in columns if name + _LOGWORDS in columns])
     if not groups or "doc_id" not in columns or "tokens" not in columns:
         raise InputError(
             "no tally: it has the columns doc_id, tokens, and for each group a count and <group>_logwords; "
