@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
@@ -107,7 +106,7 @@ class Inputs:
     """
 
     runs: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    docs: KeptDocs | None = None
+    docs: Docs | None = None
     queries: pl.DataFrame | None = None
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
@@ -169,7 +168,7 @@ class Inputs:
             genders, guessed = opened_genders(genders, queries, classify)
         found = cls(
             runs=frames,
-            docs=None if docs is None else KeptDocs.of(docs),
+            docs=None if docs is None else tables.docs(docs).shared(),
             queries=queries,
             qrels=None if qrels is None else tables.qrels(qrels),
             background=background,
@@ -429,53 +428,6 @@ def _same_list(run: pl.DataFrame) -> tuple[int, int]:
         ):
             return queries, 0
     return queries, length
-
-
-class KeptDocs(Docs):
-    """A collection whose passes are shared: texts that someone expects are kept whenever it is read."""
-
-    def __init__(self, docs: Docs) -> None:
-        self.__dict__.update(docs.__dict__)
-        self._expected: set[str] = set()
-        self._kept: dict[str, str] = {}
-        self._sought: set[str] = set()
-
-    @classmethod
-    def of(cls, docs: Any) -> KeptDocs:
-        opened = tables.docs(docs)
-        return opened if isinstance(opened, KeptDocs) else cls(opened)
-
-    def expect(self, ids: Iterable[str]) -> None:
-        """Keep these texts at the next pass, whoever makes it."""
-        self._expected |= {*ids} - self._sought
-
-    def forget(self) -> None:
-        """Keep nothing any more."""
-        self._expected.clear()
-        self._kept.clear()
-        self._sought.clear()
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        wanted = set(self._expected)
-        for batch in super().batches():
-            if wanted:
-                texts = batch.column("text")
-                for row, doc_id in enumerate(batch.column("doc_id").to_pylist()):
-                    if doc_id in wanted and doc_id not in self._kept:
-                        self._kept[doc_id] = texts[row].as_py()
-            yield batch
-        self._sought |= wanted
-        self._expected -= wanted
-
-    def texts(self, ids: Iterable[str]) -> dict[str, str]:
-        wanted = {*ids}
-        if lacking := wanted - self._sought - self._kept.keys():
-            self.expect(lacking)
-            whole = len(self._kept.keys() | self._expected)
-            for _ in self.batches():
-                if len(self._kept) == whole:
-                    break
-        return {doc_id: text for doc_id, text in self._kept.items() if doc_id in wanted}
 
 
 def colour(
