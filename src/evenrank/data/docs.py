@@ -341,7 +341,7 @@ def _docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str |
     reads it: memory stays flat, and a second pass is possible.
     """
     again: Callable[[], Iterator[Any]]
-    frozen = type(rows) is dict and {*map(type, rows.values())} <= {str}
+    frozen = isinstance(rows, dict) and {*map(type, rows.values())} <= {str}
     if frozen:
         rows = dict(rows)  # ours, so that nobody changes it
     if isinstance(rows, Mapping):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenrank import stats
 from evenrank.errors import InputError, choices
 from evenrank.measures.lists import Floats, PerQuery, RankedLists, Weighing
-from evenrank.measures.results import Bootstrap, Change, Summary
+from evenrank.measures.results import Change, Options, Summary
 from evenrank.measures.views import View, Words
 from evenrank.show.numbers import toward
 
@@ -123,15 +123,9 @@ class BiasMeasure(Measure):
         """The two groups (of, against) that the measure compares, if it does."""
         raise NotImplementedError
 
-    def summarise(self, found: PerQuery, chosen: NDArray[np.bool_], bootstrap: Bootstrap) -> Summary:
+    def summarise(self, found: PerQuery, chosen: NDArray[np.bool_], options: Options) -> Summary:
         """The measure over the chosen lists: the mean of their values, with its interval."""
-        return Summary.over(found.values, found.parts, chosen, signed=self.SIGNED, bootstrap=bootstrap)
-
-    def compare(
-        self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
-    ) -> Change:
-        """One run against another, over the queries that both have: a paired test of their values."""
-        return paired_change(mine, theirs, confidence=confidence, seed=seed)
+        return Summary.over(found.values, found.parts, chosen, signed=self.SIGNED, options=options)
 
     def __abs__(self) -> BiasMeasure:
         """The same measure without its sign, query by query: see `absolute.py`."""
@@ -151,7 +145,7 @@ class BiasMeasure(Measure):
         """Measures without a cut-off that are worth drawing against one, in a report on this measure."""
         return ()
 
-    def backgrounds(self, offered: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
+    def backgrounds(self, inputs: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """What the collection and the judged-relevant documents offer, beside the values of these queries."""
         return {}
 

@@ -244,17 +244,10 @@ class Inputs:
         self, runs: Mapping[str, pl.DataFrame], *, background: pl.DataFrame | None = None, **changed: Any
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
-        return self._with(runs=runs, background=background, **changed)
-
-    def _with(self, **changed: Any) -> Inputs:
-        other = replace(self, **changed)
+        other = replace(self, runs=runs, background=background, **changed)
         made = ("tally", "matcher", "groups", "alignments", "genderedness", "offered")
         other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
         return other
-
-    def of_parts(self, runs: Mapping[str, pl.DataFrame], background: pl.DataFrame | None) -> Inputs:
-        """The same inputs with parts of the runs, cut by query."""
-        return self._with(runs=runs, background=background, part=True)
 
     def asked(self, queries: pl.Series) -> NDArray[np.bool_]:
         """Which of these queries are among those given; all, where none are given."""

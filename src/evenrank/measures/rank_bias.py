@@ -19,7 +19,7 @@ from evenrank.measures.lists import Floats, RankedLists
 from evenrank.text.tally import MAGNITUDES
 
 if TYPE_CHECKING:
-    from evenrank.measures.explain import Offered
+    from evenrank.measures.inputs import Inputs
 
 T = TypeVar("T")
 
@@ -113,13 +113,12 @@ class RankBias(LinearMeasure):
         named = {key: self.params[key] for key in ("of", "against") if key in self.params}
         return _RaB(**named), _ARaB(**named)
 
-    def backgrounds(
-        self, offered: Offered, query_ids: pl.Series, values: Floats
-    ) -> dict[str, dict[str, Any]]:
+    def backgrounds(self, inputs: Inputs, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """The same difference over the whole collection and over the relevant documents of each query.
 
         The difference from the relevant documents is over the queries that have any, counted in `queries`.
         """
+        offered = inputs.offered
         found: dict[str, dict[str, Any]] = {}
         if offered.tally.height and len(values):
             collection = self.difference(offered.groups, offered.mean)
