@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.data import door
-from evenrank.data.columns import DOC_ID, listing, pick, show
+from evenrank.data.read import read_table
+from evenrank.data.schema import DOC_ID, Table, listing, pick, show
 from evenrank.errors import InputError, choices
 from evenrank.measures.document_groups import (
     GROUP,
@@ -116,9 +116,9 @@ def shares_of(labels: Any) -> pl.DataFrame | None:
         rows = _nested(labels)
         if rows is None:
             return None
-        table = door.Table(pl.DataFrame(rows, schema=["doc_id", ATTRIBUTE, "group", "share"], orient="row"))
+        table = Table(pl.DataFrame(rows, schema=["doc_id", ATTRIBUTE, "group", "share"], orient="row"))
     else:
-        table = door.table(labels)
+        table = read_table(labels)
     frame = table.frame.rename({name: name.lower() for name in table.frame.columns})
     share = next((name for name in frame.columns if name in SHARE), None)
     if share is None:

@@ -19,8 +19,9 @@ import numpy as np
 import polars as pl
 
 from evenrank.data import door
-from evenrank.data.columns import DOC_ID, listing, pick, refuse_repeats, show
-from evenrank.data.frames import fingerprint
+from evenrank.data.columns import refuse_repeats
+from evenrank.data.read import as_frame, fingerprint, read_table
+from evenrank.data.schema import DOC_ID, listing, pick, show
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def given_groups(labels: Any) -> DocumentGroups:
     elif SHARE & {str(name).lower() for name in getattr(labels, "columns", ())}:
         return _as_shares(labels)
     else:
-        table = door.as_frame(labels, names, part="docs")
+        table = as_frame(labels, names, part="docs")
     if table.is_empty():
         raise InputError("the labels table has no rows", path=path)
     table = table.cast(pl.String)
@@ -180,9 +181,9 @@ def given_attributes(labels: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
     elif by_attribute(labels):
         table = pl.DataFrame([{"doc_id": str(doc), **dict(of)} for doc, of in labels.items()])
     elif isinstance(labels, Mapping):
-        table = door.as_frame(labels, {"doc_id": DOC_ID, "group": GROUP}, part="docs")
+        table = as_frame(labels, {"doc_id": DOC_ID, "group": GROUP}, part="docs")
     else:
-        table = door.table(labels).frame
+        table = read_table(labels).frame
     doc_id = next(name for name in DOC_ID if name in table.columns)
     table = table.cast(pl.String).rename({doc_id: "doc_id"})
     kept, many = [table["doc_id"]], []
@@ -281,7 +282,7 @@ def full_targets(lists: Mapping[str, list[str | None]], features: tuple[str, ...
 def read_targets(targets: Any, shown: tuple[str, ...]) -> Targets:
     if isinstance(targets, Mapping):
         return _of_mapping(targets, shown)
-    opened = door.table(targets)
+    opened = read_table(targets)
     table, path, line = opened.frame, opened.path, opened.line
     query_at = next((name for name in QUERY if name in table.columns), None)
     if query_at is None:

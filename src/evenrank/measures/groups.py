@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.data.columns import listing
+from evenrank.data.schema import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.alignments import CROSS, averaged, checked_world, crossed_name, normal_attribute
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, core

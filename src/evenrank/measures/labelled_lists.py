@@ -9,9 +9,11 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.data import door, tables
-from evenrank.data.columns import DOC_ID, listing, refuse_repeats, show, whole_numbers
-from evenrank.data.frames import fingerprint
+from evenrank.data import door
+from evenrank.data.columns import refuse_repeats, whole_numbers
+from evenrank.data.read import as_frame, fingerprint
+from evenrank.data.runs import read_run
+from evenrank.data.schema import DOC_ID, listing, show
 from evenrank.errors import InputError, check_whole
 from evenrank.measures.document_groups import (
     FULL,
@@ -152,9 +154,9 @@ def _lists(results: Any, groups: DocumentGroups | None, columns: Mapping[str, st
     if isinstance(results, Mapping) or (path is not None and _is_run(path, names["query"])):
         if groups is None:
             raise InputError("a run has no labels; give labels or a tally", path=path)
-        table = tables.run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
+        table = read_run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
     elif path is None:
-        table = door.as_frame(results, names, part="scoreddocs")
+        table = as_frame(results, names, part="scoreddocs")
     else:
         table, line = door.read(path)
         table = door.rename(table, names, path=path)
@@ -188,9 +190,10 @@ def _checked(table: pl.DataFrame, path: Path | None, line: int | None) -> pl.Dat
 
 def _is_run(path: Path, query_names: Sequence[str]) -> bool:
     """Whether a file is a run in TREC format: its first line names no query column."""
-    from evenrank.data import files, parquet
+    from evenrank.data import files
+    from evenrank.data.formats import MAGIC
 
-    if os.path.isfile(path) and files.magic(path) == parquet.MAGIC:  # noqa: PTH113
+    if os.path.isfile(path) and files.magic(path) == MAGIC:  # noqa: PTH113
         return False
     first = files.whole(path).tobytes().split(b"\n", 1)[0].decode(errors="replace").strip()
     separator = "\t" if "\t" in first else ","
