@@ -137,8 +137,10 @@ class BiasMeasure(Measure):
         """The condition as a limit on one list; refused where it cannot be one."""
         if self.params.get("cutoff") is None:
             raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
-        if condition.absolute:
-            check_from_above(condition)
+        if condition.absolute and condition.op.startswith(">"):
+            raise InputError(f"{condition}: limit it from above with <=")
+        if condition.absolute and not condition.holds(0.0):
+            raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
         return condition
 
     def curves(self) -> tuple[BiasMeasure, ...]:
@@ -232,30 +234,6 @@ class LinearMeasure(BiasMeasure):
     def curves(self) -> tuple[BiasMeasure, ...]:
         """The measure itself, where nothing but the cut-off was chosen."""
         return (type(self)(),) if set(self.params) <= {"cutoff"} else ()
-
-
-def limited(condition: Condition) -> Condition:
-    """The condition as a limit on one list, as its measure takes it; refused where it cannot be one."""
-    measure = condition.measure
-    if not is_bias(measure) or not _can_be_limit(measure):
-        known = [m for m in ir_measures.measures.registry.values() if is_bias(m) and _can_be_limit(m)]
-        names = [m.NAME for m in sorted(known, key=lambda m: (not m.SIGN_NAMES_GROUP, not m.LINEAR))]
-        raise InputError(
-            f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
-        )
-    return measure.limited(condition)
-
-
-def _can_be_limit(measure: BiasMeasure) -> bool:
-    return any(hasattr(measure, name) for name in ("line", "count_in_top", "shares_in_top"))
-
-
-def check_from_above(condition: Condition) -> None:
-    """Refuse a bound from below on a size, and one from above that no size keeps to."""
-    if condition.op.startswith(">"):
-        raise InputError(f"{condition}: limit it from above with <=")
-    if not condition.holds(0.0):
-        raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
 
 
 def register(measure: BiasMeasure) -> None:
