@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
 from evenrank.data.read import is_ranx, path_of, read_qrels, read_queries
-from evenrank.data.runs import read_run
+from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
-from evenrank.measures.explain import Offered
-from evenrank.measures.lists import ranked_queries
+from evenrank.measures.lists import WHOLE, RankedLists, ranked_lists, ranked_queries
 from evenrank.measures.results import gender_labels
 from evenrank.measures.views import refuse_sequences
 from evenrank.show.numbers import counted
@@ -245,7 +244,7 @@ class Inputs:
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
         other = replace(self, runs=runs, background=background, **changed)
-        made = ("tally", "matcher", "groups", "alignments", "genderedness", "offered")
+        made = ("tally", "matcher", "groups", "alignments", "genderedness", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
         return other
 
@@ -354,8 +353,11 @@ class Inputs:
         return gendered_texts(self.given.get("vectors"), pairs=self.given.get("pairs"))
 
     @cached_property
-    def offered(self) -> Offered:
-        return Offered(self.tally.frame, self.tally.groups, self.qrels)
+    def relevant(self) -> RankedLists:
+        """The judged-relevant documents of each query, as far as the tally holds them."""
+        best = perfect_run(self.qrels)
+        frame, groups = self.tally.frame, self.tally.groups
+        return ranked_lists(best, frame, groups, depth=WHOLE, missing="skip", part=True)
 
     @property
     def background_note(self) -> str | None:
