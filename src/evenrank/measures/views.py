@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.data.read import described, fingerprint
+from evenrank.data.read import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.explain import attribution_of
 from evenrank.measures.lists import (
@@ -121,14 +121,8 @@ class View:
         return known + ("" if self.missing == "error" else f",{self.missing}")
 
     def _looked_at(self, *tables: pl.DataFrame | None) -> str:
-        """Eight characters for the tally and these tables.
-
-        Beside the counts a tally has sums of logarithms: the fingerprint of the documents and the words that
-        were counted say what these are. A tally that does not know them is told by the sums themselves.
-        """
-        source = getattr(self.tally, "source", None)
-        frames = [self.tally.frame, *tables, None if source is None else described(source)]
-        return fingerprint(frames, numbers=source is None)[:8]
+        """Eight characters for the tally and these tables."""
+        return fingerprint([self.tally.frame, *tables], numbers=True)[:8]
 
     def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
         """Documents of the runs whose texts it will ask for."""

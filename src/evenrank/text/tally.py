@@ -94,15 +94,6 @@ class Tally:
         return dict(facts)
 
     @property
-    def source(self) -> dict[str, Any] | None:
-        """What the counts follow from: documents (their fingerprint), lexicon, tokenizer; None if unknown."""
-        facts = self.provenance
-        if "fingerprint" not in facts.get("input", {}):
-            return None
-        read = {name: fact for name, fact in facts["input"].items() if name != "name"}
-        return {"input": read, **{name: facts.get(name) for name in ("lexicon", "tokenizer", "unicode")}}
-
-    @property
     def lexicon(self) -> Lexicon | None:
         """The lexicon that coloured the documents, if known."""
         stored = self.provenance.get("lexicon")
