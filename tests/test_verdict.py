@@ -14,7 +14,7 @@ import evenrank as er
 from evenrank.auditing import Audit, verdict
 from evenrank.auditing.comparing import cutoff_curves
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.results import QUANTILES, Bootstrap, Options
+from evenrank.measures.results import QUANTILES, Options
 from evenrank.show import tables
 
 DOCS = {"m": "he he he", "f": "she she she", "n": "nothing at all", "x": "his", "y": "her own"}
@@ -140,7 +140,7 @@ def test_curves_go_down_to_half_of_what_half_of_the_lists_reach(deep: int, expec
     docs = {f"d{i}": "he" for i in range(80)}
     whole, deepest = ({f"d{i}": 80.0 - i for i in range(n)} for n in (deep, 80))
     inputs = Inputs.open({"a": whole, "b": whole, "c": {"d0": 1.0}, "d": deepest}, docs=docs)
-    curves = cutoff_curves(inputs, [er.parse("ARaB@10")], Options(bootstrap=Bootstrap(None)))
+    curves = cutoff_curves(inputs, [er.parse("ARaB@10")], Options(confidence=None))
     assert curves.filter(measure="ARaB")["cutoff"].to_list() == expected
 
 

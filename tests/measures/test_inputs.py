@@ -15,7 +15,7 @@ from evenrank import demo
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.schema import Block
 from evenrank.errors import InputError
-from evenrank.measures.inputs import Inputs, KeptDocs
+from evenrank.measures.inputs import Inputs
 
 HERE = demo.folder()
 RUNS = {name: HERE / f"{name}.run" for name in ("bm25", "dense")}
@@ -61,7 +61,7 @@ def test_measures_that_need_texts_share_a_pass(counting: Counting) -> None:
 
 
 def test_kept_texts_are_those_of_the_collection(counting: Counting) -> None:
-    kept, plain = KeptDocs.of(counting.docs), er.load(HERE).docs
+    kept, plain = counting.docs.shared(), er.load(HERE).docs
     ids = [row["doc_id"] for row in plain.frame().head(40).to_dicts()]
     kept.expect(ids[:20])
     assert kept.texts(ids[10:30]) == plain.texts(ids[10:30])
@@ -114,7 +114,7 @@ def test_the_temporary_file_of_an_iterator_is_deleted_with_its_last_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    batches = KeptDocs(open_docs(iter([("d1", "he said")]))).batches()
+    batches = open_docs(iter([("d1", "he said")])).shared().batches()
     assert next(batches).num_rows == 1
     batches.close()
     del batches

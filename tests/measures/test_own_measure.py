@@ -29,7 +29,7 @@ from evenrank.measures.base import (
     meaning,
     register,
 )
-from evenrank.measures.plugins import load_entry_points
+from evenrank.measures.parse import load_entry_points
 from evenrank.measures.rank_bias import rab_weights
 from evenrank.mitigate.constrain import rerank
 

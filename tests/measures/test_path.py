@@ -34,10 +34,14 @@ def _calls() -> Counter[str]:
     return calls
 
 
-@pytest.mark.xfail(strict=True, reason="reading and tallying take more than half of the calls")
-def test_a_value_takes_few_calls_in_few_files() -> None:
+def test_a_value_takes_few_calls() -> None:
     calls = _calls()
     assert sum(calls.values()) <= 250, calls.most_common()
+
+
+@pytest.mark.xfail(strict=True, reason="20 files: reading, matching and measuring have several each")
+def test_a_value_takes_few_files() -> None:
+    calls = _calls()
     assert len(calls) <= 12, calls.most_common()
 
 

@@ -60,6 +60,15 @@ def test_every_format_gives_the_same_tally(tmp_path: Path) -> None:
         assert er.tally(source).frame.equals(expected)
 
 
+def test_the_provenance_is_that_of_the_documents_that_were_counted() -> None:
+    """It is taken when first asked for: what became of a dict in the meantime does not matter."""
+    docs = {"d1": "she said"}
+    tally = er.tally(docs)
+    docs["d1"] = "he said"
+    assert tally.provenance == er.tally({"d1": "she said"}).provenance
+    assert tally.provenance != er.tally(docs).provenance
+
+
 def test_a_tally_file_carries_its_provenance_and_is_the_same_every_time(tmp_path: Path) -> None:
     docs = demo.folder() / "docs.tsv"
     one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"

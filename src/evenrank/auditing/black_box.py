@@ -21,7 +21,7 @@ from evenrank.errors import InputError
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.query_variants import SIDES, VarARaB, VarNDRaB, VarRaB, variant_id
-from evenrank.measures.results import Bootstrap, Measurement, Options
+from evenrank.measures.results import Measurement, Options
 from evenrank.queries.rewriting import refuse_marked, triple_column, variants
 from evenrank.queries.rewriting import triples as read_triples
 from evenrank.show import numbers
@@ -314,7 +314,7 @@ def compared(
     known = pl.DataFrame({"query_id": facts["triple_id"], "text": facts["triple_id"]})
     wanted = [VarRaB @ at, VarARaB @ at, VarNDRaB @ at]
     found = measured(
-        Inputs(runs=runs, queries=known), wanted, Options(bootstrap=Bootstrap(None, resamples, seed))
+        Inputs(runs=runs, queries=known), wanted, Options(confidence=None, resamples=resamples, seed=seed)
     )
     if not any(len(m.values) for m in found):
         raise InputError("no triple has lists of all its variants: neutral, female and male")

@@ -21,7 +21,7 @@ from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.pairs import LEVEL
 from evenrank.measures.parse import parse
-from evenrank.measures.results import Bootstrap, Measurement, Measurements, Options
+from evenrank.measures.results import Measurement, Measurements, Options
 from evenrank.show import numbers
 from evenrank.stats.equivalence import ALPHA, POWER, Equivalence, check_delta
 
@@ -301,7 +301,7 @@ def plan(
                 f"{wanted}: 0 is not good there, so a plan is for differences between runs; give their "
                 "standard deviation (sd)"
             )
-        found = measured(Inputs.open(run, **given), [wanted], Options(only, False, Bootstrap(None)))
+        found = measured(Inputs.open(run, **given), [wanted], Options(only, confidence=None))
         if len(found.runs) > 1:
             raise InputError("a plan takes its spread from one run; name one")
         (m,) = found

@@ -38,7 +38,7 @@ from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.rank_bias import ARaB, RaB
 from evenrank.measures.ranked_parity import rKL
 from evenrank.measures.representation import MB
-from evenrank.measures.results import Bootstrap, Measurements, Options
+from evenrank.measures.results import Measurements, Options
 from evenrank.measures.skew import NDKL
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def audit(
     counts = gender_counts(inputs)
     compared = comparable_genders(counts)
     _expect_texts(inputs, wanted, compared)
-    options = Options(only, False, Bootstrap(confidence, resamples, seed))
+    options = Options(only, False, confidence, resamples, seed)
     found_all, dropped = _measured(inputs, wanted, options, keep=measures is not None)
     if compare == "pairs":
         found_all = with_pairs(found_all, confidence=confidence or 0.95, seed=seed)
@@ -205,7 +205,7 @@ def audit(
         ),
     )
     if inputs.countable and leans(headline) and headline.LINEAR:
-        quick = replace(options, bootstrap=Bootstrap(None, seed=seed))
+        quick = replace(options, confidence=None)
         explained = measured(inputs, [headline], replace(quick, explain=True))
         rows = [explained[run, headline] for run in frames]
         found = replace(
@@ -308,7 +308,7 @@ def _measured(
         if not without:
             continue
         try:
-            measured(inputs, [one], replace(options, bootstrap=Bootstrap(None)))
+            measured(inputs, [one], replace(options, confidence=None))
         except InputError as error:
             wanted = without
             dropped.append(f"{one.NAME} was left out: {error.message}.")

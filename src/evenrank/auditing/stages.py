@@ -22,7 +22,7 @@ from evenrank.measures.base import LinearMeasure, is_bias, is_sum
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import WHOLE
-from evenrank.measures.results import Bootstrap, Options
+from evenrank.measures.results import Options
 from evenrank.measures.views import View, view_key, views_of
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
@@ -178,7 +178,7 @@ def trace(
         raise InputError("no query is ranked at every stage; are these runs of the same queries?")
     if inputs.background is None:
         inputs = replace(inputs, background=inputs.runs[first])
-    found = measured(inputs, wanted, Options(only, False, Bootstrap(None)))
+    found = measured(inputs, wanted, Options(only, confidence=None))
     views = views_of(inputs, filter(is_bias, wanted), depth=WHOLE)
     for view in views.values():
         view.prepare()

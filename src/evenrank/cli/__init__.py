@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
             from evenrank.cli.app import app
 
             if plugins:
-                from evenrank.measures.plugins import load_plugin
+                from evenrank.measures.parse import load_plugin
 
                 for path in plugins:
                     load_plugin(path)

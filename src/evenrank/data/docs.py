@@ -6,6 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -89,6 +90,9 @@ class Docs:
         self.first_line = first_line
         self._columns = tuple(columns)
         self.frozen = frozen
+        self._is_shared = False
+        self._expected: set[str] = set()
+        self._kept: dict[str, str | None] = {}
 
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
@@ -116,9 +120,35 @@ class Docs:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
+        wanted = self._expected - self._kept.keys()
+        marks = np.sort(hashes(pa.array(list(wanted), pa.string())))
         for block in self._blocks():
             batch = block.read()
-            yield batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
+            batch = batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
+            if wanted:
+                every = hashes(batch.column("doc_id"))
+                near = marks[np.searchsorted(marks[:-1], every)]
+                some = batch.take(pa.array(np.flatnonzero(near == every)))
+                for doc_id, text in zip(*(column.to_pylist() for column in some.columns), strict=True):
+                    if doc_id in wanted:
+                        self._kept.setdefault(doc_id, text)
+            yield batch
+        self._kept.update(dict.fromkeys(wanted - self._kept.keys()))  # there are none: None
+
+    def shared(self) -> Docs:
+        """The same collection for several readers: texts that one expects are kept whenever it is read."""
+        other = copy(self)
+        other._expected, other._kept, other._is_shared = set(), {}, True
+        return self if self._is_shared else other
+
+    def expect(self, ids: Iterable[str]) -> None:
+        """Keep these texts at the next pass, whoever makes it."""
+        self._expected.update(ids)
+
+    def forget(self) -> None:
+        """Keep nothing any more."""
+        self._expected.clear()
+        self._kept.clear()
 
     def texts(self, ids: Iterable[str]) -> dict[str, str]:
         """The texts of these documents, in one pass that ends when all are found.
@@ -126,20 +156,14 @@ class Docs:
         Ids that the collection does not have are left out.
         """
         wanted = {each for each in ids if isinstance(each, str)}
-        found: dict[str, str] = {}
-        if not wanted:
-            return found
-        marks = np.sort(hashes(pa.array(list(wanted), pa.string())))
-        for batch in self.batches():
-            every = hashes(batch.column("doc_id"))
-            near = marks[np.searchsorted(marks[:-1], every)]
-            some = batch.take(pa.array(np.flatnonzero(near == every)))
-            for doc_id, text in zip(*(column.to_pylist() for column in some.columns), strict=True):
-                if doc_id in wanted:
-                    found.setdefault(doc_id, text)
-            if len(found) == len(wanted):
-                break
-        return found
+        if not self._is_shared:
+            return self.shared().texts(wanted)
+        if not wanted <= self._kept.keys():
+            self.expect(wanted)
+            for _ in self.batches():
+                if self._expected <= self._kept.keys():
+                    break
+        return {each: text for each, text in self._kept.items() if each in wanted and text is not None}
 
     def frame(self) -> pl.DataFrame:
         """All documents as a table, ``doc_id`` and ``text``: for collections that fit in memory."""
@@ -317,13 +341,16 @@ def _docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str |
     reads it: memory stays flat, and a second pass is possible.
     """
     again: Callable[[], Iterator[Any]]
+    frozen = isinstance(rows, dict) and {*map(type, rows.values())} <= {str}
+    if frozen:
+        rows = dict(rows)  # ours, so that nobody changes it
     if isinstance(rows, Mapping):
         again = partial(iter, rows.items())
     elif iter(rows) is rows:
         return _spooled(rows, fields=fields, id_field=id_field, name=name)
     else:
         again = partial(iter, rows)
-    return Docs(name, partial(_row_blocks, again, fields, id_field))
+    return Docs(name, partial(_row_blocks, again, fields, id_field), frozen=frozen)
 
 
 def _row_blocks(

@@ -81,7 +81,7 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
     if order == "score":
         counts.add(rows.frame)
         counts.warn("the run")
-    rows = _checked(rows, order)
+    rows = _checked(rows, order)  # its columns have our names already
     for keys in _keys(order):
         rows.require_unique(*keys)
     rows.require_rows("run")
@@ -98,7 +98,6 @@ def _keys(order: Order) -> list[tuple[str, str]]:
 
 
 def _checked(rows: Table, order: Order) -> Table:
-    rows = rows.renamed(_names(order))
     number = rows.whole_numbers("rank") if order == "rank" else rows.numbers("score")
     frame = rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), number)
     return replace(rows, frame=frame)
@@ -106,7 +105,7 @@ def _checked(rows: Table, order: Order) -> Table:
 
 def run_rows(frame: pl.DataFrame, order: Order) -> pl.DataFrame:
     """Rows of a run in whatever order: ids, and a score or a rank, each of them checked."""
-    return _checked(Table(frame), order).frame
+    return _checked(Table(frame).renamed(_names(order)), order).frame
 
 
 def _cut(frame: pl.DataFrame, depth: int | None) -> pl.DataFrame:
@@ -127,7 +126,7 @@ def _read_run(path: Path, order: Order, depth: int | None) -> pl.DataFrame:
     for piece in formats.read_trec(path, formats.RUN):
         if order == "score":
             reversals.add(piece.frame)
-        rows = _checked(piece, order)
+        rows = _checked(piece.renamed(_names(order)), order)
         line = rows.line if line is None else line
         kept.append(rows.frame)
         if depth is None:
@@ -164,7 +163,8 @@ def _require_unique(path: Path, order: Order, keys: tuple[str, str], hashes: lis
     for piece in formats.read_trec(path, formats.RUN):
         line = piece.line
         first = piece.offset + 1 if line is None else line
-        rows = _checked(piece, order).frame.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
+        rows = _checked(piece.renamed(_names(order)), order).frame
+        rows = rows.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
         frames.append(rows.filter(rows.select(keys).hash_rows().is_in(repeated.implode())))
     suspects = pl.concat(frames)
     Table(suspects, path, line, suspects["at"]).require_unique(*keys)
@@ -180,15 +180,16 @@ class _Reversals:
         self.against = self.along = 0
 
     def add(self, frame: pl.DataFrame) -> None:
-        names = {name.lower(): name for name in frame.columns}
-        columns = [
-            next((names[name] for name in known if name in names), None) for known in (QUERY_ID, RANK, SCORE)
-        ]
-        if None in columns or len(frame) < 2:
-            return
-        query, rank, score = (frame[name] for name in columns if name is not None)
-        rises = [column.cast(pl.Float64, strict=False).diff() for column in (rank, score)]
-        agree = (rises[0] * rises[1]).filter(query == query.shift(1))
+        names = dict(zip(map(str.lower, frame.columns), frame.columns, strict=True))
+        columns = []
+        for known in (QUERY_ID, RANK, SCORE):
+            there = [name for name in known if name in names]
+            if not there or len(frame) < 2:
+                return
+            columns.append(frame[names[there[0]]])
+        query, *numbers = columns
+        rank, score = (column.cast(pl.Float64, strict=False).diff() for column in numbers)
+        agree = (rank * score).filter(query == query.shift(1))
         self.against += int((agree > 0).sum())
         self.along += int((agree < 0).sum())
 

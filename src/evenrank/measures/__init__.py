@@ -7,7 +7,7 @@ inputs.py          everything that is measured, opened once
 evaluate.py        `measure`: runs × measures → values with intervals
 results.py         what measuring gives
 explain.py         which words, documents and queries make up a value
-parse.py           measures and conditions as text; plugins.py: measures from outside the package
+parse.py           measures and conditions as text; measures from outside the package
 binding.py         `bind`: our measures inside ir_measures and PyTerrier
 lists.py           ranked lists as arrays; where a document stands in a table
 rank_bias.py       RaB and ARaB: which group the top of a ranking favours

@@ -11,7 +11,7 @@ from ir_measures.measures import Measure
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, PerQuery, require_params
 from evenrank.measures.lists import RankedLists
-from evenrank.measures.results import Bootstrap, Summary
+from evenrank.measures.results import Options, Summary
 
 if TYPE_CHECKING:
     from evenrank.measures.results import Measurement
@@ -68,21 +68,18 @@ class Absolute(BiasMeasure):
         found = self.inner.per_query(lists)
         return PerQuery(np.abs(found.values), undefined=found.undefined)
 
-    def of(self, found: Measurement, bootstrap: Bootstrap) -> Measurement:
+    def of(self, found: Measurement, options: Options) -> Measurement:
         """The measurement of this measure, out of that of the measure within."""
         values = np.abs(found.values)
         everything = np.ones(len(values), bool)
         return replace(
             found,
             measure=self,
-            summary=Summary.over(values, {}, everything, signed=False, bootstrap=bootstrap),
+            summary=Summary.over(values, {}, everything, signed=False, options=options),
             values=values,
             part_values={},
             compare=dict,
-            subsets={
-                label: Summary(of.abs, None, None, of.queries, {}, None, None, {})
-                for label, of in found.subsets.items()
-            },
+            subsets={label: Summary(of.abs, queries=of.queries) for label, of in found.subsets.items()},
             attribution=None,
             yardsticks=dict,
         )

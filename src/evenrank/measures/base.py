@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenrank import stats
 from evenrank.errors import InputError, choices
 from evenrank.measures.lists import Floats, PerQuery, RankedLists, Weighing
-from evenrank.measures.results import Bootstrap, Change, Summary
+from evenrank.measures.results import Change, Options, Summary
 from evenrank.measures.views import View, Words
 from evenrank.show.numbers import toward
 
@@ -123,15 +123,9 @@ class BiasMeasure(Measure):
         """The two groups (of, against) that the measure compares, if it does."""
         raise NotImplementedError
 
-    def summarise(self, found: PerQuery, chosen: NDArray[np.bool_], bootstrap: Bootstrap) -> Summary:
+    def summarise(self, found: PerQuery, chosen: NDArray[np.bool_], options: Options) -> Summary:
         """The measure over the chosen lists: the mean of their values, with its interval."""
-        return Summary.over(found.values, found.parts, chosen, signed=self.SIGNED, bootstrap=bootstrap)
-
-    def compare(
-        self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
-    ) -> Change:
-        """One run against another, over the queries that both have: a paired test of their values."""
-        return paired_change(mine, theirs, confidence=confidence, seed=seed)
+        return Summary.over(found.values, found.parts, chosen, signed=self.SIGNED, options=options)
 
     def __abs__(self) -> BiasMeasure:
         """The same measure without its sign, query by query: see `absolute.py`."""
@@ -143,15 +137,17 @@ class BiasMeasure(Measure):
         """The condition as a limit on one list; refused where it cannot be one."""
         if self.params.get("cutoff") is None:
             raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
-        if condition.absolute:
-            check_from_above(condition)
+        if condition.absolute and condition.op.startswith(">"):
+            raise InputError(f"{condition}: limit it from above with <=")
+        if condition.absolute and not condition.holds(0.0):
+            raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
         return condition
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         """Measures without a cut-off that are worth drawing against one, in a report on this measure."""
         return ()
 
-    def backgrounds(self, offered: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
+    def backgrounds(self, inputs: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """What the collection and the judged-relevant documents offer, beside the values of these queries."""
         return {}
 
@@ -238,30 +234,6 @@ class LinearMeasure(BiasMeasure):
     def curves(self) -> tuple[BiasMeasure, ...]:
         """The measure itself, where nothing but the cut-off was chosen."""
         return (type(self)(),) if set(self.params) <= {"cutoff"} else ()
-
-
-def limited(condition: Condition) -> Condition:
-    """The condition as a limit on one list, as its measure takes it; refused where it cannot be one."""
-    measure = condition.measure
-    if not is_bias(measure) or not _can_be_limit(measure):
-        known = [m for m in ir_measures.measures.registry.values() if is_bias(m) and _can_be_limit(m)]
-        names = [m.NAME for m in sorted(known, key=lambda m: (not m.SIGN_NAMES_GROUP, not m.LINEAR))]
-        raise InputError(
-            f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
-        )
-    return measure.limited(condition)
-
-
-def _can_be_limit(measure: BiasMeasure) -> bool:
-    return any(hasattr(measure, name) for name in ("line", "count_in_top", "shares_in_top"))
-
-
-def check_from_above(condition: Condition) -> None:
-    """Refuse a bound from below on a size, and one from above that no size keeps to."""
-    if condition.op.startswith(">"):
-        raise InputError(f"{condition}: limit it from above with <=")
-    if not condition.holds(0.0):
-        raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
 
 
 def register(measure: BiasMeasure) -> None:

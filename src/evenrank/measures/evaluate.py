@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
 
@@ -19,13 +19,12 @@ from evenrank.data import files
 from evenrank.data.read import fingerprint, is_spark, spark
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import BiasMeasure, core, is_bias
+from evenrank.measures.base import core, is_bias
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE, Floats
+from evenrank.measures.lists import WHOLE, Floats, ranked_queries
 from evenrank.measures.parse import parse
 from evenrank.measures.results import (
     NOT_ASKED,
-    Bootstrap,
     Measurement,
     Measurements,
     Options,
@@ -115,7 +114,7 @@ def measure(
     >>> measure(run, "RaB(magnitude='count')@1", docs=docs)["RaB(magnitude='count')@1"].value
     1.0
     """
-    _check_bootstrap(confidence, resamples, seed)
+    _check_options(confidence, resamples, seed)
     wanted = listed_measures(measures)
     if "pyspark" in sys.modules and any(map(is_spark, named_runs(runs).values())):
         if explain:
@@ -125,7 +124,7 @@ def measure(
         how: Any = {"only": only, "confidence": confidence, "resamples": resamples, "seed": seed}
         there: Measurements = spark().measure_frames(runs, wanted, tally=tally, **how, **given)
         return there
-    options = Options(only, explain, Bootstrap(confidence, resamples, seed))
+    options = Options(only, explain, confidence, resamples, seed)
     if compare is not None:
         check_choice("compare", compare, ("pairs",))
     depth = depth_to_read(wanted, given.get("missing"))
@@ -151,10 +150,18 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
             for ids in view.wanted_texts(explain=options.explain):
                 inputs.docs.expect(ids.unique().to_list())
     for view in views.values():
-        view.prepare(options.bootstrap.seed)
+        view.prepare(options.seed)
     runs = {}
+    useful = [m for m in measures if not is_bias(m)]
     for name, run in inputs.runs.items():
-        runs[name] = _measure_run(name, run, measures, views, inputs, options)
+        found: list[Measurement] = []
+        for view in views.values():
+            found += view.measured(name, run, options)
+        if useful and inputs.qrels is not None:
+            ranked = ranked_queries(run).to_list()
+            values = effectiveness(run, inputs.qrels, useful)
+            found += effectiveness_measurements(name, ranked, *values, inputs, options)
+        runs[name] = in_order_requested(found, measures, options)
     return Measurements(
         runs=runs,
         cautions=(
@@ -191,29 +198,13 @@ def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | Non
     return None if deepest >= WHOLE else deepest
 
 
-def _check_bootstrap(confidence: float | None, resamples: int, seed: int) -> None:
+def _check_options(confidence: float | None, resamples: int, seed: int) -> None:
     if confidence is not None and not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence!r}, but must lie between 0 and 1, as in 0.95")
     if resamples < 1:
         raise InputError(f"resamples is {resamples!r}, but must be at least 1")
     if seed < 0:
         raise InputError(f"seed is {seed!r}, but must be at least 0")
-
-
-def _measure_run(
-    name: str,
-    run: pl.DataFrame,
-    measures: Sequence[Measure],
-    views: Mapping[Hashable, View],
-    inputs: Inputs,
-    options: Options,
-) -> tuple[Measurement, ...]:
-    found: list[Measurement] = []
-    for view in views.values():
-        found += view.measured(name, run, options)
-    if useful := [m for m in measures if not isinstance(m, BiasMeasure)]:
-        found += measure_effectiveness(name, run, useful, inputs, options)
-    return in_order_requested(found, measures, options)
 
 
 def in_order_requested(
@@ -224,7 +215,7 @@ def in_order_requested(
     ordered = []
     for m in measures:
         if isinstance(m, Absolute):
-            ordered.append(m.of(by_measure[m.inner], options.bootstrap))
+            ordered.append(m.of(by_measure[m.inner], options))
         else:
             ordered.append(by_measure[m])
     return tuple(ordered)
@@ -249,7 +240,9 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
         "ties": inputs.ties,
         "order": inputs.order,
         "only": options.only,
-        **asdict(options.bootstrap),
+        "confidence": options.confidence,
+        "resamples": options.resamples,
+        "seed": options.seed,
     }
 
 
@@ -266,22 +259,6 @@ def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[M
     return wanted
 
 
-def measure_effectiveness(
-    name: str, run: pl.DataFrame, measures: Sequence[Measure], inputs: Inputs, options: Options
-) -> list[Measurement]:
-    """Each effectiveness measure of a normalised run, over the judged queries, 0 where nothing was returned.
-
-    Where queries are given, over those of them that are judged. Gender labels restrict it only when a subset
-    was asked for by name.
-    """
-    if inputs.qrels is None:
-        raise InputError(f"{measures[0]} needs relevance judgments; give qrels")
-    ranked = run.filter(pl.col("rank") == 1)["query_id"].to_list()
-    return effectiveness_measurements(
-        name, ranked, *effectiveness(run, inputs.qrels, measures), inputs, options
-    )
-
-
 def effectiveness_measurements(
     name: str,
     ranked: Sequence[str],
@@ -290,7 +267,11 @@ def effectiveness_measurements(
     inputs: Inputs,
     options: Options,
 ) -> list[Measurement]:
-    """Values of the judged queries, over those that are chosen, with all that is to be said of them."""
+    """Each effectiveness measure over the judged queries, 0 where nothing was returned.
+
+    Where queries are given, over those of them that are judged. Gender labels restrict it only when a subset
+    was asked for by name.
+    """
     only = options.only or "all"
     known = pl.Series("query_id", list(dict.fromkeys([*judged, *ranked])), pl.String)
     others = set(known.filter(~inputs.asked(known)).to_list())
@@ -332,9 +313,9 @@ def effectiveness_measurements(
 
 def _summary(measure: Measure, values: Floats, chosen: NDArray[np.bool_], options: Options) -> Summary:
     if isinstance(measure.aggregator(), ir_measures.MeanAgg):
-        return Summary.over(values, {}, chosen, signed=False, bootstrap=options.bootstrap)
+        return Summary.over(values, {}, chosen, signed=False, options=options)
     # NumQ, NumRet and their like are sums over queries: no mean, no interval around one.
-    counted = Summary.over(values, {}, chosen, signed=False, bootstrap=Bootstrap(confidence=None))
+    counted = Summary.over(values, {}, chosen, signed=False, options=Options(confidence=None))
     return replace(counted, value=float(np.nansum(values[chosen])) if counted.queries else None)
 
 

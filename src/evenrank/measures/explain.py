@@ -1,21 +1,16 @@
-"""What makes up a bias, and what the collection would give anyway.
+"""What makes up a bias.
 
 RaB, ARaB and their like are linear in what the documents hold: the value of a run is a sum over its ranked
 documents, and nothing is estimated. Within a document a group's magnitude is shared among the words found in
 it. `count` and `length` are sums over occurrences and `tf-words` is a sum over words, ln(1 + c) each: there
 the shares are the terms of the sum. `tf` and `boolean` look at the group's total only, and each word gets its
 part in proportion to how often it occurs.
-
-No bias says where it comes from: a collection about soldiers leans to one side whatever the ranker does. The
-same difference over the whole collection is what a random ranking gets on average, and over a query's
-judged-relevant documents what a perfect one gets (`Offered`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError
-from evenrank.measures.lists import Floats, Ints, RankedLists, find_rows, magnitude_of
+from evenrank.measures.lists import RankedLists
 
 if TYPE_CHECKING:
     from evenrank.measures.base import LinearMeasure
-    from evenrank.measures.lists import RankedLists
     from evenrank.text.matcher import Matcher
 
 
@@ -178,53 +172,3 @@ def largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Sorted by the size of the contribution, whatever its sign."""
     size = pl.col("contribution").abs()
     return frame.sort(size, *keys, descending=[True] + [False] * len(keys))
-
-
-@dataclass(frozen=True, eq=False)
-class Offered:
-    """Mean magnitude differences over the collection and over each query's relevant documents."""
-
-    tally: pl.DataFrame
-    groups: tuple[str, ...]
-    qrels: pl.DataFrame | None = None
-
-    def judged(self, query_ids: pl.Series) -> Ints:
-        """For each query its place among those with relevant documents, −1 if it has none."""
-        return find_rows(query_ids, self._judged[0])
-
-    def mean(self, magnitude: str, group: str) -> float:
-        """Mean magnitude of a group over all documents."""
-        if magnitude in ("tf-words", "length"):
-            return float(magnitude_of(magnitude, group, self._column).mean())
-        often = self._histogram(group)  # a few hundred logarithms instead of one for each document
-        each = magnitude_of(magnitude, group, lambda _: np.arange(len(often)))
-        return float(np.dot(often, each)) / self.tally.height
-
-    def relevant(self, magnitude: str, group: str) -> Floats:
-        """Mean magnitude of a group over each query's relevant documents that the tally holds."""
-        queries, rows, owner = self._judged
-        each = magnitude_of(magnitude, group, lambda name: self._column(name)[rows])
-        return np.bincount(owner, each, len(queries)) / np.bincount(owner, minlength=len(queries))
-
-    def _column(self, name: str) -> NDArray[Any]:
-        return self.tally[name].to_numpy()
-
-    def _histogram(self, group: str) -> Ints:
-        if group not in self._histograms:
-            self._histograms[group] = np.bincount(self._column(group))
-        return self._histograms[group]
-
-    @cached_property
-    def _histograms(self) -> dict[str, Ints]:
-        return {}
-
-    @cached_property
-    def _judged(self) -> tuple[pl.Series, Ints, Ints]:
-        """Queries with relevant documents; those documents' rows in the tally; and whose each one is."""
-        assert self.qrels is not None
-        relevant = self.qrels.filter(pl.col("relevance") > 0)
-        rows = find_rows(relevant["doc_id"], self.tally["doc_id"])
-        held = rows >= 0
-        queries = relevant["query_id"].filter(pl.Series(held))
-        distinct = queries.unique(maintain_order=True)
-        return distinct, rows[held], find_rows(queries, distinct)

@@ -163,7 +163,7 @@ class _ExposureGap(RankBias):
     def curves(self) -> tuple[BiasMeasure, ...]:
         return ()
 
-    def backgrounds(self, offered: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
+    def backgrounds(self, inputs: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         return {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
 from evenrank.data.read import is_ranx, path_of, read_qrels, read_queries
-from evenrank.data.runs import read_run
+from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
-from evenrank.measures.explain import Offered
-from evenrank.measures.lists import ranked_queries
+from evenrank.measures.lists import WHOLE, RankedLists, ranked_lists, ranked_queries
 from evenrank.measures.results import gender_labels
 from evenrank.measures.views import refuse_sequences
 from evenrank.show.numbers import counted
@@ -107,7 +105,7 @@ class Inputs:
     """
 
     runs: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    docs: KeptDocs | None = None
+    docs: Docs | None = None
     queries: pl.DataFrame | None = None
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
@@ -169,7 +167,7 @@ class Inputs:
             genders, guessed = opened_genders(genders, queries, classify)
         found = cls(
             runs=frames,
-            docs=None if docs is None else KeptDocs.of(docs),
+            docs=None if docs is None else open_docs(docs).shared(),
             queries=queries,
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
@@ -245,17 +243,10 @@ class Inputs:
         self, runs: Mapping[str, pl.DataFrame], *, background: pl.DataFrame | None = None, **changed: Any
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
-        return self._with(runs=runs, background=background, **changed)
-
-    def _with(self, **changed: Any) -> Inputs:
-        other = replace(self, **changed)
-        made = ("tally", "matcher", "groups", "alignments", "genderedness", "offered")
+        other = replace(self, runs=runs, background=background, **changed)
+        made = ("tally", "matcher", "groups", "alignments", "genderedness", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
         return other
-
-    def of_parts(self, runs: Mapping[str, pl.DataFrame], background: pl.DataFrame | None) -> Inputs:
-        """The same inputs with parts of the runs, cut by query."""
-        return self._with(runs=runs, background=background, part=True)
 
     def asked(self, queries: pl.Series) -> NDArray[np.bool_]:
         """Which of these queries are among those given; all, where none are given."""
@@ -362,8 +353,11 @@ class Inputs:
         return gendered_texts(self.given.get("vectors"), pairs=self.given.get("pairs"))
 
     @cached_property
-    def offered(self) -> Offered:
-        return Offered(self.tally.frame, self.tally.groups, self.qrels)
+    def relevant(self) -> RankedLists:
+        """The judged-relevant documents of each query, as far as the tally holds them."""
+        best = perfect_run(self.qrels)
+        frame, groups = self.tally.frame, self.tally.groups
+        return ranked_lists(best, frame, groups, depth=WHOLE, missing="skip", part=True)
 
     @property
     def background_note(self) -> str | None:
@@ -429,53 +423,6 @@ def _same_list(run: pl.DataFrame) -> tuple[int, int]:
         ):
             return queries, 0
     return queries, length
-
-
-class KeptDocs(Docs):
-    """A collection whose passes are shared: texts that someone expects are kept whenever it is read."""
-
-    def __init__(self, docs: Docs) -> None:
-        self.__dict__.update(docs.__dict__)
-        self._expected: set[str] = set()
-        self._kept: dict[str, str] = {}
-        self._sought: set[str] = set()
-
-    @classmethod
-    def of(cls, docs: Any) -> KeptDocs:
-        opened = open_docs(docs)
-        return opened if isinstance(opened, KeptDocs) else cls(opened)
-
-    def expect(self, ids: Iterable[str]) -> None:
-        """Keep these texts at the next pass, whoever makes it."""
-        self._expected |= {*ids} - self._sought
-
-    def forget(self) -> None:
-        """Keep nothing any more."""
-        self._expected.clear()
-        self._kept.clear()
-        self._sought.clear()
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        wanted = set(self._expected)
-        for batch in super().batches():
-            if wanted:
-                texts = batch.column("text")
-                for row, doc_id in enumerate(batch.column("doc_id").to_pylist()):
-                    if doc_id in wanted and doc_id not in self._kept:
-                        self._kept[doc_id] = texts[row].as_py()
-            yield batch
-        self._sought |= wanted
-        self._expected -= wanted
-
-    def texts(self, ids: Iterable[str]) -> dict[str, str]:
-        wanted = {*ids}
-        if lacking := wanted - self._sought - self._kept.keys():
-            self.expect(lacking)
-            whole = len(self._kept.keys() | self._expected)
-            for _ in self.batches():
-                if len(self._kept) == whole:
-                    break
-        return {doc_id: text for doc_id, text in self._kept.items() if doc_id in wanted}
 
 
 def colour(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 # weights(n, t): what each of n ranked documents weighs at the cut-off t.
 Weights = Callable[[int, int], Floats]
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 WHOLE = 1 << 31
 """Depth of a measure that looks at whole lists."""
 _FEW, _SMALL = 1_000, 100_000
@@ -61,6 +62,19 @@ class Weighing:
             found: Floats = (rows * self.same).sum(axis=1)  # not a matrix product: equal lists get equal sums
             return found
         return np.add.reduceat(values[self.entries] * self.weights, self.starts)
+
+
+def _once(method: F) -> F:
+    """A method of lists, computed once for its arguments: measures share magnitudes and weights."""
+
+    @wraps(method)
+    def once(self: RankedLists, *args: Hashable) -> Any:
+        key = (method.__name__, *args)
+        if key not in self._cache:
+            self._cache[key] = method(self, *args)
+        return self._cache[key]
+
+    return once  # type: ignore[return-value]  # with the signature of the method
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,37 +115,33 @@ class RankedLists:
         return _positions(self.lengths)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """`make()`, computed once for a key: measures that share a magnitude or weights share the work."""
+        """`make()`, computed once for a key."""
         if key not in self._cache:
             self._cache[key] = make()
         value: T = self._cache[key]
         return value
 
+    @_once
     def column(self, name: str) -> NDArray[Any]:
         """A column of the tally, for every entry."""
-
-        key = ("column", name)
-        if key not in self._cache:
-            values = self.tally[name].to_numpy()
-            gathered = values[self.rows] if len(values) else np.zeros(len(self.rows), values.dtype)
-            if len(values) and (self.rows < 0).any():
-                gathered[self.rows < 0] = 0
-            self._cache[key] = gathered
-        column: NDArray[Any] = self._cache[key]
+        values = self.tally[name].to_numpy()
+        if not len(values):
+            return np.zeros(len(self.rows), values.dtype)
+        column: NDArray[Any] = values[self.rows]
+        column[self.rows < 0] = 0
         return column
 
+    @_once
     def counts(self) -> NDArray[Any]:
         """Occurrences of each group's words, entries × groups."""
-        return self.cached("counts", lambda: np.column_stack([self.column(group) for group in self.groups]))
+        return np.column_stack([self.column(group) for group in self.groups])
 
+    @_once
     def magnitude(self, name: str, group: str) -> Floats:
         """Magnitude of a group for every entry."""
-        key = ("magnitude", name, group)
-        if key not in self._cache:
-            self._cache[key] = magnitude_of(name, group, self.column)
-        values: Floats = self._cache[key]
-        return values
+        return magnitude_of(name, group, self.column)
 
+    @_once
     def weigh(self, weights: Weights, cutoff: int) -> Weighing:
         """Weights of the entries for a cut-off.
 
@@ -139,13 +149,6 @@ class RankedLists:
         over all orders of tied documents it stands equally often at each of them, so that a linear
         measure comes out as its exact mean over these orders.
         """
-        key = ("weights", weights, cutoff)
-        if key not in self._cache:
-            self._cache[key] = self._weigh(weights, cutoff)
-        weighing: Weighing = self._cache[key]
-        return weighing
-
-    def _weigh(self, weights: Weights, cutoff: int) -> Weighing:
         entries, counted = self.top(cutoff)
         each = _laid_out(weights, counted)
         if not self.expected_ties:
@@ -184,24 +187,19 @@ class RankedLists:
         np.minimum.at(first, owner[inside], position[inside])
         return first
 
+    @_once
     def tied_across(self, cutoff: int) -> NDArray[np.bool_]:
         """For each list, whether the documents at `cutoff` and just below it have the same score."""
-        return self.cached(("tied", cutoff), lambda: self._tied_across(cutoff))
-
-    def _tied_across(self, cutoff: int) -> NDArray[np.bool_]:
         tied = np.zeros(len(self.lengths), dtype=bool)
         longer = self.scored_lengths > cutoff
         below = _starts(self.scored_lengths)[longer] + cutoff
         tied[longer] = self.scores[below] == self.scores[below - 1]
         return tied
 
+    @_once
     def top(self, depth: int) -> tuple[Ints, Ints]:
         """Entries at ranks up to `depth`, and how many each list has of them."""
-        key = ("top", depth)
-        if key not in self._cache:
-            self._cache[key] = np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)
-        entries, lengths = self._cache[key]
-        return entries, lengths
+        return np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)
 
 
 def log_discount(n: int, t: int | None = None) -> Floats:

@@ -1,7 +1,8 @@
 """Measures and conditions as text: `ARaB(magnitude='boolean')@10`, `abs(ARaB@10)<=0.1`.
 
 Our own small parser on top of `ast`: ir_measures' uses syntax nodes that Python 3.14 removed, and cannot
-say what is wrong. Nothing is ever evaluated; values are literals.
+say what is wrong. Nothing is ever evaluated; values are literals. Names that are not known yet may come from
+outside the package: a Python file, or installed packages with an entry point.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ import operator
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any, NoReturn
 
 import ir_measures
@@ -20,9 +25,10 @@ from ir_measures.measures import Measure
 from evenrank.errors import InputError, choices
 from evenrank.measures.absolute import Absolute
 from evenrank.measures.base import check_params, require_params
-from evenrank.measures.plugins import load_entry_points
 
 _OPERATORS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+GROUP = "evenrank.measures"
+"""The entry-point group in which a package names a module that registers measures."""
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -208,3 +214,36 @@ class _Source:
             before = self.text.strip().encode()[: node.col_offset].decode(errors="ignore")
             where = f" at character {len(before) + 1}"
         raise InputError(f"{self.kind} {self.text.strip()!r}{where}: {why}")
+
+
+def load_plugin(path: str | Path) -> None:
+    """Run a Python file that registers measures, see CONTRIBUTING; once per process."""
+    place = Path(path)
+    if place.suffix != ".py" or not place.is_file():
+        raise InputError("no such Python file; a plugin is a .py file that registers measures", path=path)
+    name = f"evenrank_plugin_{place.stem}"
+    known = sys.modules.get(name)
+    if known is not None and Path(str(known.__file__)) == place.resolve():
+        return
+    spec = spec_from_file_location(name, place.resolve())
+    assert spec is not None and spec.loader is not None  # it is a .py file
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(f"the plugin does not run: {type(error).__name__}: {error}", path=path) from error
+
+
+@cache
+def load_entry_points() -> None:
+    """Import what installed packages name in the group `evenrank.measures`, once."""
+    for point in entry_points(group=GROUP):
+        try:
+            point.load()
+        except Exception as error:
+            raise InputError(
+                f"the measures of {point.dist.name if point.dist else point.value} cannot be loaded "
+                f"({type(error).__name__}: {error}); update or uninstall that package"
+            ) from error

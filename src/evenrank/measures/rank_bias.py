@@ -15,11 +15,11 @@ from ir_measures.measures import ParamInfo
 from evenrank.data.schema import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
-from evenrank.measures.lists import Floats, RankedLists
+from evenrank.measures.lists import Floats, RankedLists, find_rows, magnitude_of
 from evenrank.text.tally import MAGNITUDES
 
 if TYPE_CHECKING:
-    from evenrank.measures.explain import Offered
+    from evenrank.measures.inputs import Inputs
 
 T = TypeVar("T")
 
@@ -113,28 +113,35 @@ class RankBias(LinearMeasure):
         named = {key: self.params[key] for key in ("of", "against") if key in self.params}
         return _RaB(**named), _ARaB(**named)
 
-    def backgrounds(
-        self, offered: Offered, query_ids: pl.Series, values: Floats
-    ) -> dict[str, dict[str, Any]]:
+    def backgrounds(self, inputs: Inputs, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """The same difference over the whole collection and over the relevant documents of each query.
 
-        The difference from the relevant documents is over the queries that have any, counted in `queries`.
+        No bias says where it comes from: a collection about soldiers leans to one side whatever the ranker
+        does. The first is what a random ranking gets on average, the second what a perfect one gets; it is
+        over the queries that have relevant documents, counted in `queries`.
         """
-        found: dict[str, dict[str, Any]] = {}
-        if offered.tally.height and len(values):
-            collection = self.difference(offered.groups, offered.mean)
-            found["collection"] = {"value": collection, "difference": float(values.mean()) - collection}
-        if offered.qrels is not None:
-            relevant = self.difference(offered.groups, offered.relevant)
-            row = offered.judged(query_ids)
-            if (row >= 0).any():
-                theirs, ours = float(relevant[row[row >= 0]].mean()), float(values[row >= 0].mean())
-                found["qrels"] = {
-                    "value": theirs,
-                    "difference": ours - theirs,
-                    "queries": int((row >= 0).sum()),
-                }
-        return found
+        tally, results = inputs.tally, dict[str, dict[str, Any]]()
+
+        def mean(magnitude: str, group: str) -> float:
+            return float(magnitude_of(magnitude, group, lambda name: tally[name].to_numpy()).mean())
+
+        if len(tally) and len(values):
+            collection = self.difference(tally.groups, mean)
+            results["collection"] = {"value": collection, "difference": float(values.mean()) - collection}
+        if inputs.qrels is None:
+            return results
+        relevant = inputs.relevant
+        row = find_rows(query_ids, relevant.query_ids)
+        judged = row >= 0
+        if judged.any():
+            sums = np.add.reduceat(self.difference(tally.groups, relevant.magnitude), relevant.starts)
+            theirs = float((sums / relevant.lengths)[row[judged]].mean())
+            results["qrels"] = {
+                "value": theirs,
+                "difference": float(values[judged].mean()) - theirs,
+                "queries": int(judged.sum()),
+            }
+        return results
 
 
 class _RaB(RankBias):

@@ -224,37 +224,18 @@ class Measurements(Drawn):
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure: value, interval, queries, and a column for each group's part."""
         parts = dict.fromkeys(name for m in self for name in m.parts)
-        return pl.DataFrame(
-            [
-                {
-                    "run": m.run,
-                    "measure": str(m.measure),
-                    "value": m.value,
-                    "low": m.low,
-                    "high": m.high,
-                    "queries": m.queries,
-                    "left_out": sum(m.left_out.values()),
-                    "abs": m.summary.abs,
-                    "spread": m.summary.spread,
-                    "ties": m.ties,
-                    **{name: m.parts.get(name) for name in parts},
-                }
-                for m in self
-            ],
-            schema={
-                "run": pl.String,
-                "measure": pl.String,
-                "value": pl.Float64,
-                "low": pl.Float64,
-                "high": pl.Float64,
-                "queries": pl.Int64,
-                "left_out": pl.Int64,
-                "abs": pl.Float64,
-                "spread": pl.Float64,
-                "ties": pl.Float64,
-                **dict.fromkeys(parts, pl.Float64),
-            },
-        )
+        schema = {
+            **dict.fromkeys(("run", "measure"), pl.String),
+            **dict.fromkeys(("value", "low", "high"), pl.Float64),
+            **dict.fromkeys(("queries", "left_out"), pl.Int64),
+            **dict.fromkeys(("abs", "spread", "ties", *parts), pl.Float64),
+        }
+        rows = []
+        for m in self:
+            counted = (m.value, m.low, m.high, m.queries, sum(m.left_out.values()))
+            spread = (m.summary.abs, m.summary.spread, m.ties)
+            rows.append((m.run, str(m.measure), *counted, *spread, *map(m.parts.get, parts)))
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def per_query(self) -> pl.DataFrame:
         """One row for each run, measure and measured query: the value, and a column for each group's part."""
@@ -292,9 +273,11 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
-class Bootstrap:
-    """How intervals are made; no intervals when `confidence` is None."""
+class Options:
+    """How runs are measured, see `measure`; no intervals when `confidence` is None."""
 
+    only: str | None = None
+    explain: bool = False
     confidence: float | None = 0.95
     resamples: int = 2000
     seed: int = 0
@@ -317,26 +300,17 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Options:
-    """How runs are measured: see `measure`."""
-
-    only: str | None = None
-    explain: bool = False
-    bootstrap: Bootstrap = Bootstrap()
-
-
-@dataclass(frozen=True)
 class Summary:
     """A measure over a set of queries. None stands for undefined, never NaN."""
 
-    value: float | None
-    low: float | None
-    high: float | None
-    queries: int
-    parts: dict[str, float]
-    abs: float | None
-    spread: float | None
-    quantiles: dict[str, float]
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    queries: int = 0
+    parts: dict[str, float] = field(default_factory=dict)
+    abs: float | None = None
+    spread: float | None = None
+    quantiles: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def over(
@@ -346,14 +320,14 @@ class Summary:
         chosen: NDArray[np.bool_],
         *,
         signed: bool,
-        bootstrap: Bootstrap,
+        options: Options,
     ) -> Summary:
         """Summary of the chosen queries that have a value."""
         chosen = chosen & ~np.isnan(values)
         taken = values[chosen]
         if len(taken) == 0:
-            return cls(None, None, None, 0, {}, None, None, {})
-        low, high = bootstrap.interval(taken)
+            return cls()
+        low, high = options.interval(taken)
         return cls(
             value=float(taken.mean()),
             low=low,

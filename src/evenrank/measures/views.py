@@ -15,11 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.data.read import described, fingerprint
+from evenrank.data.read import fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.explain import attribution_of
 from evenrank.measures.lists import (
-    Floats,
     Ints,
     PerQuery,
     RankedLists,
@@ -87,10 +86,11 @@ class View:
     matcher: Any = None  # finds the words that it counts, if it does
     targets: Any = None  # shares by query, where they are given
     labels: Any = None  # the groups of documents, where there are some
+    _behind: RankedLists | None = None  # the lists of the background, once they are made
 
     def __init__(self, inputs: Inputs, measures: Sequence[BiasMeasure], *, depth: int = 0) -> None:
         self.inputs = inputs
-        self.measures = tuple(measures)
+        self.measures: tuple[Any, ...] = tuple(measures)
         self.depth = depth
         for measure in measures:
             self.depth = max(self.depth, measure.depth())
@@ -121,14 +121,8 @@ class View:
         return known + ("" if self.missing == "error" else f",{self.missing}")
 
     def _looked_at(self, *tables: pl.DataFrame | None) -> str:
-        """Eight characters for the tally and these tables.
-
-        Beside the counts a tally has sums of logarithms: the fingerprint of the documents and the words that
-        were counted say what these are. A tally that does not know them is told by the sums themselves.
-        """
-        source = getattr(self.tally, "source", None)
-        frames = [self.tally.frame, *tables, None if source is None else described(source)]
-        return fingerprint(frames, numbers=source is None)[:8]
+        """Eight characters for the tally and these tables."""
+        return fingerprint([self.tally.frame, *tables], numbers=True)[:8]
 
     def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
         """Documents of the runs whose texts it will ask for."""
@@ -154,7 +148,7 @@ class View:
         qrels: pl.DataFrame | None = None,
     ) -> RankedLists:
         """A normalised run as the measures see it (all of them, or these), down to the depth they look."""
-        wanted = measures or self.measures
+        wanted, inputs = measures or self.measures, self.inputs
         if "seq" in run.columns and not self.SEQUENCES:
             refuse_sequences(name, wanted)
         lists = ranked_lists(
@@ -164,49 +158,39 @@ class View:
             depth=self.depth if wanted is self.measures else max(measure.depth() for measure in wanted),
             missing=self.missing,
             expected_ties=expected_ties,
-            part=self.inputs.part,
+            part=inputs.part,
             name=name,
         )
-        inputs = self.inputs
-        judged = inputs.qrels if qrels is None else qrels
         return replace(
             lists,
             background=self._background(run, wanted),
             docs=inputs.docs,
             queries=inputs.queries,
-            qrels=judged,
+            qrels=inputs.qrels if qrels is None else qrels,
             targets=self.targets,
             labels=self.labels,
         )
 
     def _background(self, run: pl.DataFrame, measures: Sequence[BiasMeasure]) -> RankedLists | None:
         """The lists to compare with, if a measure asks: the background's, the first run's, the run's own."""
-        depth = 0
-        for measure in measures:
-            depth = max(depth, measure.background_depth())
-        if not depth:
-            return None
-        chosen = self.inputs.background
-        if chosen is None:
-            chosen = next(iter(self.inputs.runs.values()), None)
-        return self._background_lists(run, depth) if chosen is None else self._shared_background
-
-    @cached_property
-    def _shared_background(self) -> RankedLists:
-        chosen = self.inputs.background
-        shared = next(iter(self.inputs.runs.values())) if chosen is None else chosen
-        return self._background_lists(shared, max(measure.background_depth() for measure in self.measures))
-
-    def _background_lists(self, run: pl.DataFrame, depth: int) -> RankedLists:
-        return ranked_lists(
-            run,
+        if self._behind is not None or not any(m.background_depth() for m in measures):
+            return self._behind
+        inputs, shared = self.inputs, self.inputs.background
+        if shared is None:
+            shared = next(iter(inputs.runs.values()), None)
+        wanting = measures if shared is None else self.measures
+        lists = ranked_lists(
+            run if shared is None else shared,
             self.tally.frame,
             self.tally.groups,
-            depth=depth,
+            depth=max(measure.background_depth() for measure in wanting),
             missing=self.missing,
-            part=self.inputs.part,
+            part=inputs.part,
             name="the background run",
         )
+        if shared is not None:
+            self._behind = lists  # of all runs
+        return lists
 
     def values(
         self, run: pl.DataFrame, measures: Sequence[BiasMeasure], qrels: pl.DataFrame | None = None
@@ -298,23 +282,22 @@ class View:
             values = found.values[defined]
             tied = scores.tied.get(measure)
             explained = None
-            if options.explain and measure in scores.lists:
-                explained = self.explained(measure, scores.lists[measure], defined)
+            if options.explain and measure.LINEAR and measure in scores.lists and defined.any():
+                lists, docs = scores.lists[measure], inputs.docs
+                explained = attribution_of(measure, lists, defined, docs=docs, matcher=self.matcher)
             results.append(
                 Measurement(
                     run=name,
                     measure=measure,
-                    summary=measure.summarise(found, chosen, options.bootstrap),
+                    summary=measure.summarise(found, chosen, options),
                     left_out=unmeasured | ({found.undefined: undefined} if undefined else {}),
                     query_ids=ids,
                     values=values,
                     part_values={part: of[defined] for part, of in found.parts.items()},
                     ties=float(tied[defined].mean()) if tied is not None and defined.any() else None,
-                    compare=partial(self.backgrounds, measure, ids, values),
+                    compare=partial(measure.backgrounds, self.inputs, ids, values),
                     only=None if labels is None else only,
-                    subsets={
-                        other: measure.summarise(found, masks[other], options.bootstrap) for other in apart
-                    },
+                    subsets={other: measure.summarise(found, masks[other], options) for other in apart},
                     notes=self.notes(measure, scores, defined, options),
                     attribution=explained,
                 )
@@ -329,18 +312,6 @@ class View:
         counts = scores.counts[deepest]
         if "absent" in counts and len(counts["looked"]) and (counts["absent"] == counts["looked"]).all():
             refuse_strangers(name, deepest.depth())
-
-    def backgrounds(
-        self, measure: BiasMeasure, query_ids: pl.Series, values: Floats
-    ) -> dict[str, dict[str, Any]]:
-        """What the collection itself would give, where the measure can say."""
-        return {}
-
-    def explained(self, measure: Any, lists: RankedLists, chosen: np.ndarray) -> Any:
-        """What makes up the mean over the chosen lists, if the measure is a sum over documents."""
-        if not measure.LINEAR or not chosen.any():
-            return None
-        return attribution_of(measure, lists, chosen, docs=self.inputs.docs, matcher=self.matcher)
 
     def notes(
         self, measure: Any, scores: RunScores, defined: np.ndarray, options: Options
@@ -392,16 +363,7 @@ class Words(View):
         return {"tally": self.tally.provenance}
 
     def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
-        if not explain or not any(measure.LINEAR for measure in self.measures):
-            return ()
-        expected = self.inputs.ties == "expected"
-        runs = self.inputs.runs.items()
-        return [self.lists(run, name, expected_ties=expected).doc_ids for name, run in runs]
-
-    def backgrounds(
-        self, measure: BiasMeasure, query_ids: pl.Series, values: Floats
-    ) -> dict[str, dict[str, Any]]:
-        return measure.backgrounds(self.inputs.offered, query_ids, values)
+        return self._top(self.depth) if explain and any(measure.LINEAR for measure in self.measures) else ()
 
 
 def refuse_sequences(name: str, measures: Iterable[Any]) -> None:

@@ -19,7 +19,7 @@ from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.rank_bias import ARaB
-from evenrank.measures.results import Bootstrap, Options
+from evenrank.measures.results import Options
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import constrained, reordered_run
 from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished, from_nothing
@@ -216,7 +216,7 @@ class Bounds:
         high = self._way == "high"
         if self.given is not None:
             return [self._none, *sorted(self.given, reverse=not high)]
-        found = measured(self._seen, [self.measure], Options(bootstrap=Bootstrap(None)))[self.measure]
+        found = measured(self._seen, [self.measure], Options(confidence=None))[self.measure]
         if not high:
             size = (found.summary.abs if self.measure.SIGNED else found.value) or 0.0
             return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]

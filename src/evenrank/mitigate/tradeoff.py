@@ -19,7 +19,7 @@ from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import ranked_queries
 from evenrank.measures.parse import parse, parse_condition
-from evenrank.measures.results import Bootstrap, Options
+from evenrank.measures.results import Options
 from evenrank.mitigate.curve import (
     Point,
     TradeOff,
@@ -315,7 +315,7 @@ def _measured(
         for _, frame in runs:
             seen = frame if of_method == shared else frame.filter(pl.col("query_id").is_in(list(shared)))
             now = inputs.of_runs({"the run": seen}, background=behind, queries=None)
-            found = measured(now, [measure, useful], Options(bootstrap=Bootstrap(None)))
+            found = measured(now, [measure, useful], Options(confidence=None))
             values[-1].append((found[measure].per_query(), found[useful].per_query()))
     each = [pair for of_method in values for pair in of_method]
     common = [q for q in each[0][0] if all(q in of_bias and q in of_use for of_bias, of_use in each)]

@@ -25,7 +25,7 @@ from evenrank.measures.base import core, is_bias
 from evenrank.measures.evaluate import depth_to_read, listed_measures
 from evenrank.measures.inputs import named_runs
 from evenrank.measures.parse import parse
-from evenrank.measures.results import Bootstrap, Measurements, Options
+from evenrank.measures.results import Measurements, Options
 from evenrank.measures.views import views_of
 from evenrank.spark.merging import (
     PartScores,
@@ -84,7 +84,7 @@ def measure_frames(
     named = named_runs(runs)
     wanted = listed_measures(measures)
     check_shared(wanted)
-    options = Options(only, False, Bootstrap(confidence, resamples, seed))
+    options = Options(only, False, confidence, resamples, seed)
     if given.get("docs") is not None:
         raise InputError("runs are Spark frames; give the tally of the documents, made with evenrank.tally")
     if given.get("targets") is not None and not isinstance(given["targets"], Mapping):
@@ -141,7 +141,8 @@ class _Looking:
             refuse_repeats(rows, ["query_id", "doc_id"])
             runs[name] = sort_run(rows) if len(rows) else pl.DataFrame(schema=RUN_SCHEMA)
         behind = runs.pop(_BEHIND)
-        parted = inputs.of_parts(runs, None if inputs.background is None else behind)
+        background = None if inputs.background is None else behind
+        parted = inputs.of_runs(runs, background=background, part=True)
         scores = score_part(parted, [parse(one) for one in self.measures], self.options)
         return pa.table({"look": [self._written(scores, firsts)]}, pa.schema([("look", pa.binary())]))
 

@@ -137,7 +137,7 @@ def opened_without(
     whole.check(wanted)
     check_subset(options.only, whole.genders)
     for view in views_of(whole, filter(is_bias, wanted)).values():
-        view.prepare(options.bootstrap.seed)  # what is made here is not made again for each part
+        view.prepare(options.seed)  # what is made here is not made again for each part
     return whole, wanted
 
 
@@ -145,7 +145,7 @@ def score_part(inputs: Inputs, measures: Sequence[Measure], options: Options) ->
     """The values of the measures for parts of runs."""
     views = views_of(inputs, filter(is_bias, measures))
     for view in views.values():
-        view.prepare(options.bootstrap.seed)
+        view.prepare(options.seed)
     useful = [measure for measure in measures if not is_bias(measure)]
     found = {}
     for name, run in inputs.runs.items():

@@ -146,9 +146,12 @@ def lexicon(
 
 def shipped() -> list[str]:
     """Names of the shipped lexicons, in alphabetical order."""
-    return sorted(
-        file.name.removesuffix(".toml") for file in _data().iterdir() if file.name.endswith(".toml")
-    )
+    return list(_names())
+
+
+@cache
+def _names() -> list[str]:
+    return sorted(file.stem for file in _data().iterdir() if file.suffix == ".toml")
 
 
 def _data() -> Path:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -89,8 +89,7 @@ class Matcher:
         self.tokenizer: Tokenizer = check_tokenizer(tokenizer)
         self.groups = tuple(self.lexicon.groups)
         self.unicode_version = unicode_tables().version
-        self._entries = _entries(self.lexicon, self.tokenizer)
-        self._memberships = _memberships(self._entries, self.lexicon.overlapping)
+        self._entries, self._memberships = _compiled(self.lexicon, self.tokenizer)
         self._groups = np.array([group for each in self._memberships for group in each], np.int64)
         self._starts = np.cumsum([0, *map(len, self._memberships)]).astype(np.int64)
         self._counted = 0  # bytes, in plain Python
@@ -255,6 +254,13 @@ def arrow_numbers(values: np.ndarray) -> pa.Array:
     values = np.ascontiguousarray(values)
     kind = pa.from_numpy_dtype(values.dtype)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+@lru_cache(maxsize=8)
+def _compiled(source: Lexicon, tokenizer: Tokenizer) -> tuple[list[Entry], list[list[int]]]:
+    """The entries of a lexicon, and the groups of each; kept, since most calls count the same words."""
+    entries = _entries(source, tokenizer)
+    return entries, _memberships(entries, source.overlapping)
 
 
 def _entries(source: Lexicon, tokenizer: Tokenizer) -> list[Entry]:

@@ -94,15 +94,6 @@ class Tally:
         return dict(facts)
 
     @property
-    def source(self) -> dict[str, Any] | None:
-        """What the counts follow from: documents (their fingerprint), lexicon, tokenizer; None if unknown."""
-        facts = self.provenance
-        if "fingerprint" not in facts.get("input", {}):
-            return None
-        read = {name: fact for name, fact in facts["input"].items() if name != "name"}
-        return {"input": read, **{name: facts.get(name) for name in ("lexicon", "tokenizer", "unicode")}}
-
-    @property
     def lexicon(self) -> Lexicon | None:
         """The lexicon that coloured the documents, if known."""
         stored = self.provenance.get("lexicon")
@@ -347,21 +338,14 @@ def _table(frame: pl.DataFrame) -> pa.Table:
 
 def tally_columns(groups: Iterable[str]) -> pa.Schema:
     """The columns of a tally."""
-    groups = tuple(groups)
-    return pa.schema(
-        [
-            ("doc_id", pa.string()),
-            ("tokens", pa.int64()),
-            *((group, pa.int64()) for group in groups),
-            *((group + _LOGWORDS, pa.float64()) for group in groups),
-        ]
-    )
+    columns = {"doc_id": pa.string(), "tokens": pa.int64()} | dict.fromkeys(groups := [*groups], pa.int64())
+    return pa.schema(columns | {group + _LOGWORDS: pa.float64() for group in groups})
 
 
 def _groups(columns: Iterable[str]) -> tuple[str, ...]:
     """The groups of a tally: the columns that have a `_logwords` partner."""
     columns = list(columns)
-    groups = tuple(name for name in columns if name + _LOGWORDS in columns)
+    groups = tuple([name for name in columns if name + _LOGWORDS in columns])
     if not groups or "doc_id" not in columns or "tokens" not in columns:
         raise InputError(
             "no tally: it has the columns doc_id, tokens, and for each group a count and <group>_logwords; "

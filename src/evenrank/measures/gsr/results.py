@@ -122,12 +122,12 @@ def measure_reinforcement(
         if options.only is None:
             for other in other_labels:
                 same_label = (label == other).fill_null(False).to_numpy()
-                subsets[other] = study.fitted(top, discount, same_label).summary(options.bootstrap)
+                subsets[other] = study.fitted(top, discount, same_label).summary(options)
         results.append(
             Reinforcement(
                 run=name,
                 measure=measure,
-                summary=fitted.summary(options.bootstrap),
+                summary=fitted.summary(options),
                 left_out=left_out(
                     dict.fromkeys([*study.query_ids.to_list(), *ranked]),
                     set(ids.to_list()),
@@ -143,7 +143,7 @@ def measure_reinforcement(
                 subsets=subsets,
                 notes=_notes(name, study, fitted, inputs),
                 attribution=attribution(study, fitted) if options.explain and defined else None,
-                yardsticks=partial(study.baselines, measure, chosen, options.bootstrap),
+                yardsticks=partial(study.baselines, measure, chosen, options),
                 fitted=fitted,
                 lines=partial(study.baseline_lines, measure, chosen),
             )

@@ -25,7 +25,7 @@ from evenrank.errors import InputError
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import Discount, Floats, Ints, Line
 from evenrank.measures.lists import find_rows, refuse_missing, refuse_strangers
-from evenrank.measures.results import QUANTILES, Bootstrap, Summary
+from evenrank.measures.results import QUANTILES, Options, Summary
 
 if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import StereotypeReinforcement
@@ -117,19 +117,19 @@ class Fitted:
         sums = (np.bincount(self.owner, n * self.shares * side, minlength=n) for side in (same, ~same))
         return {name: part.astype(np.float64) for name, part in zip(PARTS, sums, strict=True)}
 
-    def summary(self, bootstrap: Bootstrap) -> Summary:
+    def summary(self, options: Options) -> Summary:
         """The slope with its interval: queries are drawn anew and the line is fitted to each draw."""
         if self.line is None:
-            return Summary(None, None, None, 0, {}, None, None, {})
+            return Summary()
         low = high = None
-        if bootstrap.confidence is not None:
+        if options.confidence is not None:
             interval = stats.bootstrap(
                 slope.slopes,
                 self.x,
                 self.y,
-                confidence=bootstrap.confidence,
-                resamples=bootstrap.resamples,
-                seed=bootstrap.seed,
+                confidence=options.confidence,
+                resamples=options.resamples,
+                seed=options.seed,
             )
             low, high = interval.low, interval.high
         c = self.contributions
@@ -330,13 +330,13 @@ class Study:
         return dict(zip(ids, fitted.contributions.tolist(), strict=True))
 
     def baselines(
-        self, measure: StereotypeReinforcement, chosen: np.ndarray, bootstrap: Bootstrap
+        self, measure: StereotypeReinforcement, chosen: np.ndarray, options: Options
     ) -> dict[str, Summary]:
         """GSR of the perfect engine, where judgments are given, and of one that draws at random."""
         key = str(measure), chosen.tobytes()  # all runs share them
         if key not in self._baselines:
             lines = self.baseline_lines(measure, chosen)
-            self._baselines[key] = {name: fitted.summary(bootstrap) for name, fitted in lines.items()}
+            self._baselines[key] = {name: fitted.summary(options) for name, fitted in lines.items()}
         return self._baselines[key]
 
     def baseline_lines(self, measure: StereotypeReinforcement, chosen: np.ndarray) -> dict[str, Fitted]:

@@ -22,10 +22,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+import ir_measures
 import numpy as np
+from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
-from evenrank.measures.base import limited
+from evenrank.measures.base import is_bias
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.views import view_key
@@ -72,7 +74,25 @@ def parse_limits(limit: Any) -> list[Condition]:
     given = [limit] if isinstance(limit, str | Condition) else list(limit)
     if not given:
         raise InputError("name at least one limit, as in abs(ARaB@10)<=0.1")
-    return [limited(_finite(parse_condition(each))) for each in given]
+    return [_limited(_finite(parse_condition(each))) for each in given]
+
+
+def _limited(condition: Condition) -> Condition:
+    """The condition as a limit on one list, as its measure takes it; refused where it cannot be one."""
+    measure: Any = condition.measure
+    if not _can_be_limit(measure):
+        known: list[Any] = [m for m in ir_measures.measures.registry.values() if _can_be_limit(m)]
+        names = [m.NAME for m in sorted(known, key=lambda m: (not m.SIGN_NAMES_GROUP, not m.LINEAR))]
+        raise InputError(
+            f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
+        )
+    limit: Condition = measure.limited(condition)
+    return limit
+
+
+def _can_be_limit(measure: Measure) -> bool:
+    able = (hasattr(measure, name) for name in ("line", "count_in_top", "shares_in_top"))
+    return is_bias(measure) and any(able)
 
 
 def _finite(condition: Condition) -> Condition:
