@@ -120,20 +120,22 @@ def word_slot(
     return slot
 
 
-@compiled
-def put_words(slots: Any, hashes: Any, count: Any) -> None:
-    """Put the first so many words, all different, into an empty table."""
-    for number in range(count):
-        slot = np.int64(mixed(hashes[number]) & np.uint64(len(slots) - 1))
-        while slots[slot] != FREE:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = number
+def put_words(slots: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
+    """Put words, all different, into an empty table: each round those whose place is still free."""
+    words = np.arange(len(hashes))
+    places = ((hashes ^ (hashes >> _HALF)) & np.uint64(len(slots) - 1)).astype(np.int64)
+    while len(words):
+        free = slots[places] == FREE
+        slots[places[free]] = words[free]
+        waiting = slots[places] != words
+        words, places = words[waiting], (places[waiting] + 1) & (len(slots) - 1)
 
 
-@njit(nogil=True, cache=True)
-def hash_words(pool: Any, offsets: Any) -> Any:
+def hash_words(pool: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
     """FNV-1a of each word of a pool."""
-    hashes = np.empty(len(offsets) - 1, np.uint64)
-    for word in range(len(hashes)):
-        hashes[word] = fnv1a(pool, offsets[word], offsets[word + 1])
+    sizes = np.diff(offsets)
+    hashes = np.full(len(sizes), BASIS)
+    for i in range(int(sizes.max(initial=0))):
+        rows = np.flatnonzero(sizes > i)
+        hashes[rows] = (hashes[rows] ^ pool[offsets[rows] + i]) * PRIME
     return hashes

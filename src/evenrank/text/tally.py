@@ -27,7 +27,7 @@ from evenrank.data.tables import docs as as_docs
 from evenrank.errors import InputError
 from evenrank.text import cache
 from evenrank.text.lexicon import Lexicon
-from evenrank.text.matcher import Matcher, Progress, Source, count_unique, unique
+from evenrank.text.matcher import Matcher, Progress, Source, count_documents, unique
 from evenrank.text.tokens import Tokenizer
 
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
@@ -170,7 +170,7 @@ def tally(
     source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
     if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
         return _read(stored)
-    batches = list(count_unique(source, matcher, progress=progress))
+    batches = list(unique(count_documents(source, matcher, progress=progress), source))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
     return Tally(_frame(table), describe if source.frozen else describe())
@@ -195,7 +195,7 @@ def tally_to_file(
         cache.copy(stored, path)
         return read_provenance(stored)
     facts = provenance(source, matcher)
-    rows = count_unique(source, matcher, progress=progress)
+    rows = unique(count_documents(source, matcher, progress=progress), source)
     return write_tally(path, rows, tally_columns(matcher.groups), facts)
 
 
