@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenrank.text.hashing import BASIS, PRIME, compiled, inlined, mixed, word_slot
+from evenrank.text.hashing import BASIS, PRIME, compiled, inlined, internal, mixed, word_slot
 from evenrank.text.tokens import APOSTROPHE, LETTER, MARK
 
 SPACE = 0x20  # between the tokens of a phrase
@@ -47,7 +47,7 @@ class Table(NamedTuple):
     prefixes: bool  # whether any entry has a star
 
 
-@compiled
+@internal
 def decode(data: Any, position: Any, end: Any) -> Any:
     """The code point at a position and the bytes it takes; a broken one counts as a separator."""
     first = np.int64(data[position])
@@ -62,7 +62,7 @@ def decode(data: Any, position: Any, end: Any) -> Any:
     return code, size
 
 
-@compiled
+@internal
 def encode(code: Any, token: Any, size: Any) -> Any:
     """Append a code point to a token; what does not fit in its buffer only adds to the size."""
     length = 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
@@ -74,7 +74,7 @@ def encode(code: Any, token: Any, size: Any) -> Any:
     return size + length
 
 
-@compiled
+@internal
 def composed(pairs: Any, letter: Any, mark: Any) -> Any:
     """The one letter that a letter and a combining mark make, or -1."""
     pair = letter << 21 | mark
@@ -146,7 +146,7 @@ def _next_token(letters: Any, data: Any, position: Any, end: Any, token: Any, be
     return np.int64(-1), end, 0, start
 
 
-@compiled
+@internal
 def _is_possible(bits: Any, key: Any) -> Any:
     """May a word with this hash be in the table?"""
     bit = mixed(key)
