@@ -192,24 +192,17 @@ class Matcher:
         """Every hit: row, group, the word as the lexicon spells it, start and end in bytes."""
         hits = _find(self._table, len(self._entries), strings(texts), spans=True)
         which, groups = self._by_group(hits.entries)  # an entry may belong to several groups
-        names = np.array([*self.groups, ""], dtype=object)[groups]
-        words = np.array([*(entry.spelling for entry in self._entries), ""], dtype=object)
+        names = [self.groups[group] for group in groups.tolist()]
+        words = [self._entries[entry].spelling for entry in hits.entries[which].tolist()]
         start, end = hits.spans[which].T
         return pl.DataFrame(
             {
                 "row": hits.rows[which],
-                "group": names,
-                "word": words[hits.entries[which]],
+                "group": pl.Series(names, dtype=pl.String),
+                "word": pl.Series(words, dtype=pl.String),
                 "start": start,
                 "end": end,
-            },
-            schema={
-                "row": pl.Int64,
-                "group": pl.String,
-                "word": pl.String,
-                "start": pl.Int64,
-                "end": pl.Int64,
-            },
+            }
         )
 
 

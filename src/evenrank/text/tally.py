@@ -75,11 +75,7 @@ class Tally:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Tally:
         """Read a tally from its Parquet file."""
-        made = _read(path)
-        try:
-            return cls(_checked(made.frame), made._provenance)
-        except InputError as error:
-            raise InputError(error.message, path=path) from error
+        return _read(path, _checked)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
@@ -91,15 +87,6 @@ class Tally:
         facts = self._provenance() if callable(self._provenance) else self._provenance
         self._provenance = facts  # and let go of the documents
         return dict(facts)
-
-    @property
-    def source(self) -> dict[str, Any] | None:
-        """What the counts follow from: documents (their fingerprint), lexicon, tokenizer; None if unknown."""
-        facts = self.provenance
-        if "fingerprint" not in facts.get("input", {}):
-            return None
-        read = {name: fact for name, fact in facts["input"].items() if name != "name"}
-        return {"input": read, **{name: facts.get(name) for name in ("lexicon", "tokenizer", "unicode")}}
 
     @property
     def lexicon(self) -> Lexicon | None:
@@ -229,12 +216,12 @@ def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> P
     return finished
 
 
-def _read(path: str | os.PathLike[str]) -> Tally:
-    """A tally from a file, its rows taken as they are."""
+def _read(path: str | os.PathLike[str], check: Callable[[pl.DataFrame], pl.DataFrame] | None = None) -> Tally:
+    """A tally from a file, its rows taken as they are or checked."""
     facts = read_provenance(path)
     table, _ = formats.read_checked(path, _KEY)
     try:
-        return Tally(_frame(table), facts)
+        return Tally(check(_frame(table)) if check else _frame(table), facts)
     except InputError as error:
         raise InputError(error.message, path=path) from error
 

@@ -72,38 +72,3 @@ def pair_means(  # type: ignore[no-untyped-def]
                 count += times[i]
         means[pair] = total / count if count else np.nan
     return means
-
-
-@njit(nogil=True, cache=True)
-def pair_shares(  # type: ignore[no-untyped-def]
-    query_bounds,
-    query_stems,
-    query_of,
-    doc_of,
-    doc_bounds,
-    words,
-    times,
-    sums,
-    stems,
-    all_stems,
-    scale,
-    centre,
-    vocabulary,
-):
-    """What each word adds to Σ scale · (mean − centre) over the pairs; arguments as for `pair_means`."""
-    shares = np.zeros(vocabulary, np.float64)
-    marked = np.zeros(all_stems, np.uint8)
-    for pair in range(len(query_of)):
-        query = query_of[pair]
-        for i in range(query_bounds[query], query_bounds[query + 1]):
-            marked[query_stems[i]] = 1
-        doc, count = doc_of[pair], 0
-        for i in range(doc_bounds[doc], doc_bounds[doc + 1]):
-            if not marked[stems[i]]:
-                count += times[i]
-        for i in range(doc_bounds[doc], doc_bounds[doc + 1]):
-            if not marked[stems[i]]:
-                shares[words[i]] += scale[pair] * (sums[i] - centre * times[i]) / count
-        for i in range(query_bounds[query], query_bounds[query + 1]):
-            marked[query_stems[i]] = 0
-    return shares

@@ -133,11 +133,19 @@ class GenderedTexts:
         centre: float,
     ) -> Doubles:
         """What each word of the vocabulary adds to Σ scale · (g_q(d) − centre) over the pairs."""
-        from evenrank.vectors.lookup import pair_shares
-
-        prepared = self._prepared(queries, found, query_rows, doc_rows)
-        arguments = (*prepared, scale, centre, len(self.values))
-        shares: Doubles = pair_shares(*arguments)
+        shares = np.zeros(len(self.values))
+        stems, sizes = self._stem_of[found.entries], np.diff(found.bounds)
+        starts = np.flatnonzero(np.diff(query_rows, prepend=-1))
+        marks = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
+        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=True):
+            docs = doc_rows[first:last]
+            pair = np.repeat(np.arange(len(docs)), sizes[docs])
+            place = np.concatenate([np.arange(*found.bounds[[doc, doc + 1]]) for doc in docs])
+            kept = ~np.isin(stems[place], marked)
+            pair, place = pair[kept], place[kept]
+            times, words = found.times[place], found.entries[place]
+            values = scale[first:last][pair] * (self.values[words] - centre) * times
+            shares += np.bincount(words, values / np.bincount(pair, times)[pair], len(shares))
         return shares
 
     def _prepared(
