@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     spelling: str  # as in the lexicon
     tokens: tuple[str, ...]
     open: bool  # matches by prefix
-    groups: frozenset[int]
+    groups: list[int]
 
 
 class Counts(NamedTuple):
@@ -115,9 +115,8 @@ class Matcher:
         self.groups = tuple(self.lexicon.groups)
         self.unicode_version = unicode_tables().version
         self._entries = _entries(self.lexicon, self.tokenizer)
-        self._memberships = _memberships(self._entries, self.lexicon.overlapping)
-        self._groups = np.array([group for each in self._memberships for group in each], np.int64)
-        self._starts = np.cumsum([0, *map(len, self._memberships)]).astype(np.int64)
+        self._groups = np.array([group for entry in self._entries for group in entry.groups], np.int64)
+        self._starts = np.cumsum([0, *(len(entry.groups) for entry in self._entries)])
         self._numbers = {(entry.tokens, entry.open): number for number, entry in enumerate(self._entries)}
         self._widest = max((len(entry.tokens) for entry in self._entries), default=1)
         self._has_prefixes = any(entry.open for entry in self._entries)
@@ -271,41 +270,32 @@ def arrow_numbers(values: np.ndarray) -> pa.Array:
 
 
 def _entries(source: Lexicon, tokenizer: Tokenizer) -> list[Entry]:
-    """The lexicon's words as token sequences; the same sequence in two groups is merged or refused."""
-    entries: dict[tuple[tuple[str, ...], bool], Entry] = {}
+    """The lexicon's words as token sequences; the same sequence in two groups is merged or refused.
+
+    Where groups overlap, an entry is also of the groups of the prefixes that cover it.
+    """
+    spellings: dict[tuple[tuple[str, ...], bool], str] = {}
+    groups: dict[tuple[tuple[str, ...], bool], set[int]] = {}
     for number, (group, words) in enumerate(source.groups.items()):
         for word in words:
-            is_open = word.endswith("*")
-            parts = tuple(tokens(word.removesuffix("*"), tokenizer))
-            if not parts:
+            key = tuple(tokens(word.removesuffix("*"), tokenizer)), word.endswith("*")
+            if not key[0]:
                 raise InputError(
                     f"lexicon {source.name}: the entry {word!r} of group {group!r} has no token; remove it"
                 )
-            before = entries.get((parts, is_open))
-            if before is None:
-                entries[parts, is_open] = Entry(word, parts, is_open, frozenset([number]))
-            elif number not in before.groups:
+            spellings.setdefault(key, word)
+            if groups.setdefault(key, {number}) != {number}:
                 if not source.overlapping:
-                    other = list(source.groups)[min(before.groups)]
+                    other = list(source.groups)[min(groups[key])]
                     raise InputError(
-                        f"lexicon {source.name}: {word!r} is in group {group!r} and, as {before.spelling!r}, "
+                        f"lexicon {source.name}: {word!r} is in group {group!r} and, as {spellings[key]!r}, "
                         f"in {other!r}; a word belongs to one group"
                     )
-                entries[parts, is_open] = before._replace(groups=before.groups | {number})
-    return list(entries.values())
-
-
-def _memberships(entries: list[Entry], overlapping: bool) -> list[list[int]]:
-    """The groups of each entry; where groups overlap, also those of the prefixes that cover it."""
-    prefixes = {e.tokens[0]: e.groups for e in entries if len(e.tokens) == 1 and e.open}
-    memberships = []
-    for entry in entries:
-        groups = set(entry.groups)
-        if overlapping and len(entry.tokens) == 1:
-            word = entry.tokens[0]
-            groups.update(*(prefixes.get(word[:n], ()) for n in range(1, len(word) + 1)))
-        memberships.append(sorted(groups))
-    return memberships
+                groups[key].add(number)
+    for (parts, _), own in groups.items():
+        for length in range(1, len(parts[0]) + 1) if source.overlapping and len(parts) == 1 else ():
+            own |= groups.get(((parts[0][:length],), True), set())
+    return [Entry(spelling, *key, sorted(groups[key])) for key, spelling in spellings.items()]
 
 
 def _lexicon_table(entries: list[Entry], tokenizer: Tokenizer) -> Table:

@@ -1,30 +1,9 @@
-"""Hashes of texts, and sums over the words of pairs of texts."""
+"""The compiled loop over pairs of a query and a document."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(32)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _mixed(key, byte):  # type: ignore[no-untyped-def]
-    return (key ^ np.uint64(byte)) * _MIX
-
-
-@njit(nogil=True, cache=True)
-def hashes_of(data, offsets, seed):  # type: ignore[no-untyped-def]
-    """A number for each text that looks random and depends on nothing but the text and the seed."""
-    found = np.empty(len(offsets) - 1, np.uint64)
-    for row in range(len(found)):
-        key = _mixed(_MIX, seed)
-        for i in range(offsets[row], offsets[row + 1]):
-            key = _mixed(key ^ (key >> _SHIFT), data[i])
-        key = _mixed(key ^ (key >> _SHIFT), offsets[row + 1] - offsets[row])
-        found[row] = key ^ (key >> _SHIFT)
-    return found
 
 
 @njit(nogil=True, cache=True)

@@ -35,6 +35,7 @@ STEMMER = "english"
 StopList = Literal["glasgow", "indri"]
 STOP_LISTS: dict[StopList, str] = {"glasgow": "stop-words.txt", "indri": "stop-words-indri.txt"}
 
+_MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _ASCII_WORDS = re.compile(r"[a-z0-9]{2,}")
 
 
@@ -188,11 +189,14 @@ def gendered_texts(source: Any = None, *, pairs: Pairs | None = None) -> Gendere
 
 def hashes(texts: pa.Array | Sequence[str], seed: int = 0) -> npt.NDArray[np.uint64]:
     """A number for each text that looks random; the same for the same text and seed, everywhere."""
-    from evenrank.vectors.lookup import hashes_of
-
-    data, ends = utf8(strings(texts))
-    found: npt.NDArray[np.uint64] = hashes_of(data, ends, np.uint64(seed))
-    return found
+    data, bounds = utf8(strings(texts))
+    sizes = np.diff(bounds)
+    keys = np.full(len(sizes), _MIX ^ np.uint64(seed)) * _MIX
+    for i in range(int(sizes.max(initial=0))):
+        rows = np.flatnonzero(sizes > i)
+        keys[rows] = (keys[rows] ^ keys[rows] >> _HALF ^ data[bounds[rows] + i]) * _MIX
+    keys = (keys ^ keys >> _HALF ^ sizes.astype(np.uint64)) * _MIX
+    return keys ^ keys >> _HALF
 
 
 def _is_running_word(word: str) -> bool:
