@@ -90,44 +90,41 @@ def composed(pairs: Any, letter: Any, mark: Any) -> Any:
 
 @inlined
 def _next_token(letters: Any, data: Any, position: Any, end: Any, token: Any, begin: Any, start: Any) -> Any:
-    """The next token: where it starts (-1 if there is none) and ends, its size and hash when folded.
+    """The next token: where it starts (-1 if there is none) and ends, its size and hash, whether it is ASCII.
 
-    It is written to `token` from place `begin` on, as much of it as fits; size and hash include what is
-    before that place, with the hash `start`.
+    Size and hash are those of the folded token, with what is before place `begin` of the buffer `token`, of
+    the hash `start`. A token that is not ASCII is written there, as much of it as fits.
     """
     ascii_, kinds, fold, pairs = letters
     beside = False  # is an apostrophe directly before the token
     while position < end:
-        byte = ascii_[data[position]]
-        if byte >= 0x80:
+        if ascii_[data[np.uint64(position)]] >= 0x80:
             code, width = decode(data, position, end)
             if kinds[code] != LETTER:
                 beside = kinds[code] == APOSTROPHE
                 position += width
                 continue
-        first, size, key, count = position, begin, start, 0
-        kind = np.uint8(LETTER)
+        first, key, kind = position, start, np.uint8(LETTER)
+        while position < end:
+            byte = ascii_[data[np.uint64(position)]]
+            if byte >= 0x80:
+                kind = kinds[data[position]]
+                break
+            key = (key ^ np.uint64(byte)) * PRIME
+            position += 1
+        if position >= end or data[position] < 0x80:
+            if position - first > 1 or not (beside or kind == APOSTROPHE):
+                return first, position, begin + position - first, key, True
+            continue
+        position, size, key, count = first, begin, start, 0
         letter, size_before, key_before = np.int64(-1), size, key  # the last character, and what is before it
         while position < end:
-            byte = ascii_[data[position]]
-            if byte < 0x80:
-                count += 1
-                letter, size_before, key_before = np.int64(byte), size, key
-                if size < len(token):
-                    token[size] = byte
-                key = (key ^ np.uint64(byte)) * PRIME
-                size += 1
-                position += 1
-                continue
             code, width = decode(data, position, end)
             kind = kinds[code]
             if kind == LETTER:
                 count += 1
-                letter, size_before, key_before = (
-                    (np.int64(fold[code]) if code < len(fold) else code),
-                    size,
-                    key,
-                )
+                letter = np.int64(fold[code]) if code < len(fold) else code
+                size_before, key_before = size, key
             elif kind == MARK:
                 joined = composed(pairs, letter, code)
                 if joined >= 0:
@@ -142,8 +139,8 @@ def _next_token(letters: Any, data: Any, position: Any, end: Any, token: Any, be
             size = last
             position += width
         if count > 1 or not (beside or kind == APOSTROPHE):
-            return first, position, size, key
-    return np.int64(-1), end, 0, start
+            return first, position, size, key, False
+    return np.int64(-1), end, 0, start, False
 
 
 @internal
@@ -201,7 +198,9 @@ def find_entries(
         began = stop = behind = position
         entry = np.int64(NONE)
         while True:
-            first, position, size, key = _next_token(table.letters, data, position, end, token, begin, start)
+            first, position, size, key, is_ascii = _next_token(
+                table.letters, data, position, end, token, begin, start
+            )
             if ahead < 0:
                 if first < 0:
                     break
@@ -209,6 +208,9 @@ def find_entries(
                 if first < done or not (table.prefixes or _is_possible(table.bits, key)):
                     continue  # before `done`: part of a phrase
                 began, behind, entry = first, position, np.int64(NONE)
+            if is_ascii:
+                for i in range(begin, min(size, len(token))):
+                    token[i] = table.letters.ascii[data[first + i - begin]]
             if first >= 0:
                 longest, word = _look_up(table, token, begin, size, start, key)
                 if longest != NONE:
