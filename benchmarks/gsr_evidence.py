@@ -40,7 +40,7 @@ def _words(data: Path) -> list[str]:
     for collection, split in _COLLECTIONS.items():
         dataset = er.load(data / "data" / collection, split=split)
         for texts in (dataset.docs.frame()["text"], dataset.queries["text"]):
-            words = np.unique(reader.find(texts.to_list()).words).tolist()
+            words = np.unique(reader.find(texts.to_list()).entries).tolist()
             found |= {reader.vocabulary[word] for word in words}
     found |= {word for test in STEREOTYPES for word in (*test.male, *test.female)}
     found |= {word.lower() for pair in DEFINITION for word in pair}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from evenrank.text.tokens import APOSTROPHE, LETTER, MARK, PLANES, SEPARATOR, Unicode, packed
+from evenrank.text.tokens import APOSTROPHE, LETTER, MARK, PLANES, SEPARATOR, Unicode
 
 APOSTROPHES = "'‘’ʼ＇"
 TARGET = Path(__file__).parent.parent / "src" / "evenrank" / "text" / "data" / "unicode.npz"
@@ -54,6 +55,22 @@ def _compositions(characters: list[str]) -> list[tuple[int, int]]:
             continue
         found[ord(_fold(first)) << 21 | ord(second)] = ord(_fold(character))
     return list(found.items())
+
+
+def packed(tables: Unicode) -> dict[str, Any]:
+    """The tables as they are stored: stretches of one kind, and only characters that become another."""
+    starts = np.flatnonzero(np.diff(tables.kind, prepend=255))
+    arrays = {
+        "version": np.array(tables.version),
+        "kinds": tables.kind[starts],
+        "lengths": np.diff(starts, append=PLANES),
+        "pairs": tables.pairs,
+        "composed": tables.composed,
+    }
+    for name, table in (("fold", tables.fold), ("lower", tables.lower)):
+        changed = np.flatnonzero(table != np.arange(PLANES)).astype(np.uint32)
+        arrays |= {f"{name}_from": changed, f"{name}_to": table[changed]}
+    return arrays
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from evenrank.text.lexicon import (
     CHARACTERISTICS,
     DIMENSIONS,
     TREE,
-    characteristic,
     dictionary,
     female_and_male,
     renamed,
@@ -95,7 +94,7 @@ def test_the_majority_of_gender_words_agrees_with_human_labels(shared: Path) -> 
 
 
 def test_liwc_names_are_known_by_ours() -> None:
-    assert [characteristic(name) for name in ("posemo", "Anx", "relig", "friend", "cogproc", "ipron")] == [
+    assert list(renamed(("posemo", "Anx", "relig", "friend", "cogproc", "ipron")).values()) == [
         "positive", "anxiety", "religion", "friends", "cognition", "ipron",
     ]  # fmt: skip
     assert renamed(["posemo", "emo_pos"]) == {"posemo": "positive", "emo_pos": "emo_pos"}

@@ -305,7 +305,7 @@ def test_an_unknown_name_gets_a_suggestion_and_the_list() -> None:
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     refused(str(tmp_path / "none.csv"), "none.csv", "no such file")
     (tmp_path / "folder.csv").mkdir()
-    refused(tmp_path / "folder.csv", "cannot be read")
+    refused(tmp_path / "folder.csv", "this is a folder; name a file")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ Importing this module loads numba.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,18 @@ from evenrank.process import refuse_without_jit
 
 refuse_without_jit()
 
-# Without reference counts: what does not allocate needs none, and compiles in half the time.
-compiled = njit(nogil=True, cache=True, _nrt=False)  # type: ignore[call-overload]
-inlined = njit(nogil=True, cache=True, _nrt=False, forceinline=True)  # type: ignore[call-overload]
+# Without reference counts: what does not allocate needs none, and compiles in half the time. What only other
+# compiled code calls needs no entrance from Python either.
+_jit: Any = partial(njit, nogil=True, _nrt=False)
+compiled = _jit(cache=True)
+internal = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inlined = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 
 FREE = -1
 """In a slot that holds no key."""
 
 BASIS, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_HALF, _ONE = np.uint64(32), np.uint64(1)
+_HALF = np.uint64(32)
 
 
 @compiled
@@ -79,21 +83,12 @@ def find_hashes(table: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArra
         for i in range(hashes.size):
             found[i] = slots[slot_of(slots, table, hashes[i])]
         return found
-    # A collection is mostly larger than what a run holds of it: let it pass by an index of the run. A field
-    # of at least 32 bits for each hash turns nearly all others away without a look at the index.
     slots = slots_for(hashes)
-    mask = np.uint64(16 * slots.size - 1)
-    bits = np.zeros(slots.size // 2, np.uint32)
-    for i in range(hashes.size):
-        bit = (hashes[i] >> np.uint64(20)) & mask
-        bits[bit >> np.uint64(5)] |= np.uint32(1) << np.uint32(bit & np.uint64(31))
     found[:] = -1
     for row in range(table.size):
-        bit = (table[row] >> np.uint64(20)) & mask
-        if (bits[bit >> np.uint64(5)] >> np.uint32(bit & np.uint64(31))) & np.uint32(1):
-            first = slots[slot_of(slots, hashes, table[row])]
-            if first >= 0 and found[first] < 0:
-                found[first] = row
+        first = slots[slot_of(slots, hashes, table[row])]
+        if first >= 0 and found[first] < 0:
+            found[first] = row
     for i in range(hashes.size):
         found[i] = found[slots[slot_of(slots, hashes, hashes[i])]]
     return found
@@ -120,20 +115,22 @@ def word_slot(
     return slot
 
 
-@compiled
-def put_words(slots: Any, hashes: Any, count: Any) -> None:
-    """Put the first so many words, all different, into an empty table."""
-    for number in range(count):
-        slot = np.int64(mixed(hashes[number]) & np.uint64(len(slots) - 1))
-        while slots[slot] != FREE:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = number
+def put_words(slots: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
+    """Put words, all different, into an empty table: each round those whose place is still free."""
+    words = np.arange(len(hashes))
+    places = ((hashes ^ (hashes >> _HALF)) & np.uint64(len(slots) - 1)).astype(np.int64)
+    while len(words):
+        free = slots[places] == FREE
+        slots[places[free]] = words[free]
+        waiting = slots[places] != words
+        words, places = words[waiting], (places[waiting] + 1) & (len(slots) - 1)
 
 
-@njit(nogil=True, cache=True)
-def hash_words(pool: Any, offsets: Any) -> Any:
+def hash_words(pool: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
     """FNV-1a of each word of a pool."""
-    hashes = np.empty(len(offsets) - 1, np.uint64)
-    for word in range(len(hashes)):
-        hashes[word] = fnv1a(pool, offsets[word], offsets[word + 1])
+    sizes = np.diff(offsets)
+    hashes = np.full(len(sizes), BASIS)
+    for i in range(int(sizes.max(initial=0))):
+        rows = np.flatnonzero(sizes > i)
+        hashes[rows] = (hashes[rows] ^ pool[offsets[rows] + i]) * PRIME
     return hashes

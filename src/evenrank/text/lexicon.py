@@ -302,17 +302,15 @@ _SYNONYMS = {
 }
 
 
-def characteristic(name: str) -> str:
-    """Our name for a category of LIWC (`posemo` is `positive`); other names stay."""
-    low = name.strip().lower()
-    return _SYNONYMS.get(low, low if low in CHARACTERISTICS else name.strip())
-
-
 def renamed(names: Iterable[str]) -> dict[str, str]:
-    """Map each category to our name for it; if two would get the same name, the later keeps its own."""
+    """Map each category to our name for it, as `posemo` to `positive`; others stay.
+
+    If two would get the same name, the later keeps its own.
+    """
     taken: dict[str, str] = {}
     for name in names:
-        ours = characteristic(name)
+        low = name.strip().lower()
+        ours = _SYNONYMS.get(low, low if low in CHARACTERISTICS else name.strip())
         taken[name] = ours if ours not in taken.values() else name
     return taken
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
@@ -20,10 +21,10 @@ from evenrank.errors import InputError
 from evenrank.process import cores, in_order
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.text.tokens import (
-    ENOUGH,
+    IDEOGRAPHS,
     LETTER,
-    SLOW,
-    PlainMatcher,
+    PLANES,
+    SEPARATOR,
     Tokenizer,
     check_tokenizer,
     tokens,
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
 Source = Lexicon | str | os.PathLike[str] | Mapping[str, Iterable[str]]
 Progress = Callable[[int, int | None], None]
 
+ENOUGH = 1 << 19
+"""Bytes that are counted in plain Python; for more the kernel (half a second to load) is the quicker way."""
 _ROWS = 8192  # texts that a thread takes at a time
 _FILTER = 1 << 15  # bits, at least, by which most tokens are known to be no word
-_SPANS = np.zeros((0, 2), np.int64)
+_NO_SPANS = np.zeros((0, 2), np.int64)
 
 
 class Entry(NamedTuple):
@@ -47,7 +50,7 @@ class Entry(NamedTuple):
     spelling: str  # as in the lexicon
     tokens: tuple[str, ...]
     open: bool  # matches by prefix
-    groups: frozenset[int]
+    groups: list[int]
 
 
 class Counts(NamedTuple):
@@ -63,9 +66,30 @@ class Hits(NamedTuple):
 
     tokens: np.ndarray  # int64[n]: tokens of each text
     bounds: np.ndarray  # int64[n + 1]
-    entries: np.ndarray  # int32
-    times: np.ndarray  # int32: how often each occurs, of distinct entries; else none
-    spans: np.ndarray  # int64[·, 2]: start and end in bytes, if they were asked for
+    entries: np.ndarray  # int32, in the order of their first
+    times: np.ndarray  # int32: how often each occurs
+    spans: np.ndarray  # int64[·, 2]: start and end in bytes, if wanted; then an entry is there each time
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The text of each entry."""
+        return np.repeat(np.arange(len(self.tokens)), np.diff(self.bounds))
+
+    @classmethod
+    def joined(cls, pieces: Iterable[Hits]) -> Hits:
+        """The hits of some texts, and then of others."""
+        parts = list(pieces)
+        if len(parts) == 1:
+            return parts[0]
+        none = np.zeros(0, np.int32)
+        sizes = np.concatenate([none, *(np.diff(part.bounds) for part in parts)])
+        return cls(
+            np.concatenate([none.astype(np.int64), *(part.tokens for part in parts)]),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.concatenate([none, *(part.entries for part in parts)]),
+            np.concatenate([none, *(part.times for part in parts)]),
+            np.concatenate([_NO_SPANS, *(part.spans for part in parts)]),
+        )
 
 
 class Matcher:
@@ -89,9 +113,12 @@ class Matcher:
         self.tokenizer: Tokenizer = check_tokenizer(tokenizer)
         self.groups = tuple(self.lexicon.groups)
         self.unicode_version = unicode_tables().version
-        self._entries, self._memberships = _compiled(self.lexicon, self.tokenizer)
-        self._groups = np.array([group for each in self._memberships for group in each], np.int64)
-        self._starts = np.cumsum([0, *map(len, self._memberships)]).astype(np.int64)
+        self._entries = _entries(self.lexicon, self.tokenizer)
+        self._groups = np.array([group for entry in self._entries for group in entry.groups], np.int64)
+        self._starts = np.cumsum([0, *(len(entry.groups) for entry in self._entries)])
+        self._numbers = {(entry.tokens, entry.open): number for number, entry in enumerate(self._entries)}
+        self._widest = max((len(entry.tokens) for entry in self._entries), default=1)
+        self._has_prefixes = any(entry.open for entry in self._entries)
         self._counted = 0  # bytes, in plain Python
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[Lexicon, Tokenizer]]:
@@ -101,60 +128,79 @@ class Matcher:
     def _table(self) -> Table:
         return _lexicon_table(self._entries, self.tokenizer)
 
-    @cached_property
-    def _plain(self) -> PlainMatcher:
-        entries = [(entry.tokens, entry.open) for entry in self._entries]
-        return PlainMatcher(entries, self._memberships, self.tokenizer)
-
     def count(self, texts: pa.Array | Sequence[str], *, threads: int = 1) -> Counts:
         """Count tokens and the words of each group in every text; a null text is an empty one."""
         array = strings(texts)
-        shape = (len(self.groups), len(array))  # so that the numbers of a group are a column of Arrow
-        found = Counts(np.zeros(len(array), np.int64), np.zeros(shape, np.int64).T, np.zeros(shape).T)
-        if self._is_small(array):
-            self._plain.count(array.to_pylist(), *found)
-            return found
-        from evenrank.text.kernel import add_groups
+        if "evenrank.text.kernel" not in sys.modules:
+            self._counted += array.nbytes
+            if self._counted <= ENOUGH:
+                return self._summed(self._plain_hits(array))
+        return self._summed(_find(self._table, len(self._entries), array, threads))
 
-        def work(first: int) -> None:
-            rows = slice(first, first + _ROWS)
-            hits = distinct_hits(self._table, array[rows], len(self._entries))
-            found.tokens[rows] = hits.tokens
-            sums = found.counts[rows].T, found.logwords[rows].T
-            add_groups(hits.bounds, hits.entries, hits.times, self._groups, self._starts, *sums)
+    def _summed(self, hits: Hits) -> Counts:
+        """The hits of distinct entries, added up by group."""
+        which, groups = self._by_group(hits.entries)
+        shape = (len(self.groups), len(hits.tokens))  # so that the numbers of a group are a column of Arrow
+        places = groups * shape[1] + hits.rows[which]
+        times = hits.times[which]
+        counts = np.bincount(places, times, shape[0] * shape[1]).astype(np.int64)
+        logwords = np.bincount(places, np.log1p(times, dtype=np.float64), len(counts))
+        return Counts(hits.tokens, counts.reshape(shape).T, logwords.reshape(shape).T)
 
-        in_slices(work, len(array), threads)
-        return found
+    def _by_group(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each hit once for every group of its entry: which hit, and which group."""
+        sizes = np.diff(self._starts)[entries]
+        which = np.repeat(np.arange(len(entries)), sizes)
+        nth = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return which, self._groups[self._starts[entries[which]] + nth]
 
-    def _is_small(self, array: pa.Array) -> bool:
-        """Is the kernel not loaded yet, and this so little, with all before, that it need not be?"""
-        if "evenrank.text.kernel" in sys.modules or array.nbytes > 16 * ENOUGH:
-            return False
-        data, offsets = utf8(array)
-        text = data[offsets[0] : offsets[-1]]
-        self._counted += len(text) + SLOW * int((text >= 0xC0).sum())
-        return self._counted <= ENOUGH
+    def _plain_hits(self, array: pa.Array) -> Hits:
+        """What the kernel finds, in plain Python."""
+        texts = [tokens(text or "", self.tokenizer) for text in array.to_pylist()]
+        found = [Counter(self._plain_entries(text)) for text in texts]
+        return Hits(
+            np.array([len(text) for text in texts], np.int64),
+            np.cumsum([0, *map(len, found)]),
+            np.array([entry for each in found for entry in each], np.int32),
+            np.array([times for each in found for times in each.values()], np.int32),
+            _NO_SPANS,
+        )
+
+    def _plain_entries(self, text: list[str]) -> Iterator[int]:
+        """The entries in a list of tokens: at each, the longest there is."""
+        place = 0
+        while place < len(text):
+            for width in range(min(self._widest, len(text) - place), 0, -1):
+                entry = self._plain_entry(tuple(text[place : place + width]))
+                if entry is not None:
+                    yield entry
+                    break
+            place += width
+
+    def _plain_entry(self, words: tuple[str, ...]) -> int | None:
+        """The entry that these tokens are, else the longest that the last of them begins with."""
+        entry = self._numbers.get((words, False))
+        for length in range(len(words[-1]) if self._has_prefixes and entry is None else 0, 0, -1):
+            entry = self._numbers.get(((*words[:-1], words[-1][:length]), True))
+            if entry is not None:
+                break
+        return entry
 
     def find(self, texts: pa.Array | Sequence[str]) -> pl.DataFrame:
         """Every hit: row, group, the word as the lexicon spells it, start and end in bytes."""
-        hits = all_hits(self._table, strings(texts), spans=True)
-        rows = np.repeat(np.arange(len(hits.tokens)), np.diff(hits.bounds))
-        sizes = np.diff(self._starts)[hits.entries]  # an entry may belong to several groups
-        which = np.repeat(np.arange(len(rows)), sizes)
-        nth = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        entries = hits.entries[which]
-        names = np.array([*self.groups, ""], dtype=object)[self._groups[self._starts[entries] + nth]]
-        words = np.array([*(entry.spelling for entry in self._entries), ""], dtype=object)[entries]
+        hits = _find(self._table, len(self._entries), strings(texts), spans=True)
+        which, groups = self._by_group(hits.entries)  # an entry may belong to several groups
+        names = [self.groups[group] for group in groups.tolist()]
+        words = [self._entries[entry].spelling for entry in hits.entries[which].tolist()]
         start, end = hits.spans[which].T
         return pl.DataFrame(
-            {"row": rows[which], "group": names, "word": words, "start": start, "end": end},
-            schema={
-                "row": pl.Int64,
-                "group": pl.String,
-                "word": pl.String,
-                "start": pl.Int64,
-                "end": pl.Int64,
-            },
+            {
+                "row": hits.rows[which],
+                "group": pl.Series(names, dtype=pl.String),
+                "word": pl.Series(words, dtype=pl.String),
+                "start": start,
+                "end": end,
+            }
         )
 
 
@@ -162,69 +208,35 @@ class Vocabulary:
     """Many single words, all different, found in text by the tokenizer `words`."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        places = np.arange(len(words), dtype=np.int32)
-        self._size = len(words)
-        self._table = _table("words", [word.encode() for word in words], exact=places)
+        entries = np.full((len(words), 3), [-1, -1, 0], np.int32)
+        entries[:, 0] = np.arange(len(words))
+        self._table = _table("words", words, entries)
 
     def find(self, texts: pa.Array | Sequence[str]) -> Hits:
         """The words of each text, as places among all words, each once with how often it occurs."""
-        array = strings(texts)
-        pieces: dict[int, Hits] = {}
-
-        def work(first: int) -> None:
-            pieces[first] = distinct_hits(self._table, array[first : first + _ROWS], self._size)
-
-        in_slices(work, len(array), cores())
-        parts = [pieces[first] for first in sorted(pieces)]
-        if len(parts) == 1:
-            return parts[0]
-        none = np.zeros(0, np.int32)
-        sizes = np.concatenate([none, *(np.diff(part.bounds) for part in parts)])
-        return Hits(
-            np.concatenate([none.astype(np.int64), *(part.tokens for part in parts)]),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            np.concatenate([none, *(part.entries for part in parts)]),
-            np.concatenate([none, *(part.times for part in parts)]),
-            _SPANS,
-        )
+        return _find(self._table, len(self._table.entries), strings(texts), cores())
 
 
-def in_slices(work: Callable[[int], None], rows: int, threads: int) -> None:
-    """Call `work` with the first row of each slice, in threads if there are several."""
-    if threads == 1 or rows <= _ROWS:
-        for first in range(0, rows, _ROWS):
-            work(first)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(0, rows, _ROWS)))
-
-
-def all_hits(table: Table, array: pa.Array, *, spans: bool = False) -> Hits:
-    """Every hit in each text, in their order."""
+def _find(table: Table, entries: int, array: pa.Array, threads: int = 1, *, spans: bool = False) -> Hits:
+    """The entries in each text, in threads if there are many texts."""
     from evenrank.text.kernel import find_entries
 
-    data, offsets = utf8(array)
-    room = int(offsets[-1] - offsets[0]) // 2 + len(array)  # a token has a byte, and a separator behind it
-    hits = Hits(
-        np.empty(len(array), np.int64),
-        np.zeros(len(array) + 1, np.int64),
-        np.empty(room, np.int32),
-        np.empty(0, np.int32),
-        np.empty((room, 2), np.int64) if spans else _SPANS,
-    )
-    token = np.zeros(table.longest + 4, np.uint8)
-    total = find_entries(table, data, offsets, token, hits.tokens, hits.bounds, hits.entries, hits.spans)
-    return hits._replace(entries=hits.entries[:total], spans=hits.spans[:total])
+    def work(first: int) -> Hits:
+        data, offsets = utf8(array[first : first + _ROWS])
+        rows = len(offsets) - 1
+        room = int(offsets[-1] - offsets[0]) // 2 + rows  # a token has a byte, and a separator behind it
+        sizes, bounds = np.empty(rows, np.int64), np.zeros(rows + 1, np.int64)
+        hits = np.empty((room, 2), np.int32)
+        places = np.empty((room if spans else 0, 2), np.int64)
+        token, last = np.zeros(table.longest + 4, np.uint8), np.zeros(entries, np.int64)
+        total = find_entries(table, data, offsets, sizes, bounds, hits, places, token, last)
+        return Hits(sizes, bounds, hits[:total, 0].copy(), hits[:total, 1].copy(), places[:total].copy())
 
-
-def distinct_hits(table: Table, array: pa.Array, entries: int) -> Hits:
-    """The distinct entries of each text, in the order of their first, and how often each occurs."""
-    from evenrank.text.kernel import count_distinct
-
-    hits = all_hits(table, array)
-    times = np.empty(len(hits.entries), np.int32)
-    total = count_distinct(hits.bounds, hits.entries, np.zeros(entries, np.int32), times)
-    return hits._replace(entries=hits.entries[:total].copy(), times=times[:total].copy())
+    starts = range(0, max(len(array), 1), _ROWS)
+    if threads == 1 or len(starts) == 1:
+        return Hits.joined(map(work, starts))
+    with ThreadPoolExecutor(threads) as pool:
+        return Hits.joined(pool.map(work, starts))
 
 
 def strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Array:
@@ -257,161 +269,97 @@ def arrow_numbers(values: np.ndarray) -> pa.Array:
 
 
 @lru_cache(maxsize=8)
-def _compiled(source: Lexicon, tokenizer: Tokenizer) -> tuple[list[Entry], list[list[int]]]:
-    """The entries of a lexicon, and the groups of each; kept, since most calls count the same words."""
-    entries = _entries(source, tokenizer)
-    return entries, _memberships(entries, source.overlapping)
-
-
 def _entries(source: Lexicon, tokenizer: Tokenizer) -> list[Entry]:
-    """The lexicon's words as token sequences; the same sequence in two groups is merged or refused."""
-    entries: dict[tuple[tuple[str, ...], bool], Entry] = {}
+    """The lexicon's words as token sequences; the same sequence in two groups is merged or refused.
+
+    Kept, since most calls count the same words.
+    Where groups overlap, an entry is also of the groups of the prefixes that cover it.
+    """
+    spellings: dict[tuple[tuple[str, ...], bool], str] = {}
+    groups: dict[tuple[tuple[str, ...], bool], set[int]] = {}
     for number, (group, words) in enumerate(source.groups.items()):
         for word in words:
-            is_open = word.endswith("*")
-            parts = tuple(tokens(word.removesuffix("*"), tokenizer))
-            if not parts:
+            key = tuple(tokens(word.removesuffix("*"), tokenizer)), word.endswith("*")
+            if not key[0]:
                 raise InputError(
                     f"lexicon {source.name}: the entry {word!r} of group {group!r} has no token; remove it"
                 )
-            before = entries.get((parts, is_open))
-            if before is None:
-                entries[parts, is_open] = Entry(word, parts, is_open, frozenset([number]))
-            elif number not in before.groups:
+            spellings.setdefault(key, word)
+            if groups.setdefault(key, {number}) != {number}:
                 if not source.overlapping:
-                    other = list(source.groups)[min(before.groups)]
+                    other = list(source.groups)[min(groups[key])]
                     raise InputError(
-                        f"lexicon {source.name}: {word!r} is in group {group!r} and, as {before.spelling!r}, "
+                        f"lexicon {source.name}: {word!r} is in group {group!r} and, as {spellings[key]!r}, "
                         f"in {other!r}; a word belongs to one group"
                     )
-                entries[parts, is_open] = before._replace(groups=before.groups | {number})
-    return list(entries.values())
-
-
-def _memberships(entries: list[Entry], overlapping: bool) -> list[list[int]]:
-    """The groups of each entry; where groups overlap, also those of the prefixes that cover it."""
-    prefixes = {e.tokens[0]: e.groups for e in entries if len(e.tokens) == 1 and e.open}
-    memberships = []
-    for entry in entries:
-        groups = set(entry.groups)
-        if overlapping and len(entry.tokens) == 1:
-            word = entry.tokens[0]
-            groups.update(*(prefixes.get(word[:n], ()) for n in range(1, len(word) + 1)))
-        memberships.append(sorted(groups))
-    return memberships
+                groups[key].add(number)
+    for (parts, _), own in groups.items():
+        for length in range(1, len(parts[0]) + 1) if source.overlapping and len(parts) == 1 else ():
+            own |= groups.get(((parts[0][:length],), True), set())
+    return [Entry(spelling, *key, sorted(groups[key])) for key, spelling in spellings.items()]
 
 
 def _lexicon_table(entries: list[Entry], tokenizer: Tokenizer) -> Table:
-    """The entries as the arrays of the kernel."""
-    numbers: dict[str, int] = {}  # of all tokens
-    for entry in entries:
-        for token in entry.tokens:
-            numbers.setdefault(token, len(numbers))
-    exact, open_ = np.full((2, len(numbers)), -1, np.int32)
-    order = sorted(
-        (i for i, entry in enumerate(entries) if len(entry.tokens) > 1),
-        key=lambda i: _rank(entries[i], numbers),
-    )
-    phrases: list[tuple[int, int, bool, int]] = []
-    rest: list[int] = []
+    """The entries, and the first word of each phrase, as the arrays of the kernel."""
+    rows: dict[str, list[int]] = {}
     for i, entry in enumerate(entries):
-        if len(entry.tokens) == 1:
-            (open_ if entry.open else exact)[numbers[entry.tokens[0]]] = i
-    for i in order:
-        first = len(rest)
-        rest += [numbers[token] for token in entries[i].tokens[1:]]
-        phrases.append((first, len(rest), entries[i].open, i))
-    begins = np.bincount([numbers[entries[i].tokens[0]] for i in order], minlength=len(numbers))
-    prefixes = [entry.tokens[0].encode() for entry in entries if len(entry.tokens) == 1 and entry.open]
-    return _table(
-        tokenizer,
-        [token.encode() for token in numbers],
-        exact=exact,
-        open=open_,
-        lengths=_lengths(prefixes),
-        phrases_of=np.concatenate([[0], np.cumsum(begins)]).astype(np.int32),
-        phrases=np.array(phrases, np.int32).reshape(-1, 4),
-        rest=np.array(rest, np.int32),
-    )
+        first, *rest = entry.tokens
+        row = rows.setdefault(first, [-1, -1, 0])
+        row[2] = max(row[2], len(rest))
+        rows.setdefault(" ".join(entry.tokens), [-1, -1, 0])[entry.open] = i
+    return _table(tokenizer, list(rows), np.array(list(rows.values()), np.int32))
 
 
-def _rank(phrase: Entry, numbers: Mapping[str, int]) -> tuple[int, int, bool, int]:
-    """Phrases of one first word together: most tokens first, exact before open, long before short."""
-    words = phrase.tokens
-    return numbers[words[0]], -len(words), phrase.open, -len(words[-1].encode())
-
-
-def _table(tokenizer: Tokenizer, words: list[bytes], **given: Any) -> Table:
-    """A table of words, all different; what is not given is empty."""
+def _table(tokenizer: Tokenizer, words: Sequence[str], entries: np.ndarray) -> Table:
+    """A hash table of words, all different, with the entries that each is."""
     from evenrank.text.hashing import FREE, hash_words, put_words
-    from evenrank.text.kernel import SEPARATOR_BYTE, Letters, Table, Words
+    from evenrank.text.kernel import Letters, Table
 
     unicode = unicode_tables()
-    ascii_ = np.arange(256, dtype=np.uint8)
-    ascii_[:128] = unicode.lower[:128]
+    kind = np.full(1 << 21, LETTER, np.uint8)
     if tokenizer == "words":
-        ascii_[:128][unicode.kind[:128] != LETTER] = SEPARATOR_BYTE
-    ascii_[ord(" ")] = SEPARATOR_BYTE
-    offsets = np.cumsum([0, *map(len, words)]).astype(np.int64)
-    pool = np.frombuffer(bytearray(b"".join(words) or b"\0"), np.uint8)
+        kind[PLANES:] = SEPARATOR
+        kind[IDEOGRAPHS.start : IDEOGRAPHS.stop] = LETTER
+        kind[:PLANES] = unicode.kind
+    else:
+        kind[ord(" ")] = SEPARATOR
+    encoded = [word.encode() for word in words]
+    offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+    pool = np.frombuffer(bytearray(b"".join(encoded) or b"\0"), np.uint8)
     hashes = hash_words(pool, offsets)
     slots = np.full(1 << max(4, (4 * len(words)).bit_length()), FREE, np.int32)
-    put_words(slots, hashes, len(words))
+    put_words(slots, hashes)
     bits = np.zeros(max(_FILTER, 8 * len(slots)) // 64, np.uint64)
     marks = hashes ^ (hashes >> np.uint64(32))
     places = (marks >> np.uint64(6)) & np.uint64(len(bits) - 1)
     np.bitwise_or.at(bits, places.astype(np.int64), np.uint64(1) << (marks & np.uint64(63)))
-    none = np.zeros(0, np.int32)
-    arrays: dict[str, Any] = {
-        "open": np.full(len(words), -1, np.int32),
-        "lengths": np.zeros(0, np.uint32),
-        "phrases_of": np.zeros(len(words) + 1, np.int32),
-        "phrases": none.reshape(0, 4),
-        "rest": none,
-        **given,
-    }
     fold = unicode.fold if tokenizer == "words" else unicode.lower
+    ascii_ = np.where((np.arange(256) < 0x80) & (kind[:256] == LETTER), fold[:256], 0xFF).astype(np.uint8)
     pairs = np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1)
     return Table(
-        letters=Letters(tokenizer == "words", unicode.kind, fold, pairs),
-        lookup=Words(slots, hashes, offsets, pool),
-        ascii=ascii_,
+        letters=Letters(ascii_, kind, fold, pairs),
+        slots=slots,
+        hashes=hashes,
+        offsets=offsets,
+        pool=pool,
         bits=bits,
-        longest=max(map(len, words), default=1),
-        **arrays,
+        entries=entries,
+        longest=max(map(len, encoded), default=1),
+        prefixes=bool((entries[:, 1] >= 0).any()),
     )
 
 
-def _lengths(prefixes: list[bytes]) -> np.ndarray:
-    """For the first three bytes of a token (five bits of each), the lengths of the prefixes to try."""
-    lengths = np.zeros((32, 32, 32) if prefixes else (0, 0, 0), np.uint32)  # by third, second, first byte
-    for prefix in prefixes:
-        corner = tuple(slice(None) if i >= len(prefix) else prefix[i] & 31 for i in (2, 1, 0))
-        lengths[corner] |= np.uint32(1 << min(len(prefix), 31))
-    return lengths.reshape(-1)
-
-
 def count_documents(
-    docs: Docs,
-    matcher: Matcher,
-    *,
-    progress: Progress | None = None,
-    skip: int = 0,
-    duplicates: DuplicateCheck | None = None,
+    docs: Docs, matcher: Matcher, *, progress: Progress | None = None, skip: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """One row per document, in the order of the collection: doc_id, tokens, counts, logwords.
 
-    The first `skip` blocks are passed over: the cache has them. `duplicates` is shown the ids of the others.
+    The first `skip` blocks are passed over: the cache has them.
     """
 
     def work(numbered: tuple[int, Block]) -> tuple[pa.RecordBatch | None, int]:
         number, block = numbered
-        if number < skip:
-            return None, block.size
-        batch = block.read()
-        if duplicates is not None:
-            duplicates.add(batch.column("doc_id"))
-        return count_batch(batch, matcher), block.size
+        return None if number < skip else count_batch(block.read(), matcher), block.size
 
     done = 0
     for batch, size in in_order(work, enumerate(docs.blocks()), threads=cores()):
@@ -420,15 +368,6 @@ def count_documents(
             progress(done, docs.size)
         if batch is not None:
             yield batch
-
-
-def count_unique(
-    docs: Docs, matcher: Matcher, *, progress: Progress | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of all documents; an id that occurs twice is an error, raised behind the last of them."""
-    duplicates = DuplicateCheck()
-    yield from count_documents(docs, matcher, progress=progress, duplicates=duplicates)
-    duplicates.finish(docs)
 
 
 def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatch]:

@@ -28,7 +28,7 @@ from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.text import cache
 from evenrank.text.lexicon import Lexicon
-from evenrank.text.matcher import Matcher, Progress, Source, count_unique, unique
+from evenrank.text.matcher import Matcher, Progress, Source, count_documents, unique
 from evenrank.text.tokens import Tokenizer
 
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
@@ -76,11 +76,7 @@ class Tally:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Tally:
         """Read a tally from its Parquet file."""
-        made = _read(path)
-        try:
-            return cls(_checked(made.frame), made._provenance)
-        except InputError as error:
-            raise InputError(error.message, path=path) from error
+        return _read(path, _checked)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
@@ -162,7 +158,7 @@ def tally(
     source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
     if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
         return _read(stored)
-    batches = list(count_unique(source, matcher, progress=progress))
+    batches = list(unique(count_documents(source, matcher, progress=progress), source))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
     return Tally(_frame(table), describe if source.frozen else describe())
@@ -187,7 +183,7 @@ def tally_to_file(
         cache.copy(stored, path)
         return read_provenance(stored)
     facts = provenance(source, matcher)
-    rows = count_unique(source, matcher, progress=progress)
+    rows = unique(count_documents(source, matcher, progress=progress), source)
     return write_tally(path, rows, tally_columns(matcher.groups), facts)
 
 
@@ -221,12 +217,12 @@ def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> P
     return finished
 
 
-def _read(path: str | os.PathLike[str]) -> Tally:
-    """A tally from a file, its rows taken as they are."""
+def _read(path: str | os.PathLike[str], check: Callable[[pl.DataFrame], pl.DataFrame] | None = None) -> Tally:
+    """A tally from a file, its rows taken as they are or checked."""
     facts = read_provenance(path)
     table, _ = formats.read_checked(path, _KEY)
     try:
-        return Tally(_frame(table), facts)
+        return Tally(check(_frame(table)) if check else _frame(table), facts)
     except InputError as error:
         raise InputError(error.message, path=path) from error
 

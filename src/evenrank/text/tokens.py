@@ -1,7 +1,7 @@
-"""What a token is: the two tokenizers, in plain Python, and a matcher of the same kind.
+"""What a token is: the two tokenizers, in plain Python.
 
-This module is the definition; :mod:`evenrank.text.matcher` does the same on bytes, hundreds of times
-faster, and is tested against it. A few texts are counted here, before its compiled kernel is loaded.
+This module is the definition; :mod:`evenrank.text.kernel` does the same on bytes, hundreds of times
+faster, and is tested against it.
 
 Unicode as the tokenizers see it (what each character is, what it becomes in lower case) is shipped:
 ``data/unicode.npz``, made by ``tools/unicode_tables.py``, so that a text has the same tokens under every
@@ -10,13 +10,10 @@ version of Python.
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -48,22 +45,6 @@ def unicode_tables() -> Unicode:
     kind = np.repeat(stored["kinds"], stored["lengths"])
     fold, lower = (_mapped(stored[f"{name}_from"], stored[f"{name}_to"]) for name in ("fold", "lower"))
     return Unicode(str(stored["version"]), kind, fold, lower, stored["pairs"], stored["composed"])
-
-
-def packed(tables: Unicode) -> dict[str, Any]:
-    """The tables as they are stored: stretches of one kind, and only characters that become another."""
-    starts = np.flatnonzero(np.diff(tables.kind, prepend=255))
-    found = {
-        "version": np.array(tables.version),
-        "kinds": tables.kind[starts],
-        "lengths": np.diff(starts, append=PLANES),
-        "pairs": tables.pairs,
-        "composed": tables.composed,
-    }
-    for name, table in (("fold", tables.fold), ("lower", tables.lower)):
-        changed = np.flatnonzero(table != np.arange(PLANES)).astype(np.uint32)
-        found |= {f"{name}_from": changed, f"{name}_to": table[changed]}
-    return found
 
 
 def _mapped(characters: np.ndarray, becoming: np.ndarray) -> np.ndarray:
@@ -154,72 +135,3 @@ def _append_mark(token: list[int], mark: int) -> None:
         token[-1] = int(tables.composed[place])
     else:
         token.append(mark)
-
-
-ENOUGH = 1 << 20
-"""Bytes that are counted here; for more the kernel (half a second to load) is the quicker way."""
-SLOW = 16
-"""A character beyond ASCII counts as many: its text is cut character by character."""
-
-
-class PlainMatcher:
-    """Finds entries token by token, as :class:`evenrank.text.matcher.Matcher` says, as the kernel does."""
-
-    def __init__(
-        self,
-        entries: Sequence[tuple[tuple[str, ...], bool]],
-        memberships: Sequence[Sequence[int]],
-        tokenizer: Tokenizer,
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._memberships = memberships
-        self._words: dict[str, int] = {}
-        self._prefixes: dict[str, int] = {}
-        self._phrases: dict[str, list[tuple[tuple[str, ...], bool, int]]] = {}
-        for number, (parts, is_open) in enumerate(entries):
-            first, *rest = parts
-            if rest:
-                self._phrases.setdefault(first, []).append((tuple(rest), is_open, number))
-            else:
-                (self._prefixes if is_open else self._words)[first] = number
-        for phrases in self._phrases.values():  # most tokens first, whole before open, long before short
-            phrases.sort(key=lambda phrase: (-len(phrase[0]), phrase[1], -len(phrase[0][-1].encode())))
-        self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
-
-    def count(
-        self, texts: Iterable[str | None], size: np.ndarray, counts: np.ndarray, logwords: np.ndarray
-    ) -> None:
-        """Fill size[n], counts[n, groups] and logwords[n, groups], as the kernel would."""
-        for row, text in enumerate(texts):
-            cut = tokens(text or "", self._tokenizer)
-            size[row], counts[row], logwords[row] = len(cut), 0, 0.0
-            for entry, times in Counter(self._entries(cut)).items():  # in the order of their first
-                logarithm = math.log1p(times)
-                for group in self._memberships[entry]:
-                    counts[row, group] += times
-                    logwords[row, group] += logarithm
-
-    def _entries(self, cut: list[str]) -> Iterator[int]:
-        if not (self._prefixes or self._phrases):
-            yield from (self._words[token] for token in cut if token in self._words)
-            return
-        place = 0
-        while place < len(cut):
-            entry, width = self._at(cut, place)
-            if entry is not None:
-                yield entry
-            place += width
-
-    def _at(self, cut: list[str], place: int) -> tuple[int | None, int]:
-        """The entry at a token, if any, and how many tokens it takes."""
-        token = cut[place]
-        for rest, is_open, number in self._phrases.get(token, ()):
-            there = tuple(cut[place + 1 : place + 1 + len(rest)])
-            if len(there) < len(rest) or there[:-1] != rest[:-1]:
-                continue
-            if there[-1].startswith(rest[-1]) if is_open else there[-1] == rest[-1]:
-                return number, 1 + len(rest)
-        if token in self._words:
-            return self._words[token], 1
-        prefixes = (token[:length] for length in self._lengths if length <= len(token))
-        return next((self._prefixes[prefix] for prefix in prefixes if prefix in self._prefixes), None), 1

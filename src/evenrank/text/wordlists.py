@@ -11,10 +11,11 @@ import io
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenrank.data.files import one_line
+from evenrank.data.files import one_line, reading
 from evenrank.data.formats import json_value
 from evenrank.data.schema import show
 from evenrank.errors import InputError
@@ -90,13 +91,10 @@ def entries_of(groups: Mapping[Any, Any], *, path: Path | None = None, text: str
 
 def _text(path: Path) -> str:
     """The file as text: UTF-8 with or without BOM, any line ends."""
-    try:
+    if "\0" in str(path):
+        raise InputError("no file has such a name", path=path)
+    with reading(path):
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError("there is no such file", path=path) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"the file cannot be read: {reason}", path=path) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -141,14 +139,6 @@ def _read_columns(text: str, path: Path, delimiter: str) -> WordList:
     except csv.Error as error:
         raise InputError(f"not readable as CSV: {error}", path=path, line=rows.line_num) from None
     return WordList(entries, {})
-
-
-def _read_csv(text: str, path: Path) -> WordList:
-    return _read_columns(text, path, ",")
-
-
-def _read_tsv(text: str, path: Path) -> WordList:
-    return _read_columns(text, path, "\t")
 
 
 def _read_toml(text: str, path: Path) -> WordList:
@@ -245,8 +235,8 @@ def _line_of(text: str, word: str) -> int | None:
 
 
 _READERS: dict[str, Callable[[str, Path], WordList]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".csv": partial(_read_columns, delimiter=","),
+    ".tsv": partial(_read_columns, delimiter="\t"),
     ".toml": _read_toml,
     ".json": _read_json,
     ".dic": _read_dic,

@@ -1,30 +1,9 @@
-"""Hashes of texts, and sums over the words of pairs of texts."""
+"""The compiled loop over pairs of a query and a document."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(32)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _mixed(key, byte):  # type: ignore[no-untyped-def]
-    return (key ^ np.uint64(byte)) * _MIX
-
-
-@njit(nogil=True, cache=True)
-def hashes_of(data, offsets, seed):  # type: ignore[no-untyped-def]
-    """A number for each text that looks random and depends on nothing but the text and the seed."""
-    found = np.empty(len(offsets) - 1, np.uint64)
-    for row in range(len(found)):
-        key = _mixed(_MIX, seed)
-        for i in range(offsets[row], offsets[row + 1]):
-            key = _mixed(key ^ (key >> _SHIFT), data[i])
-        key = _mixed(key ^ (key >> _SHIFT), offsets[row + 1] - offsets[row])
-        found[row] = key ^ (key >> _SHIFT)
-    return found
 
 
 @njit(nogil=True, cache=True)
@@ -72,38 +51,3 @@ def pair_means(  # type: ignore[no-untyped-def]
                 count += times[i]
         means[pair] = total / count if count else np.nan
     return means
-
-
-@njit(nogil=True, cache=True)
-def pair_shares(  # type: ignore[no-untyped-def]
-    query_bounds,
-    query_stems,
-    query_of,
-    doc_of,
-    doc_bounds,
-    words,
-    times,
-    sums,
-    stems,
-    all_stems,
-    scale,
-    centre,
-    vocabulary,
-):
-    """What each word adds to Σ scale · (mean − centre) over the pairs; arguments as for `pair_means`."""
-    shares = np.zeros(vocabulary, np.float64)
-    marked = np.zeros(all_stems, np.uint8)
-    for pair in range(len(query_of)):
-        query = query_of[pair]
-        for i in range(query_bounds[query], query_bounds[query + 1]):
-            marked[query_stems[i]] = 1
-        doc, count = doc_of[pair], 0
-        for i in range(doc_bounds[doc], doc_bounds[doc + 1]):
-            if not marked[stems[i]]:
-                count += times[i]
-        for i in range(doc_bounds[doc], doc_bounds[doc + 1]):
-            if not marked[stems[i]]:
-                shares[words[i]] += scale[pair] * (sums[i] - centre * times[i]) / count
-        for i in range(query_bounds[query], query_bounds[query + 1]):
-            marked[query_stems[i]] = 0
-    return shares

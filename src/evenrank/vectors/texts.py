@@ -13,16 +13,16 @@ Here too: given names that are ordinary words, and tell no gender in text withou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evenrank.text.matcher import Vocabulary, strings, utf8
+from evenrank.text.matcher import Hits, Vocabulary, strings, utf8
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
 
@@ -35,27 +35,8 @@ STEMMER = "english"
 StopList = Literal["glasgow", "indri"]
 STOP_LISTS: dict[StopList, str] = {"glasgow": "stop-words.txt", "indri": "stop-words-indri.txt"}
 
+_MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _ASCII_WORDS = re.compile(r"[a-z0-9]{2,}")
-
-
-class Found(NamedTuple):
-    """The words found in each of n texts: those of text i are bounds[i]:bounds[i + 1]."""
-
-    bounds: Ints
-    words: npt.NDArray[np.int32]  # places in the vocabulary
-    times: npt.NDArray[np.int32]
-
-    @classmethod
-    def joined(cls, pieces: Iterable[Found]) -> Found:
-        """What was found in some texts, and then in others."""
-        parts = list(pieces)
-        none = np.zeros(0, np.int32)
-        sizes = np.concatenate([none, *(np.diff(part.bounds) for part in parts)])
-        return cls(
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            np.concatenate([none, *(part.words for part in parts)]),
-            np.concatenate([none, *(part.times for part in parts)]),
-        )
 
 
 @lru_cache(maxsize=2)
@@ -121,20 +102,18 @@ class GenderedTexts:
             self._stopping[stopped] = made
         return self._stopping[stopped]
 
-    def find(self, texts: pa.Array | Sequence[str]) -> Found:
-        """The words with a value in each text, and how often each occurs."""
-        hits = self._finder.find(texts)
-        return Found(hits.bounds, hits.entries, hits.times)
+    def find(self, texts: pa.Array | Sequence[str]) -> Hits:
+        """The words with a value in each text, as places in the vocabulary, and how often each occurs."""
+        return self._finder.find(texts)
 
     def of_texts(self, texts: pa.Array | Sequence[str]) -> Doubles:
         """g of each text: the mean over its words, each occurrence counted; NaN if no word has a value."""
         found = self.find(texts)
-        owner = np.repeat(np.arange(len(found.bounds) - 1), np.diff(found.bounds))
-        sizes = np.bincount(owner, found.times, minlength=len(found.bounds) - 1)
-        sums = np.bincount(owner, self.values[found.words] * found.times, minlength=len(sizes))
+        sizes = np.bincount(found.rows, found.times, minlength=len(found.tokens))
+        sums = np.bincount(found.rows, self.values[found.entries] * found.times, minlength=len(sizes))
         return np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
 
-    def of_pairs(self, queries: Sequence[str], found: Found, query_rows: Ints, doc_rows: Ints) -> Doubles:
+    def of_pairs(self, queries: Sequence[str], found: Hits, query_rows: Ints, doc_rows: Ints) -> Doubles:
         """g_q(d) for pairs of a query and a document: the mean without the words of the query.
 
         A word of the document is one of the query's if their stems are equal. `found` is what
@@ -148,22 +127,30 @@ class GenderedTexts:
     def word_shares(
         self,
         queries: Sequence[str],
-        found: Found,
+        found: Hits,
         query_rows: Ints,
         doc_rows: Ints,
         scale: Doubles,
         centre: float,
     ) -> Doubles:
         """What each word of the vocabulary adds to Σ scale · (g_q(d) − centre) over the pairs."""
-        from evenrank.vectors.lookup import pair_shares
-
-        prepared = self._prepared(queries, found, query_rows, doc_rows)
-        arguments = (*prepared, scale, centre, len(self.values))
-        shares: Doubles = pair_shares(*arguments)
+        shares = np.zeros(len(self.values))
+        stems, sizes = self._stem_of[found.entries], np.diff(found.bounds)
+        starts = np.flatnonzero(np.diff(query_rows, prepend=-1))
+        marks = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
+        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=True):
+            docs = doc_rows[first:last]
+            pair = np.repeat(np.arange(len(docs)), sizes[docs])
+            place = np.concatenate([np.arange(*found.bounds[[doc, doc + 1]]) for doc in docs])
+            kept = ~np.isin(stems[place], marked)
+            pair, place = pair[kept], place[kept]
+            times, words = found.times[place], found.entries[place]
+            values = scale[first:last][pair] * (self.values[words] - centre) * times
+            shares += np.bincount(words, values / np.bincount(pair, times)[pair], len(shares))
         return shares
 
     def _prepared(
-        self, queries: Sequence[str], found: Found, query_rows: Ints, doc_rows: Ints
+        self, queries: Sequence[str], found: Hits, query_rows: Ints, doc_rows: Ints
     ) -> tuple[Any, ...]:
         """What the loops over pairs take."""
         first = np.ones(len(query_rows), bool)
@@ -173,8 +160,9 @@ class GenderedTexts:
         bounds = np.concatenate([[0], np.cumsum([len(each) for each in stems])]).astype(np.int64)
         marked = np.array([stem for each in stems for stem in each], np.int64)
         pairs = (bounds, marked, row_of.astype(np.int64), doc_rows.astype(np.int64))
-        sums = self.values[found.words] * found.times
-        return (*pairs, *found, sums, self._stem_of[found.words], len(self._stem_places))
+        sums = self.values[found.entries] * found.times
+        word_stems = self._stem_of[found.entries]
+        return (*pairs, found.bounds, found.entries, found.times, sums, word_stems, len(self._stem_places))
 
     def _query_stems(self, queries: Sequence[str]) -> list[list[int]]:
         """For each query the stems of its words that any word of the vocabulary shares."""
@@ -201,11 +189,14 @@ def gendered_texts(source: Any = None, *, pairs: Pairs | None = None) -> Gendere
 
 def hashes(texts: pa.Array | Sequence[str], seed: int = 0) -> npt.NDArray[np.uint64]:
     """A number for each text that looks random; the same for the same text and seed, everywhere."""
-    from evenrank.vectors.lookup import hashes_of
-
-    data, ends = utf8(strings(texts))
-    found: npt.NDArray[np.uint64] = hashes_of(data, ends, np.uint64(seed))
-    return found
+    data, bounds = utf8(strings(texts))
+    sizes = np.diff(bounds)
+    keys = np.full(len(sizes), _MIX ^ np.uint64(seed)) * _MIX
+    for i in range(int(sizes.max(initial=0))):
+        rows = np.flatnonzero(sizes > i)
+        keys[rows] = (keys[rows] ^ keys[rows] >> _HALF ^ data[bounds[rows] + i]) * _MIX
+    keys = (keys ^ keys >> _HALF ^ sizes.astype(np.uint64)) * _MIX
+    return keys ^ keys >> _HALF
 
 
 def _is_running_word(word: str) -> bool:

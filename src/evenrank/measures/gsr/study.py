@@ -29,7 +29,8 @@ from evenrank.measures.results import QUANTILES, Options, Summary
 
 if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import StereotypeReinforcement
-    from evenrank.vectors.texts import Found, GenderedTexts
+    from evenrank.text.matcher import Hits
+    from evenrank.vectors.texts import GenderedTexts
 
 POOL = 8192  # documents that random lists are drawn from: a random sample, where the collection has more
 DRAWS = 20  # random lists of a query, at most
@@ -192,7 +193,7 @@ class Study:
         if perfect is not None:
             needed.append(perfect["doc_id"])
         self._read(docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))) if baselines else 0)
-        for kind, empty in {"query": np.isnan(self.x).all(), "document": not len(self.words.words)}.items():
+        for kind, empty in {"query": np.isnan(self.x).all(), "document": not len(self.words.entries)}.items():
             if empty:
                 raise InputError(
                     f"no word of any {kind} has a value in the {len(texts.genderedness):,} words of the "
@@ -207,11 +208,12 @@ class Study:
         The pool are the documents whose ids have the smallest hashes: a random sample that does not
         depend on the order of the collection.
         """
-        from evenrank.vectors.texts import Found, hashes
+        from evenrank.text.matcher import Hits
+        from evenrank.vectors.texts import hashes
 
         needed_ids = {doc_id for ids in needed for doc_id in ids.unique().to_list()}
         ids: list[str] = []
-        words: list[Found] = []
+        words: list[Hits] = []
         kept_hashes: list[np.ndarray] = []
         bound = np.uint64(2**64 - 1)
         for batch in docs.batches():
@@ -234,7 +236,7 @@ class Study:
             raise InputError(f"the document {repeated} occurs twice in the docs")
         order = np.argsort(np.concatenate([*kept_hashes, np.zeros(0, np.uint64)]), kind="stable")
         self.pool = order[:pool].astype(np.int64)
-        self.words = Found.joined(words)
+        self.words = Hits.joined(words)
 
     def _with_values(self, lists: pl.DataFrame) -> pl.DataFrame:
         """Add doc_row, unless it is there, and value."""

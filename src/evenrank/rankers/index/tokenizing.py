@@ -102,7 +102,7 @@ class Vocabulary:
             self.hashes = _longer(self.hashes, room)
             self.offsets = _longer(self.offsets, room + 1)
             self.slots = np.full(2 * room, FREE, np.int32)
-            put_words(self.slots, self.hashes, self.distinct)
+            put_words(self.slots, self.hashes[: self.distinct])
         needed = int(self.offsets[self.distinct]) + size
         if needed > len(self.pool):
             self.pool = _longer(self.pool, max(needed, 2 * len(self.pool)))
