@@ -37,14 +37,13 @@ from evenrank.data.schema import (
     Path,
     Table,
     batch_of,
+    documents,
     header,
-    id_array,
     join_fields,
     listing,
     pick,
     pick_fields,
     show,
-    text_array,
 )
 from evenrank.errors import InputError, NoDocumentsError, is_whole
 from evenrank.show.numbers import counted
@@ -820,24 +819,21 @@ def parquet_blocks(
             batch_size=ROWS, row_groups=groups, columns=[id_column, *fields], use_threads=False
         ):
             size = int((rows + len(batch)) * share) - int(rows * share)
-            yield Block(partial(as_documents, batch, id_column, fields, rows, path), size)
+            yield Block(partial(_documents, batch, id_column, fields, rows, path), size)
             rows += len(batch)
 
 
-def as_documents(
-    batch: pa.RecordBatch, id_column: str, fields: Sequence[str], row: int = 0, path: Path | None = None
+def _documents(
+    batch: pa.RecordBatch, id_column: str, fields: Sequence[str], row: int, path: Path
 ) -> pa.RecordBatch:
-    """A batch with any columns as a batch of ``doc_id`` and ``text``; ``row`` is its first row's number."""
-    ids = id_array(batch.column(id_column), id_column, row=row, path=path)
-    texts = []
-    for field in fields:
-        text = text_array(batch.column(field), field, row=row, path=path)
-        if text.null_count and (field != TITLE or len(fields) == 1):
-            bad = row + text.is_null().index(True).as_py() + 1
-            raise InputError(f"row {bad}: {field} is missing", path=path)
-        texts.append(text)
-    with files.reading(path):  # 8,192 long texts may be more than an Arrow array holds
-        return batch_of(ids, join_fields(texts))
+    return documents(Table(batch_frame(batch, path), path, offset=row), id_column, fields)
+
+
+def batch_frame(batch: pa.RecordBatch | pa.Table, path: Path | None = None) -> pl.DataFrame:
+    """A table of Arrow as one of Polars."""
+    with files.reading(path):
+        batch.validate(full=True)
+    return pl.DataFrame([series(batch.column(name), name, path) for name in batch.schema.names])
 
 
 def parquet_frame(path: Path, wanted: Collection[str] | None = None) -> pl.DataFrame:
@@ -861,17 +857,17 @@ def _parquet_pieces(path: Path, wanted: Collection[str] | None) -> Iterator[Tabl
         rows = 0
         batches = file.iter_batches(1 << 20, columns=read, use_threads=False)
         for batch in chain([next(batches, empty)], batches):
-            batch.validate(full=True)
-            series = {name: _series(batch.column(name), name, path) for name in read}
-            nulls = pl.Series("", [None]).new_from_index(0, len(batch))
-            frame = pl.DataFrame([series.get(name, nulls.alias(name)) for name in columns])
-            yield Table(frame, path, offset=rows)
+            frame = batch_frame(batch, path).with_columns(
+                pl.lit(None).alias(name) for name in columns if name not in read
+            )
+            yield Table(frame.select(columns), path, offset=rows)
             rows += len(batch)
 
 
-def _series(column: pa.Array, name: str, path: Path) -> pl.Series:
+def series(column: pa.Array | pa.ChunkedArray, name: str, path: Path | None = None) -> pl.Series:
+    """A column of Arrow as one of Polars."""
     try:
-        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         return pl.Series(name, pl.from_arrow(column))
     # Polars panics at some types and values, outside of the hierarchy of Exception.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, ValueError) as error:
