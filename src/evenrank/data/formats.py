@@ -6,6 +6,7 @@ wrong. Arrow reads JSONL; a block that it refuses is read again by Python, which
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -127,18 +128,13 @@ def first_line(path: Path) -> tuple[str, bool]:
 
 def column_names(path: Path) -> list[str]:
     """The lower-case names in the first line of a text file, or of the columns of a Parquet file."""
-    if is_parquet(path):
-        import pyarrow.parquet as pq
-
-        try:
-            return [name.lower() for name in pq.read_schema(path).names]
-        except (pa.ArrowException, OSError):
-            return []  # reading the rows says what is wrong with them
-    try:
+    with contextlib.suppress(InputError, pa.ArrowException, OSError):  # reading the rows says what is wrong
+        if is_parquet(path):
+            with _open(path) as file:
+                return [name.lower() for name in file.schema_arrow.names]
         line = first_line(path)[0]
-    except NoDocumentsError:
-        return []
-    return [name.strip().strip('"') for name in line[:1000].lower().replace(",", "\t").split("\t")]
+        return [name.strip().strip('"') for name in line[:1000].lower().replace(",", "\t").split("\t")]
+    return []
 
 
 # --- Collections and queries: TSV and JSONL ------------------------------------------------------------
