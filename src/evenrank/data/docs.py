@@ -233,30 +233,20 @@ def _docs_of_file(
             columns=(id_column, *columns),
         )
     first, has_more = formats.first_line(path)
-    named = (*([id_field] if id_field else []), *fields)  # what the caller named
-    parse: Callable[..., pa.RecordBatch]
-    if is_json := formats.is_jsonl(path, first):
-        parse = partial(
-            formats.parse_jsonl, keys=formats.json_keys(first, ids=ids, fields=fields, path=path), path=path
-        )
-        has_header = False
-    else:
-        layout = formats.tsv_layout(first, ids=ids, fields=fields, path=path)
-        parse, has_header = partial(formats.parse_tsv, layout=layout, path=path), layout.header
-        if has_header and not has_more:
-            raise NoDocumentsError("the file has a header and no documents", path=path)
-        if id_field and not has_header:
-            raise InputError(f"no header names the field {id_field}", path=path, line=1)
+    layout = formats.line_layout(first, ids=ids, fields=fields, path=path)
+    if layout.header and not has_more:
+        raise NoDocumentsError("the file has a header and no documents", path=path)
 
     def blocks(part: files.Part | None = None) -> Iterator[Block]:
         for raw in files.raw_blocks(path, part=part):
-            yield Block(partial(parse, raw), raw.stored)
+            yield Block(partial(formats.parse_lines, raw, layout, path), raw.stored)
 
+    named = (*([id_field] if id_field else []), *fields)  # what the caller named
     return make(
         blocks,
         parts=partial(files.line_parts, path),
-        first_line=2 if has_header else 1,
-        columns=named if is_json or has_header else (),
+        first_line=2 if layout.header else 1,
+        columns=named if layout.header or not layout.columns else (),
     )
 
 

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evenrank.data import files
 from evenrank.data.schema import (
@@ -37,10 +36,8 @@ from evenrank.data.schema import (
     Block,
     Path,
     Table,
-    batch_of,
     documents,
     header,
-    join_fields,
     listing,
     pick,
     pick_fields,
@@ -142,55 +139,18 @@ def column_names(path: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which columns of a TSV file are the id and the text."""
+    """Which columns of a TSV file, or keys of JSONL, are the id and the text; ``columns`` are all of TSV."""
 
-    columns: int = 2
-    id: int = 0
-    fields: tuple[int, ...] = (1,)
+    id: str
+    fields: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     header: bool = False
-    expected: str = "doc_id<TAB>text"
+    numbered: bool = False
 
-
-def tsv_layout(first: str, *, ids: Sequence[str], fields: Sequence[str], path: Path) -> Layout:
-    """The layout that the first line of a file announces, given the possible names of the id."""
-    ids, fields = [name.lower() for name in ids], [name.lower() for name in fields]
-    texts = {*BODY, TITLE, *fields}
-    names = header(first, {*ids, *texts}, needs=(ids, texts))
-    if names is None:
-        if not {*BODY} & {*fields}:
-            raise InputError(f"no header names the field {fields[0]}", path=path, line=1)
-        return Layout(expected=f"{ids[0]}<TAB>text")
-    if len(set(names)) < len(names):
-        raise InputError("the header names a column twice", path=path, line=1)
-    id_name = pick(names, ids, path=path, line=1)
-    chosen = pick_fields([name for name in names if name != id_name], fields, path=path, line=1)
-    places = tuple(names.index(name) for name in chosen)
-    return Layout(len(names), names.index(id_name), places, header=True, expected="<TAB>".join(names))
-
-
-def parse_tsv(raw: files.RawBlock, layout: Layout, path: Path) -> pa.RecordBatch:
-    """The documents (or queries) of one raw block: ``doc_id`` and ``text``."""
-    files.check_utf8(raw, path)
-    (ids, *texts), bad, count = split_lines(raw.data, layout.columns, (layout.id, *layout.fields))
-    ends = np.frombuffer(ids.buffers()[1], np.int32)[: len(ids) + 1] if len(ids) else np.zeros(1)
-    empty = np.flatnonzero(ends[1:] == ends[:-1])
-    if not len(empty) and count < 0:
-        skip = int(layout.header and raw.start == 0)
-        return batch_of(ids.slice(skip), join_fields(texts).slice(skip))
-    if len(empty):
-        bad, problem = int(empty[0]), "the id is empty"
-    elif not count:
-        problem = "blank line"
-    elif layout.header:
-        problem = f"{counted(count, 'column')} instead of {layout.columns}; expected {layout.expected}"
-    elif count < 2:
-        problem = f"no tab; expected {layout.expected}"
-    else:
-        problem = f"more than one tab; expected {layout.expected}, or a header with column names"
-    raise InputError(problem, path=path, line=files.line_at(path, raw.start) + bad)
-
-
-TORN = "an escape encodes half a character (a lone surrogate)"
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The fields that may be missing in an object."""
+        return (TITLE,) if len(self.fields) > 1 else ()
 
 
 def is_jsonl(path: Path, first: str) -> bool:
@@ -199,42 +159,79 @@ def is_jsonl(path: Path, first: str) -> bool:
     return suffix in (".jsonl", ".ndjson", ".json") or (suffix != ".tsv" and first.lstrip().startswith("{"))
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Which keys of an object are the id and the text."""
+def line_layout(
+    first: str, *, ids: Sequence[str], fields: Sequence[str], path: Path, joined: bool = True
+) -> Layout:
+    """The layout that the first line of a file announces, given the possible names of the id.
 
-    id: str
-    fields: tuple[str, ...]
-    numbered: bool = False
-
-    @property
-    def required(self) -> list[str]:
-        return [self.id, *(name for name in self.fields if name != TITLE or len(self.fields) == 1)]
-
-
-def json_keys(first: str, *, ids: Sequence[str], fields: Sequence[str], path: Path) -> Keys:
-    """The keys to read, chosen by the first object of the file. A title may turn up later."""
-    values = parse_object(first, path, 1)
-    chosen = pick_fields(list(values), fields, path=path, line=1)
-    if TITLE in fields and TITLE not in chosen:
+    The ``fields`` are joined; without ``joined`` the first of them that is there is the text.
+    """
+    if is_jsonl(path, first):
+        values = parse_object(first, path, 1)
+        columns = list(values)
+    else:
+        ids, fields = [name.lower() for name in ids], [name.lower() for name in fields]
+        texts = {*BODY, TITLE, *fields} if joined else {*fields}
+        names = header(first, {*ids, *texts}, needs=(ids, texts))
+        if names is None:
+            missing = [] if {*BODY} & {*fields} else [fields[0]]
+            for name in missing or (ids if len(ids) == 1 else ()):
+                raise InputError(f"no header names the field {name}", path=path, line=1)
+            return Layout(ids[0], ("text",), (ids[0], "text"))
+        if len(set(names)) < len(names):
+            raise InputError("the header names a column twice", path=path, line=1)
+        values, columns = {}, names
+    id_name = pick(columns, ids, path=path, line=1)
+    if not joined:
+        fields = [pick(columns, fields, path=path, line=1)]
+    others = columns if values else [name for name in columns if name != id_name]
+    chosen = pick_fields(others, fields, path=path, line=1)
+    if not values:
+        return Layout(id_name, tuple(chosen), tuple(columns), header=True)
+    if TITLE in fields and TITLE not in chosen:  # it may turn up later
         chosen.insert(list(fields).index(TITLE), TITLE)
-    name = pick(list(values), ids, path=path, line=1)
-    return Keys(name, tuple(chosen), numbered=type(values[name]) is int)
+    return Layout(id_name, tuple(chosen), numbered=type(values[id_name]) is int)
 
 
-def parse_jsonl(raw: files.RawBlock, keys: Keys, path: Path) -> pa.RecordBatch:
+def parse_lines(raw: files.RawBlock, layout: Layout, path: Path) -> pa.RecordBatch:
     """The documents (or queries) of one raw block: ``doc_id`` and ``text``."""
-    files.check_utf8(raw, path)
-    batch = _arrow_objects(raw, keys)
-    return _python_objects(raw, keys, path) if batch is None else batch
+    try:
+        files.check_utf8(raw, path, line=1)
+        if layout.columns:
+            rows = _split_documents(raw, layout)
+        else:
+            frame = _arrow_objects(raw, layout)
+            rows = Table(_python_objects(raw, layout) if frame is None else frame, path, 1)
+        return documents(rows, layout.id, layout.fields)
+    except InputError as error:
+        line = files.line_at(path, raw.start) - 1 + (error.line or 1)
+        raise InputError(error.message, path=path, line=line) from None
 
 
-def _arrow_objects(raw: files.RawBlock, keys: Keys) -> pa.RecordBatch | None:
+def _split_documents(raw: files.RawBlock, layout: Layout) -> Table:
+    columns, wanted = layout.columns, (layout.id, *layout.fields)
+    arrays, good, count = split_lines(raw.data, len(columns), [columns.index(name) for name in wanted])
+    if count < 0:
+        skip = int(layout.header and raw.start == 0)
+        return Table(_frame(wanted, arrays).slice(skip), "", 1 + skip)
+    expected = "<TAB>".join(columns)
+    if not count:
+        problem = "blank line"
+    elif layout.header:
+        problem = f"{counted(count, 'column')} instead of {len(columns)}; expected {expected}"
+    elif count < 2:
+        problem = f"no tab; expected {expected}"
+    else:
+        problem = f"more than one tab; expected {expected}, or a header with column names"
+    raise InputError(problem, line=good + 1)
+
+
+def _arrow_objects(raw: files.RawBlock, layout: Layout) -> pl.DataFrame | None:
     """What Arrow makes of the block; None where it fails or anything looks unusual."""
     from pyarrow import json as arrow_json
 
-    kinds = dict.fromkeys(keys.fields, pa.string())
-    kinds[keys.id] = pa.int64() if keys.numbered else pa.string()
+    kinds = dict.fromkeys((layout.id, *layout.fields), pa.string())
+    kinds[layout.id] = pa.int64() if layout.numbered else pa.string()
     if raw.data[0] != ord("{"):  # Arrow crashes where the first value is null
         return None
     try:
@@ -244,33 +241,44 @@ def _arrow_objects(raw: files.RawBlock, keys: Keys) -> pa.RecordBatch | None:
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="ignore"
             ),
-        ).combine_chunks()
-        lines = np.count_nonzero(raw.data == 10)
-        if table.num_rows != lines or any(table.column(name).null_count for name in keys.required):
-            return None
-        columns = {name: table.column(name).chunk(0) for name in table.column_names}
-        ids = pc.cast(columns[keys.id], pa.string())
-        if pc.any(pc.equal(pc.binary_length(ids), 0)).as_py():
-            return None
-        return batch_of(ids, join_fields([columns[name] for name in keys.fields]))
-    except (pa.ArrowException, OSError, IndexError):
+        )
+        frame = batch_frame(table)
+    except (pa.ArrowException, OSError, InputError):
         return None
+    required = [name for name in kinds if name not in layout.optional]
+    is_whole_block = len(frame) == np.count_nonzero(raw.data == 10)
+    return frame if is_whole_block and not any(frame[name].null_count() for name in required) else None
 
 
-def _python_objects(raw: files.RawBlock, keys: Keys, path: Path) -> pa.RecordBatch:
+def _python_objects(raw: files.RawBlock, layout: Layout) -> pl.DataFrame:
     """The same, line by line: names the bad line, or succeeds where Arrow is too narrow."""
-    ids: list[str] = []
-    texts: list[str] = []
-    for number, line in enumerate(raw.tobytes().split(b"\n")[:-1]):
-        try:
-            values = parse_object(line)
-            ids.append(_id(values, keys))
-            texts.append(" ".join(filter(None, (_text(values, name, keys) for name in keys.fields))))
-            texts[-1].encode()
-        except (InputError, UnicodeEncodeError) as error:
-            message = getattr(error, "message", TORN)
-            raise InputError(message, path=path, line=files.line_at(path, raw.start) + number) from None
-    return batch_of(pa.array(ids, pa.string()), pa.array(texts, pa.string()))
+    columns: dict[str, list[str | None]] = {name: [] for name in (layout.id, *layout.fields)}
+    for number, line in enumerate(raw.tobytes().split(b"\n")[:-1], start=1):
+        values = parse_object(line, number=number)
+        for name, column in columns.items():
+            value = values.get(name)
+            if name == layout.id and is_whole(value):
+                value = str(value)
+            if not isinstance(value, str) and (value is not None or name not in layout.optional):
+                kind = "text or a whole number" if name == layout.id else "text"
+                problem = f"{name} is {show(value)}; it must be {kind}"
+                problem = problem if name in values else f"no field {name}; found {listing(values)}"
+                raise InputError(problem, line=number)
+            if _is_torn(value or ""):
+                raise InputError(TORN, line=number)
+            column.append(value)
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+TORN = "an escape encodes half a character (a lone surrogate)"
+
+
+def _is_torn(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def parse_object(line: bytes | str, path: Path | None = None, number: int | None = None) -> dict[str, Any]:
@@ -286,31 +294,6 @@ def parse_object(line: bytes | str, path: Path | None = None, number: int | None
         problem = f"not a JSON object but {type(value).__name__}; give one object a line"
         raise InputError(problem, path=path, line=number)
     return value
-
-
-def _id(values: dict[str, Any], keys: Keys) -> str:
-    if keys.id not in values:
-        raise InputError(f"no field {keys.id}; found {listing(values)}")
-    value = values[keys.id]
-    if is_whole(value):
-        return str(value)
-    if not isinstance(value, str):
-        raise InputError(f"{keys.id} is {show(value)}; it must be text or a whole number")
-    if not value:
-        raise InputError(f"{keys.id} is empty")
-    value.encode()
-    return value
-
-
-def _text(values: dict[str, Any], name: str, keys: Keys) -> str:
-    value = values.get(name)
-    if isinstance(value, str):
-        return value
-    if value is None and name not in keys.required:
-        return ""
-    if name not in values:
-        raise InputError(f"no field {name}; found {listing(values)}")
-    raise InputError(f"{name} is {show(value)}; it must be text")
 
 
 def json_value(text: str, path: Path) -> Any:
@@ -518,24 +501,19 @@ def _json_table(blocks: Iterator[files.RawBlock], path: Path) -> Table:
             number += 1
             values = parse_object(line, path, number)
             names = names or list(values)
-            try:
-                if len(values) != len(names) or not all(name in values for name in names):
-                    raise InputError(f"fields {listing(values)} instead of {listing(names)}")
-                rows.append([_cell(values[name], name) for name in names])
-                "".join([*rows[-1], *names]).encode()
-            except InputError as error:
-                raise InputError(error.message, path=path, line=number) from None
-            except UnicodeEncodeError:
-                raise InputError(TORN, path=path, line=number) from None
+            if len(values) != len(names) or not all(name in values for name in names):
+                problem = f"fields {listing(values)} instead of {listing(names)}"
+                raise InputError(problem, path=path, line=number)
+            for name in names:
+                if isinstance(values[name], bool | list | dict):
+                    problem = f"{listing([name])} is {show(values[name])}; give text or a number"
+                    raise InputError(problem, path=path, line=number)
+            rows.append(["" if values[name] is None else str(values[name]) for name in names])
+            if _is_torn("".join([*rows[-1], *names])):
+                raise InputError(TORN, path=path, line=number)
         _check_row_count(number, path)
         frames.append(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
     return Table(pl.concat(frames), path, 1)
-
-
-def _cell(value: Any, name: str) -> str:
-    if isinstance(value, bool | list | dict):
-        raise InputError(f"{listing([name])} is {show(value)}; give text or a number")
-    return "" if value is None else str(value)
 
 
 # --- Runs and judgments: TREC --------------------------------------------------------------------------

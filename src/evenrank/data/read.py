@@ -36,7 +36,6 @@ from evenrank.data.schema import (
     choose_columns,
     known_gender,
     listing,
-    pick,
     show,
 )
 from evenrank.errors import InputError
@@ -118,21 +117,11 @@ def _read_queries(path: Path) -> Table:
     files.check_utf8(raw, path)
     text = raw.tobytes().decode()
     first = text.split("\n", 1)[0].removesuffix("\r")
-    line = 1
-    if formats.is_jsonl(path, first):
-        columns = list(formats.parse_object(first, path, 1))
-        fields = (pick(columns, QUERY_TEXT, path=path, line=1),)
-        keys = formats.json_keys(first, ids=QUERY_ID, fields=fields, path=path)
-        batch = formats.parse_jsonl(raw, keys, path)
-    elif files.format_suffix(path) != ".tsv" and formats.is_topics(text):
+    if files.format_suffix(path) != ".tsv" and formats.is_topics(text):
         return formats.read_topics(text, path)
-    else:
-        names = formats.header(first, {*QUERY_ID, *QUERY_TEXT}, needs=(QUERY_ID, QUERY_TEXT))
-        fields = (pick(names, QUERY_TEXT, path=path, line=1),) if names else ("text",)
-        layout = formats.tsv_layout(first, ids=QUERY_ID, fields=fields, path=path)
-        batch = formats.parse_tsv(raw, layout, path)
-        line = 2 if layout.header else 1
-    frame = pl.DataFrame(pl.from_arrow(batch)).rename({"doc_id": "query_id"})
+    layout = formats.line_layout(first, ids=QUERY_ID, fields=QUERY_TEXT, path=path, joined=False)
+    frame = pl.DataFrame(pl.from_arrow(formats.parse_lines(raw, layout, path)))
+    frame, line = frame.rename({"doc_id": "query_id"}), 2 if layout.header else 1
     rows = Table(frame, path, line)
     rows.require_rows()
     return rows
