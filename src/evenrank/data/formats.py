@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -102,9 +103,7 @@ def split_lines(
 
 def text_of(path: Path, limit: int | None = None) -> str:
     """A small file as text: UTF-8, with or without a byte order mark."""
-    raw = files.whole(path, limit=BYTES if limit is None else limit)
-    files.check_utf8(raw, path)
-    return raw.tobytes().decode()
+    return files.whole(path, limit=BYTES if limit is None else limit).tobytes().decode()
 
 
 def text_lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]:
@@ -325,15 +324,13 @@ def nested_json(path: Path, value: str) -> dict[str, dict[str, Any]]:
 def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
     """The objects of a JSONL file: the number of the line, its value, and the line as it is written."""
     number = 0
-    for raw in _text_blocks(path):
-        for line in _lines_of(raw):
+    for raw in files.raw_blocks(path):
+        files.check_utf8(raw, path)
+        for line in raw.tobytes().decode().split("\n")[:-1]:
             number += 1
-            try:
-                value = parse_object(line)
-            except InputError as error:
-                problem = f"not readable as JSONL: {error.message}"
-                raise InputError(problem, path=path, line=number) from None
-            yield number, value, line
+            yield number, parse_object(line, path, number), line.removesuffix("\r")
+    if not number:
+        raise InputError("the file is empty", path=path)
 
 
 # --- Small tables: TSV, CSV, JSONL, Parquet ------------------------------------------------------------
@@ -357,12 +354,14 @@ def read_table_file(
     is a row, and its columns are those of the layout with as many. Cells of text files stay text.
     """
     if is_parquet(path):
-        return Table(parquet_frame(path), path)
-    blocks = _text_blocks(path, limit=BYTES)
-    block = next(blocks)
-    first = block.tobytes().split(b"\n", 1)[0].decode().removesuffix("\r")
+        return Table(parquet_frame(path, {*known} or None), path)
+    raw = files.whole(path, limit=BYTES)
+    if np.count_nonzero(raw.data == 10) > MOST_ROWS + 1:
+        raise InputError(f"more than {MOST_ROWS:,} rows, too many for a table; give fewer", path=path)
+    text = raw.tobytes().decode()
+    first = text.partition("\n")[0].removesuffix("\r")
     if is_jsonl(path, first):
-        return _json_table(chain([block], blocks), path)
+        return _json_table(text, path)
     separator = "\t" if "\t" in first else ","
     if not first.strip():
         raise InputError("blank line", path=path, line=1)
@@ -377,8 +376,8 @@ def read_table_file(
         if names is None:
             wanted = " or ".join("<TAB>".join(layout) for layout in layouts)
             raise InputError(f"{count} columns; expected {wanted}", path=path, line=1)
-    read = _read_tsv if separator == "\t" else _read_csv
-    table = read(chain([block], blocks), names, begin, path)
+    is_tsv = separator == "\t"
+    table = _tsv_table(raw, names, begin, path) if is_tsv else _csv_table(text, names, begin, path)
     table.require_rows()
     return table
 
@@ -393,59 +392,29 @@ def _check_names(names: Sequence[str], path: Path) -> None:
             raise InputError(f"the header names the column {listing([name])} twice", path=path, line=1)
 
 
-def _text_blocks(path: Path, *, limit: int | None = None) -> Iterator[files.RawBlock]:
-    size = 0
-    for raw in files.raw_blocks(path):
-        size += raw.size
-        if limit is not None and size > limit:
-            problem = f"more than {limit >> 20} MB of text, too much for a table; give fewer rows, or Parquet"
-            raise InputError(problem, path=path)
-        files.check_utf8(raw, path)
-        yield raw
-    if not size:
-        raise InputError("the file is empty", path=path)
-
-
-def _lines_of(raw: files.RawBlock) -> list[str]:
-    return [line.removesuffix("\r") for line in raw.tobytes().decode().split("\n")[:-1]]
-
-
-def _check_row_count(rows: int, path: Path) -> None:
-    if rows > MOST_ROWS:
-        raise InputError(f"more than {MOST_ROWS:,} rows, too many for a table; give fewer", path=path)
-
-
 def _frame(names: Iterable[str], arrays: Iterable[pa.Array]) -> pl.DataFrame:
     return pl.DataFrame({name: pl.from_arrow(array) for name, array in zip(names, arrays, strict=True)})
 
 
-def _read_tsv(blocks: Iterator[files.RawBlock], names: Sequence[str], begin: int, path: Path) -> Table:
-    frames, line = [], 1
-    for raw in blocks:
-        arrays, good, count = split_lines(raw.data, len(names), range(len(names)))
-        if count >= 0:
-            problem = f"{counted(count, 'column')} instead of {len(names)}" if count else "blank line"
-            blank = not count or not raw.tobytes().split(b"\n", good + 1)[good].strip()
-            raise InputError("blank line" if blank else problem, path=path, line=line + good)
-        frames.append(_frame(names, arrays))
-        line += good
-        _check_row_count(line - begin, path)
-    return Table(pl.concat(frames).slice(begin - 1), path, begin)
+def _tsv_table(raw: files.RawBlock, names: Sequence[str], begin: int, path: Path) -> Table:
+    arrays, good, count = split_lines(raw.data, len(names), range(len(names)))
+    if count >= 0:
+        is_blank = not count or not raw.tobytes().split(b"\n", good + 1)[good].strip()
+        problem = "blank line" if is_blank else f"{counted(count, 'column')} instead of {len(names)}"
+        raise InputError(problem, path=path, line=good + 1)
+    return Table(_frame(names, arrays).slice(begin - 1), path, begin)
 
 
-def _read_csv(blocks: Iterator[files.RawBlock], names: Sequence[str], begin: int, path: Path) -> Table:
+def _csv_table(text: str, names: Sequence[str], begin: int, path: Path) -> Table:
     rows, lines = [], []
-    text = io.StringIO(b"".join(raw.tobytes() for raw in blocks).decode(), newline="")
-    for line, cells in csv_rows(text, ",", path):
-        if line < begin:
-            continue
+    for line, cells in csv_rows(io.StringIO(text, newline=""), ",", path):
         if not any(map(str.strip, cells)) and len(cells) < 2:
             raise InputError("blank line", path=path, line=line)
         if len(cells) != len(names):
             raise InputError(f"{counted(len(cells), 'column')} instead of {len(names)}", path=path, line=line)
         rows.append(cells)
         lines.append(line)
-        _check_row_count(len(rows), path)
+    rows, lines = rows[begin - 1 :], lines[begin - 1 :]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     return Table(frame, path, begin, pl.Series(lines, dtype=pl.Int64))
 
@@ -490,30 +459,25 @@ def read_sheet(path: Path, known: Iterable[str]) -> tuple[list[str], list[tuple[
     return names, rows
 
 
-def _json_table(blocks: Iterator[files.RawBlock], path: Path) -> Table:
+def _json_table(text: str, path: Path) -> Table:
     """One object a line, all with the fields of the first; null is an empty cell."""
     names: list[str] = []
-    frames: list[pl.DataFrame] = []
-    number = 0
-    for raw in blocks:
-        rows: list[list[str]] = []
-        for line in _lines_of(raw):
-            number += 1
-            values = parse_object(line, path, number)
-            names = names or list(values)
-            if len(values) != len(names) or not all(name in values for name in names):
-                problem = f"fields {listing(values)} instead of {listing(names)}"
-                raise InputError(problem, path=path, line=number)
-            for name in names:
-                if isinstance(values[name], bool | list | dict):
-                    problem = f"{listing([name])} is {show(values[name])}; give text or a number"
-                    raise InputError(problem, path=path, line=number)
-            rows.append(["" if values[name] is None else str(values[name]) for name in names])
-            if _is_torn("".join([*rows[-1], *names])):
-                raise InputError(TORN, path=path, line=number)
-        _check_row_count(number, path)
-        frames.append(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
-    return Table(pl.concat(frames), path, 1)
+    rows: list[list[str]] = []
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
+        values = parse_object(line, path, number)
+        names = names or list(values)
+        problem = ""
+        if {*values} != {*names}:
+            problem = f"fields {listing(values)} instead of {listing(names)}"
+        for name, value in values.items():
+            if isinstance(value, bool | list | dict):
+                problem = problem or f"{listing([name])} is {show(value)}; give text or a number"
+        rows.append(["" if values.get(name) is None else str(values[name]) for name in names])
+        if _is_torn("".join([*rows[-1], *names])):
+            problem = TORN
+        if problem:
+            raise InputError(problem, path=path, line=number)
+    return Table(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), path, 1)
 
 
 # --- Runs and judgments: TREC --------------------------------------------------------------------------
@@ -710,7 +674,13 @@ CHECKSUM = b"evenrank.checksum"
 
 def is_parquet(path: Path) -> bool:
     """Is this a Parquet file?"""
-    return os.path.isfile(path) and files.magic(path) == MAGIC  # noqa: PTH113
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (a pipe cannot be read twice)
+            return False
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(4) == MAGIC
+    except (OSError, ValueError):
+        return False
 
 
 def _open(path: Path) -> Any:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -98,15 +99,12 @@ def read_queries(x: Any) -> pl.DataFrame:
     ``{query_id: text}``, rows, or an ir_datasets dataset; of TREC topics the title is taken.
     """
     refuse_after_fork()
-    if (path := path_of(x)) is not None and not formats.is_parquet(path):
+    path = path_of(x)
+    if path is not None and not formats.is_parquet(path):
         rows = _read_queries(path)
     else:
-        names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
-        if path is not None:
-            rows = Table(formats.parquet_frame(path, {*QUERY_ID, *QUERY_TEXT}), path).renamed(names)
-        else:
-            rows = Table(as_frame(x, names, part="queries"))
-        rows = Table(rows.frame.select(rows.ids("query_id"), rows.texts("text")), path)
+        rows = read_table(x, {"query_id": QUERY_ID, "text": QUERY_TEXT}, part="queries")
+        rows = replace(rows, frame=rows.frame.select(rows.ids("query_id"), rows.texts("text")))
         rows.require_rows("queries")
     rows.require_unique("query_id")
     return rows.frame.cast(QUERIES_SCHEMA)
@@ -114,7 +112,6 @@ def read_queries(x: Any) -> pl.DataFrame:
 
 def _read_queries(path: Path) -> Table:
     raw = files.whole(path)
-    files.check_utf8(raw, path)
     text = raw.tobytes().decode()
     first = text.split("\n", 1)[0].removesuffix("\r")
     if files.format_suffix(path) != ".tsv" and formats.is_topics(text):
@@ -138,7 +135,9 @@ def read_qrels(x: Any) -> pl.DataFrame:
     path = path_of(x)
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
     if path is not None and files.format_suffix(path) != ".json":
-        rows = joined(formats.read_trec(path, formats.QRELS)).renamed(names)
+        pieces = list(formats.read_trec(path, formats.QRELS))
+        rows = replace(pieces[0], frame=pl.concat([piece.frame for piece in pieces], rechunk=True))
+        rows = rows.renamed(names)
     else:
         x = x if path is None else formats.nested_json(path, "relevance")
         rows = Table(as_frame(x, names, part="qrels"), path)
@@ -147,14 +146,6 @@ def read_qrels(x: Any) -> pl.DataFrame:
     rows.require_unique("query_id", "doc_id")
     rows.require_rows("qrels")
     return frame.cast(QRELS_SCHEMA)
-
-
-def joined(pieces: Iterable[Table]) -> Table:
-    """The pieces of a file as one table."""
-    first, *others = pieces
-    return Table(
-        pl.concat([first.frame, *(piece.frame for piece in others)], rechunk=True), first.path, first.line
-    )
 
 
 def read_genders(x: Any) -> pl.DataFrame:
@@ -266,7 +257,7 @@ def _of_frame(frame: Any, names: Names | None = None, optional: Sequence[str] = 
         columns, {name: (name,) for name in columns} if names is None else names, optional
     )
     if isinstance(frame, pl.DataFrame):
-        return frame.select(pl.col(column).alias(name) for name, column in chosen.items())
+        return frame.select([pl.col(column).alias(name) for name, column in chosen.items()])
     if is_pandas(frame):
         places = {name: columns.index(column) for name, column in chosen.items()}
         return pl.DataFrame(

@@ -70,9 +70,10 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
         check_whole("depth", depth)
     if isinstance(x, pl.DataFrame) and _is_remembered(x):
         return _cut(x, depth)
-    if has_sequences(x):
-        return read_sequences(x)
     path = path_of(x)
+    is_lines = path is not None and files.format_suffix(path) != ".json" and not formats.is_parquet(path)
+    if not is_lines and has_sequences(x):
+        return read_sequences(x)
     pieces: Callable[[], Iterable[Table]]
     if path is not None and files.format_suffix(path) != ".json":
         pieces = partial(formats.read_trec, path, formats.RUN)
@@ -82,7 +83,13 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
         names, optional = {**_names(order), "rank": RANK}, ("rank",) if order == "score" else ()
         table = Table(as_frame(x, names, part="scoreddocs", optional=optional), path)
         pieces = partial(iter, [table])
-    return _cut(sort_run(_read_pieces(pieces, order, depth)), depth)
+    try:
+        rows = _read_pieces(pieces, order, depth)
+    except InputError:
+        if is_lines and has_sequences(x):
+            return read_sequences(x)
+        raise
+    return _cut(sort_run(rows), depth)
 
 
 def _names(order: Order) -> dict[str, tuple[str, ...]]:
@@ -148,7 +155,7 @@ def _refuse_repeats(
     for piece in pieces():
         first = piece.offset + 1 if piece.line is None else piece.line
         rows = _checked(piece, order).frame.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
-        suspects.append(rows.filter(rows.select(keys).hash_rows().is_in(repeated)))
+        suspects.append(rows.filter(rows.select(keys).hash_rows().is_in(pl.Series(repeated).implode())))
     frame = pl.concat(suspects)
     Table(frame, piece.path, piece.line, frame["at"]).require_unique(*keys)
 

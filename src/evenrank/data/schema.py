@@ -115,9 +115,9 @@ def header(
     if len(names) > 1 and set(names) <= set(known):
         return names
     # A line of two columns may well be data, since such files need no header; so may long cells.
-    short = all(name.isprintable() and len(name) <= 60 for name in names)
-    enough = len(names) > 2 and short and needs and all(set(names) & set(need) for need in needs)
-    return names if enough else None
+    if len(names) < 3 or not needs or not all(set(names) & set(need) for need in needs):
+        return None
+    return names if all(name.isprintable() and len(name) <= 60 for name in names) else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -249,7 +249,7 @@ class Table:
         """Only these columns, under our names."""
         line = None if self.line is None else 1  # of the header
         chosen = choose_columns(self.frame.columns, names, optional, path=self.path, line=line)
-        return replace(self, frame=self.frame.select(pl.col(old).alias(new) for new, old in chosen.items()))
+        return replace(self, frame=self.frame.select([pl.col(old).alias(new) for new, old in chosen.items()]))
 
 
 def repeated_values(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
