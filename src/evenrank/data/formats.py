@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
+from xml.sax.saxutils import unescape
 
 import numpy as np
 import polars as pl
@@ -600,7 +601,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_-]*+)[^<>]*+>")
 _NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 _LABEL = re.compile(r"(?:number|topic)\s*:\s*", re.IGNORECASE)
 _PROLOGUE = re.compile(r"(?:\s*+(?:<\?xml|<!--|<topics)[^>]*+>)*+", re.IGNORECASE)
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+_QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 
 def is_topics(text: str) -> bool:
@@ -616,10 +617,9 @@ def read_topics(text: str, path: Path) -> Table:
     lines: dict[str, int] = {}
     starts = list(_START.finditer(text))
     line, seen = 1, 0
-    for start, following in zip(starts, [*starts[1:], None], strict=False):
+    for start, until in zip(starts, [*(start.start() for start in starts[1:]), len(text)], strict=True):
         line += text.count("\n", seen, start.start())
         seen = start.start()
-        until = following.start() if following else len(text)
         if end := _END.search(text, start.end(), until):
             rest = _BETWEEN.sub(lambda match: " " * len(match[0]), text[end.end() : until])
             if stray := rest.lstrip():
@@ -656,13 +656,10 @@ def _unlabelled(content: str) -> str:
 def _topic_parts(body: str) -> dict[str, str]:
     """The text after each tag up to the next one, in one line each; the first of a name counts."""
     parts: dict[str, str] = {}
-    tags = list(_TAG.finditer(body))
-    for tag, following in zip(tags, [*tags[1:], None], strict=False):
-        if tag[1]:
-            continue
-        content = body[tag.end() : following.start() if following else len(body)]
-        content = re.sub("|".join(_ENTITIES), lambda match: _ENTITIES[match[0]], content)
-        parts.setdefault(tag[2].lower(), " ".join(content.split()))
+    pieces = _TAG.split(body)
+    for slash, name, content in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        if not slash:
+            parts.setdefault(name.lower(), " ".join(unescape(content, _QUOTES).split()))
     return parts
 
 
