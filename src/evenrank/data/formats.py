@@ -38,6 +38,7 @@ from evenrank.data.schema import (
     Block,
     Path,
     Table,
+    choose_columns,
     documents,
     header,
     listing,
@@ -488,11 +489,10 @@ _FILLER = {"q0", "iter", "iteration", "tag", "run", "run_id", "name", "system"}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one kind of file looks like: its columns by position, and the names a header may use."""
+    """What one kind of file looks like: its columns, how many a line may have, the names in a header."""
 
     expected: str
     counts: tuple[int, ...]
-    positions: dict[str, int]
     names: dict[str, tuple[str, ...]]
 
     @property
@@ -503,16 +503,13 @@ class Kind:
 QRELS = Kind(
     "query_id 0 doc_id relevance",
     (4,),
-    {"query_id": 0, "doc_id": 2, "relevance": 3},
     {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE},
 )
 RUN = Kind(
     "query_id Q0 doc_id rank score tag",
     (6, 5, 3),
-    {"query_id": 0, "doc_id": 2, "rank": 3, "score": 4},
     {"query_id": QUERY_ID, "doc_id": DOC_ID, "rank": RANK, "score": SCORE},
 )
-_MARCO = {"query_id": 0, "doc_id": 1, "rank": 2}
 _THREE_COLUMNS = "a run of three columns holds query_id, doc_id and rank, for scores give all six"
 
 
@@ -527,22 +524,23 @@ def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
         return
     line, columns, blank, has_rows, is_marco = 1, 0, 0, False, False
     wanted: dict[str, int] = {}
+    expected = ""
     firsts: Counter[str] = Counter()
     for raw in files.raw_blocks(path):
         skip = 0
         if not wanted:
             first = raw.tobytes().split(b"\n", 1)[0].decode(errors="replace").strip(" \t\r")
             names = header(first, kind.known, None)
-            columns = len(names) if names else len(re.split(r"[ \t]+", first))
-            wanted = kind.positions if names is None else _trec_columns(names, kind, path)
             skip = int(names is not None)
-            if names is not None:
-                kind = replace(kind, expected=" ".join(names))
-            elif columns not in kind.counts:
-                columns = kind.counts[0]
-            is_marco = columns == 3 and names is None
-            if is_marco:
-                wanted, kind = _MARCO, replace(kind, expected=" ".join(_MARCO))
+            columns = len(names) if names else len(re.split(r"[ \t]+", first))
+            is_marco = names is None and columns == 3 and 3 in kind.counts
+            if names is None:
+                names = ["query_id", "doc_id", "rank"] if is_marco else kind.expected.split()
+                columns = columns if columns in kind.counts else kind.counts[0]
+            optional = ("rank", "score") if is_marco else ("rank",)
+            chosen = choose_columns(names, kind.names, optional, path=path, line=1)
+            wanted = {column: names.index(name) for column, name in chosen.items()}
+            expected = " ".join(names)
         if blank and raw.tobytes().strip(b" \t\r\n"):
             raise InputError("blank line", path=path, line=blank)
         if blank:
@@ -552,7 +550,7 @@ def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
         if count == 0 and not raw.tobytes().split(b"\n", good)[good].strip(b" \t\r\n"):
             blank = line + good  # fine at the end of the file
         elif count >= 0:
-            problem = f"{counted(count, 'column')} instead of {columns}; expected {kind.expected}"
+            problem = f"{counted(count, 'column')} instead of {columns}; expected {expected}"
             raise InputError(problem if count else "blank line", path=path, line=line + good)
         piece = Table(_frame(wanted, arrays), path, line)
         if is_marco and good:
@@ -566,14 +564,6 @@ def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
     if not has_rows:
         raise InputError("the file has no rows" if wanted else "the file is empty", path=path)
     _check_firsts(firsts, path)
-
-
-def _trec_columns(names: list[str], kind: Kind, path: Path) -> dict[str, int]:
-    return {
-        column: names.index(pick(names, known, path=path, line=1))
-        for column, known in kind.names.items()
-        if column != "rank" or "rank" in names
-    }
 
 
 def _with_scores(piece: Table) -> Table:
