@@ -38,9 +38,11 @@ from evenrank.data.schema import (
     Block,
     Path,
     Table,
+    batch_of,
     choose_columns,
     documents,
     header,
+    join_fields,
     listing,
     pick,
     pick_fields,
@@ -199,22 +201,23 @@ def parse_lines(raw: files.RawBlock, layout: Layout, path: Path) -> pa.RecordBat
     try:
         files.check_utf8(raw, path, line=1)
         if layout.columns:
-            rows = _split_documents(raw, layout)
-        else:
-            frame = _arrow_objects(raw, layout)
-            rows = Table(_python_objects(raw, layout) if frame is None else frame, path, 1)
+            return _split_documents(raw, layout)
+        frame = _arrow_objects(raw, layout)
+        rows = Table(_python_objects(raw, layout) if frame is None else frame, path, 1)
         return documents(rows, layout.id, layout.fields)
     except InputError as error:
         line = files.line_at(path, raw.start) - 1 + (error.line or 1)
         raise InputError(error.message, path=path, line=line) from None
 
 
-def _split_documents(raw: files.RawBlock, layout: Layout) -> Table:
+def _split_documents(raw: files.RawBlock, layout: Layout) -> pa.RecordBatch:
     columns, wanted = layout.columns, (layout.id, *layout.fields)
     arrays, good, count = split_lines(raw.data, len(columns), [columns.index(name) for name in wanted])
     if count < 0:
         skip = int(layout.header and raw.start == 0)
-        return Table(_frame(wanted, arrays).slice(skip), "", 1 + skip)
+        ids, *texts = (array.slice(skip) for array in arrays)
+        Table(_frame([layout.id], [ids]), "", 1 + skip).ids(layout.id)  # none is empty
+        return batch_of(ids, join_fields(texts))
     expected = "<TAB>".join(columns)
     if not count:
         problem = "blank line"
