@@ -121,7 +121,7 @@ def test_checks_name_the_line_of_a_file_and_the_row_of_a_frame(tmp_path: Path) -
     with pytest.raises(InputError, match=f"^{path}:3: score is 'x'; it must be a whole number"):
         read_table(path).whole_numbers("score")
     with pytest.raises(InputError, match=f"^{path}:4: repeats line 2: doc_id '1'"):
-        read_table(path).once("doc_id")
+        read_table(path).require_unique("doc_id")
 
 
 def test_a_file_without_a_header_is_read_by_its_layout(tmp_path: Path) -> None:

@@ -18,16 +18,16 @@ import polars as pl
 import pyarrow as pa
 
 from evenrank.data import files, formats
-from evenrank.data.formats import as_documents
 from evenrank.data.read import (
     DatasetRows,
+    as_frame,
+    frame_columns,
     has_part,
     irds_dataset,
     is_dataset,
     is_frame,
     is_irds,
     is_pandas,
-    pandas_column,
     read_qrels,
     read_queries,
     row_values,
@@ -40,7 +40,8 @@ from evenrank.data.schema import (
     SCHEMA,
     TITLE,
     Block,
-    id_array,
+    Table,
+    documents,
     listing,
     pick,
     pick_fields,
@@ -124,7 +125,8 @@ class Docs:
         marks = np.sort(hashes(pa.array(list(wanted), pa.string())))
         for block in self._blocks():
             batch = block.read()
-            batch = batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
+            with files.reading(self.path):  # long texts may be more than an Arrow array holds
+                batch = batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
             if wanted:
                 every = hashes(batch.column("doc_id"))
                 near = marks[np.searchsorted(marks[:-1], every)]
@@ -254,84 +256,40 @@ def _docs_of_file(
             columns=(id_column, *columns),
         )
     first, has_more = formats.first_line(path)
-    named = (*([id_field] if id_field else []), *fields)  # what the caller named
-    parse: Callable[..., pa.RecordBatch]
-    if is_json := formats.is_jsonl(path, first):
-        parse = partial(
-            formats.parse_jsonl, keys=formats.json_keys(first, ids=ids, fields=fields, path=path), path=path
-        )
-        has_header = False
-    else:
-        layout = formats.tsv_layout(first, ids=ids, fields=fields, path=path)
-        parse, has_header = partial(formats.parse_tsv, layout=layout, path=path), layout.header
-        if has_header and not has_more:
-            raise NoDocumentsError("the file has a header and no documents", path=path)
-        if id_field and not has_header:
-            raise InputError(f"no header names the field {id_field}", path=path, line=1)
+    layout = formats.line_layout(first, ids=ids, fields=fields, path=path)
+    if layout.header and not has_more:
+        raise NoDocumentsError("the file has a header and no documents", path=path)
 
     def blocks(part: files.Part | None = None) -> Iterator[Block]:
         for raw in files.raw_blocks(path, part=part):
-            yield Block(partial(parse, raw), raw.stored)
+            yield Block(partial(formats.parse_lines, raw, layout, path), raw.stored)
 
+    named = (*([id_field] if id_field else []), *fields)  # what the caller named
     return make(
         blocks,
         parts=partial(files.line_parts, path),
-        first_line=2 if has_header else 1,
-        columns=named if is_json or has_header else (),
+        first_line=2 if layout.header else 1,
+        columns=named if layout.header or not layout.columns else (),
     )
 
 
 def _docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
     """A Polars, pandas or Arrow table. Slices are converted one by one: a whole column costs more."""
-    if isinstance(frame, pl.LazyFrame):
-        frame = frame.collect()
-    if isinstance(frame, pa.RecordBatch):
-        frame = pa.Table.from_batches([frame])
-    found = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
-    id_column = pick(found, (id_field,) if id_field else DOC_ID)
-    columns = pick_fields(found, fields)
-    chosen = frame[[id_column, *columns]] if is_pandas(frame) else frame.select([id_column, *columns])
-
-    viewed = isinstance(chosen, pl.DataFrame) and chosen.dtypes == [pl.String, pl.String]
+    frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
+    columns = frame_columns(frame)
+    id_column = pick(columns, (id_field,) if id_field else DOC_ID)
+    texts = pick_fields(columns, fields)
+    chosen = frame[[id_column, *texts]] if is_pandas(frame) else frame.select([id_column, *texts])
 
     def read(start: int) -> pa.RecordBatch:
-        if viewed:
-            return _viewed(chosen.slice(start, ROWS), id_column, columns[0], start)
-        return as_documents(_arrow(chosen, start), id_column, columns, start)
+        part = chosen[start : start + ROWS] if is_pandas(frame) else chosen.slice(start, ROWS)
+        return documents(Table(as_frame(part, None), offset=start), id_column, texts)
 
     def blocks() -> Iterator[Block]:
         for start in range(0, len(chosen), ROWS):
             yield Block(partial(read, start), 0)
 
-    return Docs(name, blocks, frozen=isinstance(frame, (pl.DataFrame, pa.Table)))
-
-
-def _viewed(part: pl.DataFrame, id_column: str, column: str, start: int) -> pa.RecordBatch:
-    """Ids, and texts as Polars has them: views, known to be UTF-8, which nobody needs to copy."""
-    ids = part[id_column].to_arrow(compat_level=pl.CompatLevel.oldest())
-    lengths = np.diff(np.frombuffer(ids.buffers()[1], np.int64)[ids.offset : ids.offset + len(ids) + 1])
-    if ids.null_count or not lengths.all():
-        id_array(ids, id_column, row=start)  # says which
-    ids = ids.cast(pa.string())
-    if part[column].null_count():
-        bad = start + part[column].is_null().arg_max() + 1  # type: ignore[operator]
-        raise InputError(f"row {bad}: {column} is missing")
-    texts = part[column].to_arrow(compat_level=pl.CompatLevel.newest())
-    return pa.RecordBatch.from_arrays([ids, texts], ["doc_id", "text"])
-
-
-def _arrow(frame: Any, start: int) -> pa.RecordBatch:
-    if is_pandas(frame):
-        part = frame.iloc[start : start + ROWS]
-        return pa.record_batch({name: pandas_column(part[name]) for name in part.columns})
-    table = frame.slice(start, ROWS)
-    if isinstance(table, pl.DataFrame):
-        table = table.to_arrow(compat_level=pl.CompatLevel.oldest())
-    return pa.record_batch({name: _one_chunk(table.column(name)) for name in table.column_names})
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return Docs(name, blocks, frozen=isinstance(frame, (pl.DataFrame, pa.Table, pa.RecordBatch)))
 
 
 def _docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
@@ -372,8 +330,8 @@ def _documents(rows: list[Any], start: int, fields: Sequence[str], id_field: str
             raise InputError(f"row {row}: {error.message}") from None
         ids.append(doc_id)
         texts.append(text)
-    columns = {"doc_id": text_values(ids, "doc_id"), "text": text_values(texts, "text")}
-    return as_documents(pa.record_batch(columns), "doc_id", ["text"], start)
+    frame = pl.DataFrame([text_values(ids, "doc_id", start=start), text_values(texts, "text", start=start)])
+    return documents(Table(frame, offset=start), "doc_id", ["text"])
 
 
 def _document(item: Any, names: Sequence[str], fields: Sequence[str]) -> tuple[Any, Any]:
@@ -419,8 +377,8 @@ def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None
     spool = _Spool()
     try:
         with pa.OSFile(str(spool.path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
-            for block in _row_blocks(lambda: rows, fields, id_field):
-                out.write_batch(block.read())
+            for batch in Docs(name, partial(_row_blocks, lambda: rows, fields, id_field)).batches():
+                out.write_batch(batch)
     except BaseException:  # the traceback refers to the spool
         spool.delete()
         raise

@@ -227,18 +227,22 @@ def line_at(path: str | os.PathLike[str], offset: int) -> int:
 
 
 def whole(path: str | os.PathLike[str], *, limit: int = WHOLE) -> RawBlock:
-    """A file that fits in memory, as one block; one that unpacks to more than ``limit`` is refused."""
+    """A text that fits in memory, as one block; one that unpacks to more than ``limit`` is refused."""
     parts: list[RawBlock] = []
     size = 0
     for part in raw_blocks(path):
         parts.append(part)
         size += part.size
         if size > limit:
-            raise InputError(f"more than {limit >> 20:,} MB of text; split the file", path=path)
+            raise InputError(
+                f"more than {limit >> 20:,} MB of text, too much for a table; split the file", path=path
+            )
     if not parts:
         raise InputError("the file is empty", path=path)
     data = np.concatenate([part.data for part in parts])
-    return RawBlock(data, size, 0, sum(part.stored for part in parts))
+    block = RawBlock(data, size, 0, sum(part.stored for part in parts))
+    check_utf8(block, path)
+    return block
 
 
 def check_utf8(raw: RawBlock, path: str | os.PathLike[str], *, line: int | None = None) -> None:

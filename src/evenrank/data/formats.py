@@ -6,22 +6,24 @@ wrong. Arrow reads JSONL; a block that it refuses is read again by Python, which
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
+from xml.sax.saxutils import unescape
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evenrank.data import files
 from evenrank.data.schema import (
@@ -37,14 +39,14 @@ from evenrank.data.schema import (
     Path,
     Table,
     batch_of,
+    choose_columns,
+    documents,
     header,
-    id_array,
     join_fields,
     listing,
     pick,
     pick_fields,
     show,
-    text_array,
 )
 from evenrank.errors import InputError, NoDocumentsError, is_whole
 from evenrank.show.numbers import counted
@@ -105,9 +107,7 @@ def split_lines(
 
 def text_of(path: Path, limit: int | None = None) -> str:
     """A small file as text: UTF-8, with or without a byte order mark."""
-    raw = files.whole(path, limit=BYTES if limit is None else limit)
-    files.check_utf8(raw, path)
-    return raw.tobytes().decode()
+    return files.whole(path, limit=BYTES if limit is None else limit).tobytes().decode()
 
 
 def text_lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]:
@@ -128,18 +128,13 @@ def first_line(path: Path) -> tuple[str, bool]:
 
 def column_names(path: Path) -> list[str]:
     """The lower-case names in the first line of a text file, or of the columns of a Parquet file."""
-    if is_parquet(path):
-        import pyarrow.parquet as pq
-
-        try:
-            return [name.lower() for name in pq.read_schema(path).names]
-        except (pa.ArrowException, OSError):
-            return []  # reading the rows says what is wrong with them
-    try:
+    with contextlib.suppress(InputError, pa.ArrowException, OSError):  # reading the rows says what is wrong
+        if is_parquet(path):
+            with _open(path) as file:
+                return [name.lower() for name in file.schema_arrow.names]
         line = first_line(path)[0]
-    except NoDocumentsError:
-        return []
-    return [name.strip().strip('"') for name in line[:1000].lower().replace(",", "\t").split("\t")]
+        return [name.strip().strip('"') for name in line[:1000].lower().replace(",", "\t").split("\t")]
+    return []
 
 
 # --- Collections and queries: TSV and JSONL ------------------------------------------------------------
@@ -147,55 +142,18 @@ def column_names(path: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which columns of a TSV file are the id and the text."""
+    """Which columns of a TSV file, or keys of JSONL, are the id and the text; ``columns`` are all of TSV."""
 
-    columns: int = 2
-    id: int = 0
-    fields: tuple[int, ...] = (1,)
+    id: str
+    fields: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     header: bool = False
-    expected: str = "doc_id<TAB>text"
+    numbered: bool = False
 
-
-def tsv_layout(first: str, *, ids: Sequence[str], fields: Sequence[str], path: Path) -> Layout:
-    """The layout that the first line of a file announces, given the possible names of the id."""
-    ids, fields = [name.lower() for name in ids], [name.lower() for name in fields]
-    texts = {*BODY, TITLE, *fields}
-    names = header(first, {*ids, *texts}, needs=(ids, texts))
-    if names is None:
-        if not {*BODY} & {*fields}:
-            raise InputError(f"no header names the field {fields[0]}", path=path, line=1)
-        return Layout(expected=f"{ids[0]}<TAB>text")
-    if len(set(names)) < len(names):
-        raise InputError("the header names a column twice", path=path, line=1)
-    id_name = pick(names, ids, path=path, line=1)
-    chosen = pick_fields([name for name in names if name != id_name], fields, path=path, line=1)
-    places = tuple(names.index(name) for name in chosen)
-    return Layout(len(names), names.index(id_name), places, header=True, expected="<TAB>".join(names))
-
-
-def parse_tsv(raw: files.RawBlock, layout: Layout, path: Path) -> pa.RecordBatch:
-    """The documents (or queries) of one raw block: ``doc_id`` and ``text``."""
-    files.check_utf8(raw, path)
-    (ids, *texts), bad, count = split_lines(raw.data, layout.columns, (layout.id, *layout.fields))
-    ends = np.frombuffer(ids.buffers()[1], np.int32)[: len(ids) + 1] if len(ids) else np.zeros(1)
-    empty = np.flatnonzero(ends[1:] == ends[:-1])
-    if not len(empty) and count < 0:
-        skip = int(layout.header and raw.start == 0)
-        return batch_of(ids.slice(skip), join_fields(texts).slice(skip))
-    if len(empty):
-        bad, problem = int(empty[0]), "the id is empty"
-    elif not count:
-        problem = "blank line"
-    elif layout.header:
-        problem = f"{counted(count, 'column')} instead of {layout.columns}; expected {layout.expected}"
-    elif count < 2:
-        problem = f"no tab; expected {layout.expected}"
-    else:
-        problem = f"more than one tab; expected {layout.expected}, or a header with column names"
-    raise InputError(problem, path=path, line=files.line_at(path, raw.start) + bad)
-
-
-TORN = "an escape encodes half a character (a lone surrogate)"
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The fields that may be missing in an object."""
+        return (TITLE,) if len(self.fields) > 1 else ()
 
 
 def is_jsonl(path: Path, first: str) -> bool:
@@ -204,42 +162,80 @@ def is_jsonl(path: Path, first: str) -> bool:
     return suffix in (".jsonl", ".ndjson", ".json") or (suffix != ".tsv" and first.lstrip().startswith("{"))
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Which keys of an object are the id and the text."""
+def line_layout(
+    first: str, *, ids: Sequence[str], fields: Sequence[str], path: Path, joined: bool = True
+) -> Layout:
+    """The layout that the first line of a file announces, given the possible names of the id.
 
-    id: str
-    fields: tuple[str, ...]
-    numbered: bool = False
-
-    @property
-    def required(self) -> list[str]:
-        return [self.id, *(name for name in self.fields if name != TITLE or len(self.fields) == 1)]
-
-
-def json_keys(first: str, *, ids: Sequence[str], fields: Sequence[str], path: Path) -> Keys:
-    """The keys to read, chosen by the first object of the file. A title may turn up later."""
-    values = parse_object(first, path, 1)
-    chosen = pick_fields(list(values), fields, path=path, line=1)
-    if TITLE in fields and TITLE not in chosen:
+    The ``fields`` are joined; without ``joined`` the first of them that is there is the text.
+    """
+    if is_jsonl(path, first):
+        values = parse_object(first, path, 1)
+        columns = list(values)
+    else:
+        ids, fields = [name.lower() for name in ids], [name.lower() for name in fields]
+        texts = {*BODY, TITLE, *fields} if joined else {*fields}
+        names = header(first, {*ids, *texts}, needs=(ids, texts))
+        if names is None:
+            missing = [] if {*BODY} & {*fields} else [fields[0]]
+            for name in missing or (ids if len(ids) == 1 else ()):
+                raise InputError(f"no header names the field {name}", path=path, line=1)
+            return Layout(ids[0], ("text",), (ids[0], "text"))
+        if len(set(names)) < len(names):
+            raise InputError("the header names a column twice", path=path, line=1)
+        values, columns = {}, names
+    id_name = pick(columns, ids, path=path, line=1)
+    if not joined:
+        fields = [pick(columns, fields, path=path, line=1)]
+    others = columns if values else [name for name in columns if name != id_name]
+    chosen = pick_fields(others, fields, path=path, line=1)
+    if not values:
+        return Layout(id_name, tuple(chosen), tuple(columns), header=True)
+    if TITLE in fields and TITLE not in chosen:  # it may turn up later
         chosen.insert(list(fields).index(TITLE), TITLE)
-    name = pick(list(values), ids, path=path, line=1)
-    return Keys(name, tuple(chosen), numbered=type(values[name]) is int)
+    return Layout(id_name, tuple(chosen), numbered=type(values[id_name]) is int)
 
 
-def parse_jsonl(raw: files.RawBlock, keys: Keys, path: Path) -> pa.RecordBatch:
+def parse_lines(raw: files.RawBlock, layout: Layout, path: Path) -> pa.RecordBatch:
     """The documents (or queries) of one raw block: ``doc_id`` and ``text``."""
-    files.check_utf8(raw, path)
-    batch = _arrow_objects(raw, keys)
-    return _python_objects(raw, keys, path) if batch is None else batch
+    try:
+        files.check_utf8(raw, path, line=1)
+        if layout.columns:
+            return _split_documents(raw, layout)
+        frame = _arrow_objects(raw, layout)
+        rows = Table(_python_objects(raw, layout) if frame is None else frame, path, 1)
+        return documents(rows, layout.id, layout.fields)
+    except InputError as error:
+        line = files.line_at(path, raw.start) - 1 + (error.line or 1)
+        raise InputError(error.message, path=path, line=line) from None
 
 
-def _arrow_objects(raw: files.RawBlock, keys: Keys) -> pa.RecordBatch | None:
+def _split_documents(raw: files.RawBlock, layout: Layout) -> pa.RecordBatch:
+    columns, wanted = layout.columns, (layout.id, *layout.fields)
+    arrays, good, count = split_lines(raw.data, len(columns), [columns.index(name) for name in wanted])
+    if count < 0:
+        skip = int(layout.header and raw.start == 0)
+        ids, *texts = (array.slice(skip) for array in arrays)
+        Table(_frame([layout.id], [ids]), "", 1 + skip).ids(layout.id)  # none is empty
+        return batch_of(ids, join_fields(texts))
+    expected = "<TAB>".join(columns)
+    if not count:
+        problem = "blank line"
+    elif layout.header:
+        problem = f"{counted(count, 'column')} instead of {len(columns)}; expected {expected}"
+    elif count < 2:
+        problem = f"no tab; expected {expected}"
+    else:
+        problem = f"more than one tab; expected {expected}, or a header with column names"
+    raise InputError(problem, line=good + 1)
+
+
+def _arrow_objects(raw: files.RawBlock, layout: Layout) -> pl.DataFrame | None:
     """What Arrow makes of the block; None where it fails or anything looks unusual."""
     from pyarrow import json as arrow_json
 
-    kinds = dict.fromkeys(keys.fields, pa.string())
-    kinds[keys.id] = pa.int64() if keys.numbered else pa.string()
+    kinds = dict.fromkeys((layout.id, *layout.fields), pa.string())
+    kinds[layout.id] = pa.int64() if layout.numbered else pa.string()
     if raw.data[0] != ord("{"):  # Arrow crashes where the first value is null
         return None
     try:
@@ -249,33 +245,44 @@ def _arrow_objects(raw: files.RawBlock, keys: Keys) -> pa.RecordBatch | None:
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="ignore"
             ),
-        ).combine_chunks()
-        lines = np.count_nonzero(raw.data == 10)
-        if table.num_rows != lines or any(table.column(name).null_count for name in keys.required):
-            return None
-        columns = {name: table.column(name).chunk(0) for name in table.column_names}
-        ids = pc.cast(columns[keys.id], pa.string())
-        if pc.any(pc.equal(pc.binary_length(ids), 0)).as_py():
-            return None
-        return batch_of(ids, join_fields([columns[name] for name in keys.fields]))
-    except (pa.ArrowException, OSError, IndexError):
+        )
+        frame = batch_frame(table)
+    except (pa.ArrowException, OSError, InputError):
         return None
+    required = [name for name in kinds if name not in layout.optional]
+    is_whole_block = len(frame) == np.count_nonzero(raw.data == 10)
+    return frame if is_whole_block and not any(frame[name].null_count() for name in required) else None
 
 
-def _python_objects(raw: files.RawBlock, keys: Keys, path: Path) -> pa.RecordBatch:
+def _python_objects(raw: files.RawBlock, layout: Layout) -> pl.DataFrame:
     """The same, line by line: names the bad line, or succeeds where Arrow is too narrow."""
-    ids: list[str] = []
-    texts: list[str] = []
-    for number, line in enumerate(raw.tobytes().split(b"\n")[:-1]):
-        try:
-            values = parse_object(line)
-            ids.append(_id(values, keys))
-            texts.append(" ".join(filter(None, (_text(values, name, keys) for name in keys.fields))))
-            texts[-1].encode()
-        except (InputError, UnicodeEncodeError) as error:
-            message = getattr(error, "message", TORN)
-            raise InputError(message, path=path, line=files.line_at(path, raw.start) + number) from None
-    return batch_of(pa.array(ids, pa.string()), pa.array(texts, pa.string()))
+    columns: dict[str, list[str | None]] = {name: [] for name in (layout.id, *layout.fields)}
+    for number, line in enumerate(raw.tobytes().split(b"\n")[:-1], start=1):
+        values = parse_object(line, number=number)
+        for name, column in columns.items():
+            value = values.get(name)
+            if name == layout.id and is_whole(value):
+                value = str(value)
+            if not isinstance(value, str) and (value is not None or name not in layout.optional):
+                kind = "text or a whole number" if name == layout.id else "text"
+                problem = f"{name} is {show(value)}; it must be {kind}"
+                problem = problem if name in values else f"no field {name}; found {listing(values)}"
+                raise InputError(problem, line=number)
+            if _is_torn(value or ""):
+                raise InputError(TORN, line=number)
+            column.append(value)
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+TORN = "an escape encodes half a character (a lone surrogate)"
+
+
+def _is_torn(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def parse_object(line: bytes | str, path: Path | None = None, number: int | None = None) -> dict[str, Any]:
@@ -291,31 +298,6 @@ def parse_object(line: bytes | str, path: Path | None = None, number: int | None
         problem = f"not a JSON object but {type(value).__name__}; give one object a line"
         raise InputError(problem, path=path, line=number)
     return value
-
-
-def _id(values: dict[str, Any], keys: Keys) -> str:
-    if keys.id not in values:
-        raise InputError(f"no field {keys.id}; found {listing(values)}")
-    value = values[keys.id]
-    if is_whole(value):
-        return str(value)
-    if not isinstance(value, str):
-        raise InputError(f"{keys.id} is {show(value)}; it must be text or a whole number")
-    if not value:
-        raise InputError(f"{keys.id} is empty")
-    value.encode()
-    return value
-
-
-def _text(values: dict[str, Any], name: str, keys: Keys) -> str:
-    value = values.get(name)
-    if isinstance(value, str):
-        return value
-    if value is None and name not in keys.required:
-        return ""
-    if name not in values:
-        raise InputError(f"no field {name}; found {listing(values)}")
-    raise InputError(f"{name} is {show(value)}; it must be text")
 
 
 def json_value(text: str, path: Path) -> Any:
@@ -347,15 +329,13 @@ def nested_json(path: Path, value: str) -> dict[str, dict[str, Any]]:
 def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
     """The objects of a JSONL file: the number of the line, its value, and the line as it is written."""
     number = 0
-    for raw in _text_blocks(path):
-        for line in _lines_of(raw):
+    for raw in files.raw_blocks(path):
+        files.check_utf8(raw, path)
+        for line in raw.tobytes().decode().split("\n")[:-1]:
             number += 1
-            try:
-                value = parse_object(line)
-            except InputError as error:
-                problem = f"not readable as JSONL: {error.message}"
-                raise InputError(problem, path=path, line=number) from None
-            yield number, value, line
+            yield number, parse_object(line, path, number), line.removesuffix("\r")
+    if not number:
+        raise InputError("the file is empty", path=path)
 
 
 # --- Small tables: TSV, CSV, JSONL, Parquet ------------------------------------------------------------
@@ -379,12 +359,14 @@ def read_table_file(
     is a row, and its columns are those of the layout with as many. Cells of text files stay text.
     """
     if is_parquet(path):
-        return Table(parquet_frame(path), path)
-    blocks = _text_blocks(path, limit=BYTES)
-    block = next(blocks)
-    first = block.tobytes().split(b"\n", 1)[0].decode().removesuffix("\r")
+        return Table(parquet_frame(path, {*known} or None), path)
+    raw = files.whole(path, limit=BYTES)
+    if np.count_nonzero(raw.data == 10) > MOST_ROWS + 1:
+        raise InputError(f"more than {MOST_ROWS:,} rows, too many for a table; give fewer", path=path)
+    text = raw.tobytes().decode()
+    first = text.partition("\n")[0].removesuffix("\r")
     if is_jsonl(path, first):
-        return _json_table(chain([block], blocks), path)
+        return _json_table(text, path)
     separator = "\t" if "\t" in first else ","
     if not first.strip():
         raise InputError("blank line", path=path, line=1)
@@ -399,8 +381,8 @@ def read_table_file(
         if names is None:
             wanted = " or ".join("<TAB>".join(layout) for layout in layouts)
             raise InputError(f"{count} columns; expected {wanted}", path=path, line=1)
-    read = _read_tsv if separator == "\t" else _read_csv
-    table = read(chain([block], blocks), names, begin, path)
+    is_tsv = separator == "\t"
+    table = _tsv_table(raw, names, begin, path) if is_tsv else _csv_table(text, names, begin, path)
     table.require_rows()
     return table
 
@@ -415,59 +397,29 @@ def _check_names(names: Sequence[str], path: Path) -> None:
             raise InputError(f"the header names the column {listing([name])} twice", path=path, line=1)
 
 
-def _text_blocks(path: Path, *, limit: int | None = None) -> Iterator[files.RawBlock]:
-    size = 0
-    for raw in files.raw_blocks(path):
-        size += raw.size
-        if limit is not None and size > limit:
-            problem = f"more than {limit >> 20} MB of text, too much for a table; give fewer rows, or Parquet"
-            raise InputError(problem, path=path)
-        files.check_utf8(raw, path)
-        yield raw
-    if not size:
-        raise InputError("the file is empty", path=path)
-
-
-def _lines_of(raw: files.RawBlock) -> list[str]:
-    return [line.removesuffix("\r") for line in raw.tobytes().decode().split("\n")[:-1]]
-
-
-def _check_row_count(rows: int, path: Path) -> None:
-    if rows > MOST_ROWS:
-        raise InputError(f"more than {MOST_ROWS:,} rows, too many for a table; give fewer", path=path)
-
-
 def _frame(names: Iterable[str], arrays: Iterable[pa.Array]) -> pl.DataFrame:
     return pl.DataFrame({name: pl.from_arrow(array) for name, array in zip(names, arrays, strict=True)})
 
 
-def _read_tsv(blocks: Iterator[files.RawBlock], names: Sequence[str], begin: int, path: Path) -> Table:
-    frames, line = [], 1
-    for raw in blocks:
-        arrays, good, count = split_lines(raw.data, len(names), range(len(names)))
-        if count >= 0:
-            problem = f"{counted(count, 'column')} instead of {len(names)}" if count else "blank line"
-            blank = not count or not raw.tobytes().split(b"\n", good + 1)[good].strip()
-            raise InputError("blank line" if blank else problem, path=path, line=line + good)
-        frames.append(_frame(names, arrays))
-        line += good
-        _check_row_count(line - begin, path)
-    return Table(pl.concat(frames).slice(begin - 1), path, begin)
+def _tsv_table(raw: files.RawBlock, names: Sequence[str], begin: int, path: Path) -> Table:
+    arrays, good, count = split_lines(raw.data, len(names), range(len(names)))
+    if count >= 0:
+        is_blank = not count or not raw.tobytes().split(b"\n", good + 1)[good].strip()
+        problem = "blank line" if is_blank else f"{counted(count, 'column')} instead of {len(names)}"
+        raise InputError(problem, path=path, line=good + 1)
+    return Table(_frame(names, arrays).slice(begin - 1), path, begin)
 
 
-def _read_csv(blocks: Iterator[files.RawBlock], names: Sequence[str], begin: int, path: Path) -> Table:
+def _csv_table(text: str, names: Sequence[str], begin: int, path: Path) -> Table:
     rows, lines = [], []
-    text = io.StringIO(b"".join(raw.tobytes() for raw in blocks).decode(), newline="")
-    for line, cells in csv_rows(text, ",", path):
-        if line < begin:
-            continue
+    for line, cells in csv_rows(io.StringIO(text, newline=""), ",", path):
         if not any(map(str.strip, cells)) and len(cells) < 2:
             raise InputError("blank line", path=path, line=line)
         if len(cells) != len(names):
             raise InputError(f"{counted(len(cells), 'column')} instead of {len(names)}", path=path, line=line)
         rows.append(cells)
         lines.append(line)
-        _check_row_count(len(rows), path)
+    rows, lines = rows[begin - 1 :], lines[begin - 1 :]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     return Table(frame, path, begin, pl.Series(lines, dtype=pl.Int64))
 
@@ -512,35 +464,25 @@ def read_sheet(path: Path, known: Iterable[str]) -> tuple[list[str], list[tuple[
     return names, rows
 
 
-def _json_table(blocks: Iterator[files.RawBlock], path: Path) -> Table:
+def _json_table(text: str, path: Path) -> Table:
     """One object a line, all with the fields of the first; null is an empty cell."""
     names: list[str] = []
-    frames: list[pl.DataFrame] = []
-    number = 0
-    for raw in blocks:
-        rows: list[list[str]] = []
-        for line in _lines_of(raw):
-            number += 1
-            values = parse_object(line, path, number)
-            names = names or list(values)
-            try:
-                if len(values) != len(names) or not all(name in values for name in names):
-                    raise InputError(f"fields {listing(values)} instead of {listing(names)}")
-                rows.append([_cell(values[name], name) for name in names])
-                "".join([*rows[-1], *names]).encode()
-            except InputError as error:
-                raise InputError(error.message, path=path, line=number) from None
-            except UnicodeEncodeError:
-                raise InputError(TORN, path=path, line=number) from None
-        _check_row_count(number, path)
-        frames.append(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
-    return Table(pl.concat(frames), path, 1)
-
-
-def _cell(value: Any, name: str) -> str:
-    if isinstance(value, bool | list | dict):
-        raise InputError(f"{listing([name])} is {show(value)}; give text or a number")
-    return "" if value is None else str(value)
+    rows: list[list[str]] = []
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
+        values = parse_object(line, path, number)
+        names = names or list(values)
+        problem = ""
+        if {*values} != {*names}:
+            problem = f"fields {listing(values)} instead of {listing(names)}"
+        for name, value in values.items():
+            if isinstance(value, bool | list | dict):
+                problem = problem or f"{listing([name])} is {show(value)}; give text or a number"
+        rows.append(["" if values.get(name) is None else str(values[name]) for name in names])
+        if _is_torn("".join([*rows[-1], *names])):
+            problem = TORN
+        if problem:
+            raise InputError(problem, path=path, line=number)
+    return Table(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), path, 1)
 
 
 # --- Runs and judgments: TREC --------------------------------------------------------------------------
@@ -550,11 +492,10 @@ _FILLER = {"q0", "iter", "iteration", "tag", "run", "run_id", "name", "system"}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one kind of file looks like: its columns by position, and the names a header may use."""
+    """What one kind of file looks like: its columns, how many a line may have, the names in a header."""
 
     expected: str
     counts: tuple[int, ...]
-    positions: dict[str, int]
     names: dict[str, tuple[str, ...]]
 
     @property
@@ -565,16 +506,13 @@ class Kind:
 QRELS = Kind(
     "query_id 0 doc_id relevance",
     (4,),
-    {"query_id": 0, "doc_id": 2, "relevance": 3},
     {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE},
 )
 RUN = Kind(
     "query_id Q0 doc_id rank score tag",
     (6, 5, 3),
-    {"query_id": 0, "doc_id": 2, "rank": 3, "score": 4},
     {"query_id": QUERY_ID, "doc_id": DOC_ID, "rank": RANK, "score": SCORE},
 )
-_MARCO = {"query_id": 0, "doc_id": 1, "rank": 2}
 _THREE_COLUMNS = "a run of three columns holds query_id, doc_id and rank, for scores give all six"
 
 
@@ -589,22 +527,23 @@ def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
         return
     line, columns, blank, has_rows, is_marco = 1, 0, 0, False, False
     wanted: dict[str, int] = {}
+    expected = ""
     firsts: Counter[str] = Counter()
     for raw in files.raw_blocks(path):
         skip = 0
         if not wanted:
             first = raw.tobytes().split(b"\n", 1)[0].decode(errors="replace").strip(" \t\r")
             names = header(first, kind.known, None)
-            columns = len(names) if names else len(re.split(r"[ \t]+", first))
-            wanted = kind.positions if names is None else _trec_columns(names, kind, path)
             skip = int(names is not None)
-            if names is not None:
-                kind = replace(kind, expected=" ".join(names))
-            elif columns not in kind.counts:
-                columns = kind.counts[0]
-            is_marco = columns == 3 and names is None
-            if is_marco:
-                wanted, kind = _MARCO, replace(kind, expected=" ".join(_MARCO))
+            columns = len(names) if names else len(re.split(r"[ \t]+", first))
+            is_marco = names is None and columns == 3 and 3 in kind.counts
+            if names is None:
+                names = ["query_id", "doc_id", "rank"] if is_marco else kind.expected.split()
+                columns = columns if columns in kind.counts else kind.counts[0]
+            optional = ("rank", "score") if is_marco else ("rank",)
+            chosen = choose_columns(names, kind.names, optional, path=path, line=1)
+            wanted = {column: names.index(name) for column, name in chosen.items()}
+            expected = " ".join(names)
         if blank and raw.tobytes().strip(b" \t\r\n"):
             raise InputError("blank line", path=path, line=blank)
         if blank:
@@ -614,7 +553,7 @@ def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
         if count == 0 and not raw.tobytes().split(b"\n", good)[good].strip(b" \t\r\n"):
             blank = line + good  # fine at the end of the file
         elif count >= 0:
-            problem = f"{counted(count, 'column')} instead of {columns}; expected {kind.expected}"
+            problem = f"{counted(count, 'column')} instead of {columns}; expected {expected}"
             raise InputError(problem if count else "blank line", path=path, line=line + good)
         piece = Table(_frame(wanted, arrays), path, line)
         if is_marco and good:
@@ -628,14 +567,6 @@ def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
     if not has_rows:
         raise InputError("the file has no rows" if wanted else "the file is empty", path=path)
     _check_firsts(firsts, path)
-
-
-def _trec_columns(names: list[str], kind: Kind, path: Path) -> dict[str, int]:
-    return {
-        column: names.index(pick(names, known, path=path, line=1))
-        for column, known in kind.names.items()
-        if column != "rank" or "rank" in names
-    }
 
 
 def _with_scores(piece: Table) -> Table:
@@ -663,7 +594,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_-]*+)[^<>]*+>")
 _NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 _LABEL = re.compile(r"(?:number|topic)\s*:\s*", re.IGNORECASE)
 _PROLOGUE = re.compile(r"(?:\s*+(?:<\?xml|<!--|<topics)[^>]*+>)*+", re.IGNORECASE)
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+_QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 
 def is_topics(text: str) -> bool:
@@ -679,10 +610,9 @@ def read_topics(text: str, path: Path) -> Table:
     lines: dict[str, int] = {}
     starts = list(_START.finditer(text))
     line, seen = 1, 0
-    for start, following in zip(starts, [*starts[1:], None], strict=False):
+    for start, until in zip(starts, [*(start.start() for start in starts[1:]), len(text)], strict=True):
         line += text.count("\n", seen, start.start())
         seen = start.start()
-        until = following.start() if following else len(text)
         if end := _END.search(text, start.end(), until):
             rest = _BETWEEN.sub(lambda match: " " * len(match[0]), text[end.end() : until])
             if stray := rest.lstrip():
@@ -719,13 +649,10 @@ def _unlabelled(content: str) -> str:
 def _topic_parts(body: str) -> dict[str, str]:
     """The text after each tag up to the next one, in one line each; the first of a name counts."""
     parts: dict[str, str] = {}
-    tags = list(_TAG.finditer(body))
-    for tag, following in zip(tags, [*tags[1:], None], strict=False):
-        if tag[1]:
-            continue
-        content = body[tag.end() : following.start() if following else len(body)]
-        content = re.sub("|".join(_ENTITIES), lambda match: _ENTITIES[match[0]], content)
-        parts.setdefault(tag[2].lower(), " ".join(content.split()))
+    pieces = _TAG.split(body)
+    for slash, name, content in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        if not slash:
+            parts.setdefault(name.lower(), " ".join(unescape(content, _QUOTES).split()))
     return parts
 
 
@@ -737,7 +664,13 @@ CHECKSUM = b"evenrank.checksum"
 
 def is_parquet(path: Path) -> bool:
     """Is this a Parquet file?"""
-    return os.path.isfile(path) and files.magic(path) == MAGIC  # noqa: PTH113
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (a pipe cannot be read twice)
+            return False
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(4) == MAGIC
+    except (OSError, ValueError):
+        return False
 
 
 def _open(path: Path) -> Any:
@@ -820,24 +753,21 @@ def parquet_blocks(
             batch_size=ROWS, row_groups=groups, columns=[id_column, *fields], use_threads=False
         ):
             size = int((rows + len(batch)) * share) - int(rows * share)
-            yield Block(partial(as_documents, batch, id_column, fields, rows, path), size)
+            yield Block(partial(_documents, batch, id_column, fields, rows, path), size)
             rows += len(batch)
 
 
-def as_documents(
-    batch: pa.RecordBatch, id_column: str, fields: Sequence[str], row: int = 0, path: Path | None = None
+def _documents(
+    batch: pa.RecordBatch, id_column: str, fields: Sequence[str], row: int, path: Path
 ) -> pa.RecordBatch:
-    """A batch with any columns as a batch of ``doc_id`` and ``text``; ``row`` is its first row's number."""
-    ids = id_array(batch.column(id_column), id_column, row=row, path=path)
-    texts = []
-    for field in fields:
-        text = text_array(batch.column(field), field, row=row, path=path)
-        if text.null_count and (field != TITLE or len(fields) == 1):
-            bad = row + text.is_null().index(True).as_py() + 1
-            raise InputError(f"row {bad}: {field} is missing", path=path)
-        texts.append(text)
-    with files.reading(path):  # 8,192 long texts may be more than an Arrow array holds
-        return batch_of(ids, join_fields(texts))
+    return documents(Table(batch_frame(batch, path), path, offset=row), id_column, fields)
+
+
+def batch_frame(batch: pa.RecordBatch | pa.Table, path: Path | None = None) -> pl.DataFrame:
+    """A table of Arrow as one of Polars."""
+    with files.reading(path):
+        batch.validate(full=True)
+    return pl.DataFrame([series(batch.column(name), name, path) for name in batch.schema.names])
 
 
 def parquet_frame(path: Path, wanted: Collection[str] | None = None) -> pl.DataFrame:
@@ -861,17 +791,17 @@ def _parquet_pieces(path: Path, wanted: Collection[str] | None) -> Iterator[Tabl
         rows = 0
         batches = file.iter_batches(1 << 20, columns=read, use_threads=False)
         for batch in chain([next(batches, empty)], batches):
-            batch.validate(full=True)
-            series = {name: _series(batch.column(name), name, path) for name in read}
-            nulls = pl.Series("", [None]).new_from_index(0, len(batch))
-            frame = pl.DataFrame([series.get(name, nulls.alias(name)) for name in columns])
-            yield Table(frame, path, offset=rows)
+            frame = batch_frame(batch, path).with_columns(
+                pl.lit(None).alias(name) for name in columns if name not in read
+            )
+            yield Table(frame.select(columns), path, offset=rows)
             rows += len(batch)
 
 
-def _series(column: pa.Array, name: str, path: Path) -> pl.Series:
+def series(column: pa.Array | pa.ChunkedArray, name: str, path: Path | None = None) -> pl.Series:
+    """A column of Arrow as one of Polars."""
     try:
-        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         return pl.Series(name, pl.from_arrow(column))
     # Polars panics at some types and values, outside of the hierarchy of Exception.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, ValueError) as error:

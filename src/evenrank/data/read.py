@@ -9,9 +9,9 @@ import json
 import logging
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -37,7 +37,6 @@ from evenrank.data.schema import (
     choose_columns,
     known_gender,
     listing,
-    pick,
     show,
 )
 from evenrank.errors import InputError
@@ -80,7 +79,7 @@ def read_table(
         known = {outside for all_names in (names or {}).values() for outside in all_names}
         rows = formats.read_table_file(path, layouts=layouts, known=known)
         return rows if names is None else rows.renamed(names, optional)
-    return Table(every_column(x) if names is None else as_frame(x, names, part=part, optional=optional))
+    return Table(as_frame(x, names, part=part, optional=optional))
 
 
 def is_path(x: object) -> bool:
@@ -100,15 +99,12 @@ def read_queries(x: Any) -> pl.DataFrame:
     ``{query_id: text}``, rows, or an ir_datasets dataset; of TREC topics the title is taken.
     """
     refuse_after_fork()
-    if (path := path_of(x)) is not None and not formats.is_parquet(path):
+    path = path_of(x)
+    if path is not None and not formats.is_parquet(path):
         rows = _read_queries(path)
     else:
-        names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
-        if path is not None:
-            rows = Table(formats.parquet_frame(path, {*QUERY_ID, *QUERY_TEXT}), path).renamed(names)
-        else:
-            rows = Table(as_frame(x, names, part="queries"))
-        rows = Table(rows.frame.select(rows.ids("query_id"), rows.texts("text")), path)
+        rows = read_table(x, {"query_id": QUERY_ID, "text": QUERY_TEXT}, part="queries")
+        rows = replace(rows, frame=rows.frame.select(rows.ids("query_id"), rows.texts("text")))
         rows.require_rows("queries")
     rows.require_unique("query_id")
     return rows.frame.cast(QUERIES_SCHEMA)
@@ -116,24 +112,13 @@ def read_queries(x: Any) -> pl.DataFrame:
 
 def _read_queries(path: Path) -> Table:
     raw = files.whole(path)
-    files.check_utf8(raw, path)
     text = raw.tobytes().decode()
     first = text.split("\n", 1)[0].removesuffix("\r")
-    line = 1
-    if formats.is_jsonl(path, first):
-        columns = list(formats.parse_object(first, path, 1))
-        fields = (pick(columns, QUERY_TEXT, path=path, line=1),)
-        keys = formats.json_keys(first, ids=QUERY_ID, fields=fields, path=path)
-        batch = formats.parse_jsonl(raw, keys, path)
-    elif files.format_suffix(path) != ".tsv" and formats.is_topics(text):
+    if files.format_suffix(path) != ".tsv" and formats.is_topics(text):
         return formats.read_topics(text, path)
-    else:
-        names = formats.header(first, {*QUERY_ID, *QUERY_TEXT}, needs=(QUERY_ID, QUERY_TEXT))
-        fields = (pick(names, QUERY_TEXT, path=path, line=1),) if names else ("text",)
-        layout = formats.tsv_layout(first, ids=QUERY_ID, fields=fields, path=path)
-        batch = formats.parse_tsv(raw, layout, path)
-        line = 2 if layout.header else 1
-    frame = pl.DataFrame(pl.from_arrow(batch)).rename({"doc_id": "query_id"})
+    layout = formats.line_layout(first, ids=QUERY_ID, fields=QUERY_TEXT, path=path, joined=False)
+    frame = pl.DataFrame(pl.from_arrow(formats.parse_lines(raw, layout, path)))
+    frame, line = frame.rename({"doc_id": "query_id"}), 2 if layout.header else 1
     rows = Table(frame, path, line)
     rows.require_rows()
     return rows
@@ -150,7 +135,9 @@ def read_qrels(x: Any) -> pl.DataFrame:
     path = path_of(x)
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
     if path is not None and files.format_suffix(path) != ".json":
-        rows = joined(formats.read_trec(path, formats.QRELS)).renamed(names)
+        pieces = list(formats.read_trec(path, formats.QRELS))
+        rows = replace(pieces[0], frame=pl.concat([piece.frame for piece in pieces], rechunk=True))
+        rows = rows.renamed(names)
     else:
         x = x if path is None else formats.nested_json(path, "relevance")
         rows = Table(as_frame(x, names, part="qrels"), path)
@@ -159,14 +146,6 @@ def read_qrels(x: Any) -> pl.DataFrame:
     rows.require_unique("query_id", "doc_id")
     rows.require_rows("qrels")
     return frame.cast(QRELS_SCHEMA)
-
-
-def joined(pieces: Iterable[Table]) -> Table:
-    """The pieces of a file as one table."""
-    first, *others = pieces
-    return Table(
-        pl.concat([first.frame, *(piece.frame for piece in others)], rechunk=True), first.path, first.line
-    )
 
 
 def read_genders(x: Any) -> pl.DataFrame:
@@ -217,20 +196,29 @@ def _genders(rows: Table, labels: pl.Series) -> pl.Series:
 # --- What Python holds -----------------------------------------------------------------------------------
 
 
-def as_frame(x: Any, names: Names, *, part: str, optional: Sequence[str] = ()) -> pl.DataFrame:
-    """A table with our column names out of what Python holds; ``part`` is ir_datasets' name for such rows."""
-    x = _framed(x)
+def as_frame(
+    x: Any, names: Names | None, *, part: str = "docs", optional: Sequence[str] = ()
+) -> pl.DataFrame:
+    """A table with our column names out of what Python holds; ``part`` is ir_datasets' name for such rows.
+
+    Without names every column stays, under its own name.
+    """
+    x = x.to_dict() if is_ranx(x) else x
     if is_frame(x):
-        return rename(x, names, optional)
-    if isinstance(x, Mapping):
+        return _of_frame(x, names, optional)
+    if isinstance(x, Mapping) and names is not None:
         return _of_mapping(x, [name for name in names if name not in optional])
     if is_irds(x):
         x = irds_dataset(x)
     if is_dataset(x):
         x = DatasetRows(x, part)
-    if isinstance(x, (str, bytes)) or not isinstance(x, Iterable):
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
         raise InputError(f"{show(x)} is not a table; give a path, a frame, a dict or rows")
-    return _of_rows(list(x), names, optional)
+    if names is not None:
+        return _of_rows(list(x), names, optional)
+    rows = [row_values(item) for item in x]
+    columns = dict.fromkeys(str(name) for row in rows for name in row)
+    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in columns])
 
 
 def is_pandas(x: object) -> bool:
@@ -258,53 +246,38 @@ def is_ranx(x: object) -> bool:
     return type(x).__module__.partition(".")[0] == "ranx" and hasattr(x, "to_dict")
 
 
-def _framed(x: Any) -> Any:
-    if is_ranx(x):
-        return x.to_dict()
-    if isinstance(x, pl.LazyFrame):
-        return x.collect()
-    return pa.Table.from_batches([x]) if isinstance(x, pa.RecordBatch) else x
-
-
-def rename(frame: Any, names: Names, optional: Sequence[str] = ()) -> pl.DataFrame:
-    """The columns of a Polars, pandas or Arrow table that we want, under our names."""
-    columns = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
-    chosen = choose_columns(columns, names, optional)
+def _of_frame(frame: Any, names: Names | None = None, optional: Sequence[str] = ()) -> pl.DataFrame:
+    """A Polars, pandas or Arrow table: all columns, or those that we want, under our names."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if names is None and isinstance(frame, pl.DataFrame):
+        return frame
+    columns = frame_columns(frame)
+    chosen = choose_columns(
+        columns, {name: (name,) for name in columns} if names is None else names, optional
+    )
     if isinstance(frame, pl.DataFrame):
-        return frame.select(pl.col(column).alias(name) for name, column in chosen.items())
-    take = frame.column if isinstance(frame, pa.Table) else lambda name: pandas_column(frame[name])
-    return pl.DataFrame({name: pl.from_arrow(take(column)) for name, column in chosen.items()})
+        return frame.select([pl.col(column).alias(name) for name, column in chosen.items()])
+    if is_pandas(frame):
+        places = {name: columns.index(column) for name, column in chosen.items()}
+        return pl.DataFrame(
+            [_of_pandas(frame.iloc[:, at], name, strict=names is not None) for name, at in places.items()]
+        )
+    return formats.batch_frame(frame.select(list(chosen.values())).rename_columns(list(chosen)))
 
 
-def every_column(x: Any) -> pl.DataFrame:
-    """All columns of a frame, or all values of rows of dicts and named tuples, under their own names."""
-    x = _framed(x)
-    if isinstance(x, pl.DataFrame):
-        return x
-    if is_frame(x):
-        names = [str(name) for name in (x.column_names if isinstance(x, pa.Table) else x.columns)]
-        for name, count in Counter(names).items():
-            if count > 1:
-                raise InputError(f"column {listing([name])} is there twice")
-        take = x.column if isinstance(x, pa.Table) else lambda i: _free(x.iloc[:, i])
-        return pl.DataFrame([pl.Series(name, _series(take(i))) for i, name in enumerate(names)])
-    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
-        raise InputError(f"{show(x)} is not a table; give a path, a frame or rows")
-    rows = [row_values(item) for item in x]
-    names = list(dict.fromkeys(str(name) for row in rows for name in row))
-    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names])
+def frame_columns(frame: Any) -> list[str]:
+    """The names of the columns of a Polars, pandas or Arrow table."""
+    names = frame.column_names if hasattr(frame, "column_names") else frame.columns
+    return [str(name) for name in names]
 
 
-def _series(column: Any) -> Any:
-    return pl.from_arrow(column) if isinstance(column, (pa.Array, pa.ChunkedArray)) else column
-
-
-def _free(column: Any) -> Any:
-    """A pandas column as Arrow; what Arrow has no type for, as Polars holds it."""
+def _of_pandas(column: Any, name: str, *, strict: bool) -> pl.Series:
     try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, TypeError):
-        return pl.Series(column.tolist(), strict=False)
+        return formats.series(pa.array(column, from_pandas=True), name)
+    except (pa.ArrowException, TypeError):  # values of several types
+        values = column.tolist()
+        return text_values(values, name) if strict else pl.Series(name, values, strict=False)
 
 
 def _of_mapping(x: Mapping[Any, Any], names: list[str]) -> pl.DataFrame:
@@ -362,10 +335,10 @@ def row_values(item: Any) -> Mapping[str, Any]:
 
 def _columns(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
     return pl.DataFrame(
-        {
-            name: _numbers(values, name) if name in NUMBERS else pl.from_arrow(text_values(values, name))
+        [
+            _numbers(values, name) if name in NUMBERS else text_values(values, name)
             for name, values in columns.items()
-        }
+        ]
     )
 
 
@@ -380,29 +353,18 @@ def _numbers(values: list[Any], what: str) -> pl.Series:
         raise InputError(f"{what} holds a number that is too large") from error
 
 
-def pandas_column(column: Any) -> pa.Array:
-    """A pandas column of text or whole numbers, as one Arrow array."""
-    try:
-        array = pa.array(column, from_pandas=True)
-    except (pa.ArrowException, TypeError):
-        array = text_values(column.tolist(), str(column.name))
-    if isinstance(array, pa.ChunkedArray):
-        return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-    return array
-
-
-def text_values(values: Iterable[Any], what: str) -> pa.Array:
-    """Python values as text: strings and whole numbers; None stays missing."""
+def text_values(values: Iterable[Any], what: str, *, start: int = 0) -> pl.Series:
+    """Python values as text: strings and whole numbers; None stays missing. ``start`` rows come before."""
     texts: list[str | None] = []
-    for row, value in enumerate(values):
+    for row, value in enumerate(values, start=start + 1):
         if value is None or isinstance(value, str):
             texts.append(value)
         elif isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise InputError(f"row {row + 1}: {what} is {show(value)}; it must be text or a whole number")
+            raise InputError(f"row {row}: {what} is {show(value)}; it must be text or a whole number")
         else:
             texts.append(str(int(value)))
     try:
-        return pa.array(texts, pa.string())
+        return pl.Series(what, texts, pl.String)
     except UnicodeEncodeError as error:
         raise InputError(f"{what} holds half a character (a lone surrogate)") from error
 

@@ -9,7 +9,9 @@ import os
 import re
 import warnings
 import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -68,33 +70,30 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
         check_whole("depth", depth)
     if isinstance(x, pl.DataFrame) and _is_remembered(x):
         return _cut(x, depth)
-    if has_sequences(x):
-        return read_sequences(x)
     path = path_of(x)
+    is_lines = path is not None and files.format_suffix(path) != ".json" and not formats.is_parquet(path)
+    if not is_lines and has_sequences(x):
+        return read_sequences(x)
+    pieces: Callable[[], Iterable[Table]]
     if path is not None and files.format_suffix(path) != ".json":
-        return _read_run(path, order, depth)
-    x = x if path is None else formats.nested_json(path, "score")
-    names = {**_names(order), "rank": RANK}  # ranks are compared with the scores, where there are any
-    optional = ("rank",) if order == "score" else ()
-    rows = Table(as_frame(x, names, part="scoreddocs", optional=optional), path)
-    counts = _Reversals()
-    if order == "score":
-        counts.add(rows.frame)
-        counts.warn("the run")
-    rows = _checked(rows, order)  # its columns have our names already
-    for keys in _keys(order):
-        rows.require_unique(*keys)
-    rows.require_rows("run")
-    return _cut(sort_run(rows.frame), depth)
+        pieces = partial(formats.read_trec, path, formats.RUN)
+    else:
+        x = x if path is None else formats.nested_json(path, "score")
+        # Ranks are compared with the scores, where there are any.
+        names, optional = {**_names(order), "rank": RANK}, ("rank",) if order == "score" else ()
+        table = Table(as_frame(x, names, part="scoreddocs", optional=optional), path)
+        pieces = partial(iter, [table])
+    try:
+        rows = _read_pieces(pieces, order, depth)
+    except InputError:
+        if is_lines and has_sequences(x):
+            return read_sequences(x)
+        raise
+    return _cut(sort_run(rows), depth)
 
 
 def _names(order: Order) -> dict[str, tuple[str, ...]]:
     return {"query_id": QUERY_ID, "doc_id": DOC_ID, order: RANK if order == "rank" else SCORE}
-
-
-def _keys(order: Order) -> list[tuple[str, str]]:
-    """The columns in which no two rows may agree."""
-    return [("query_id", "doc_id"), *([("query_id", "rank")] if order == "rank" else [])]
 
 
 def _checked(rows: Table, order: Order) -> Table:
@@ -114,38 +113,31 @@ def _cut(frame: pl.DataFrame, depth: int | None) -> pl.DataFrame:
     return _remember(frame.filter(pl.col("rank") <= depth))
 
 
-# --- Files -----------------------------------------------------------------------------------------------
-
-
-def _read_run(path: Path, order: Order, depth: int | None) -> pl.DataFrame:
-    """The run in a file, read piece by piece."""
+def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int | None) -> pl.DataFrame:
+    """The rows of all pieces, checked; with a ``depth`` at least the best so many of each query."""
     kept: list[pl.DataFrame] = []
-    hashes: list[list[np.ndarray]] = [[] for _ in _keys(order)]
-    reversals, line = _Reversals(), None
+    keys = [("query_id", "doc_id"), *([("query_id", "rank")] if order == "rank" else [])]
+    hashes: list[list[np.ndarray]] = [[] for _ in keys]
+    reversals = _Reversals()
     limit = 0  # rows that are kept before they are cut to the depth together
-    for piece in formats.read_trec(path, formats.RUN):
+    for piece in pieces():
         if order == "score":
-            reversals.add(piece.frame)
-        rows = _checked(piece.renamed(_names(order)), order)
-        line = rows.line if line is None else line
+            reversals.add(piece)
+        rows = _checked(piece, order)
         kept.append(rows.frame)
-        if depth is None:
-            continue
-        for each, keys in zip(hashes, _keys(order), strict=True):
-            each.append(rows.frame.select(keys).hash_rows().to_numpy())
-        if sum(map(len, kept)) > limit + _PIECE:
+        for columns, each in zip(keys, hashes, strict=True):
+            each.append(rows.frame.select(columns).hash_rows().to_numpy())
+        if depth is not None and sum(map(len, kept)) > limit + _PIECE:
             kept = [_top(pl.concat(kept), depth)]
             limit = 2 * len(kept[0])
-    reversals.warn(str(path))
+    reversals.warn(str(rows.path or "the run"))
     frame = pl.concat(kept, rechunk=True)
-    rows = Table(frame, path, line)
-    rows.require_rows("run")
-    for keys, each in zip(_keys(order), hashes, strict=True):
-        if depth is None:
-            rows.require_unique(*keys)
-        else:
-            _require_unique(path, order, keys, each)
-    return _cut(sort_run(frame), depth)
+    replace(rows, frame=frame).require_rows("run")
+    for columns, each in zip(keys, hashes, strict=True):
+        repeated = repeated_values(each)
+        if len(repeated):
+            _refuse_repeats(pieces, order, columns, repeated)
+    return frame
 
 
 def _top(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
@@ -154,20 +146,17 @@ def _top(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
     return kept.drop("place")
 
 
-def _require_unique(path: Path, order: Order, keys: tuple[str, str], hashes: list[np.ndarray]) -> None:
-    """Raise InputError if two rows agree in the keys; the file is read again only if hashes repeat."""
-    repeated = pl.Series(repeated_values(hashes))
-    if repeated.is_empty():
-        return
-    frames, line = [], None
-    for piece in formats.read_trec(path, formats.RUN):
-        line = piece.line
-        first = piece.offset + 1 if line is None else line
-        rows = _checked(piece.renamed(_names(order)), order).frame
-        rows = rows.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
-        frames.append(rows.filter(rows.select(keys).hash_rows().is_in(repeated.implode())))
-    suspects = pl.concat(frames)
-    Table(suspects, path, line, suspects["at"]).require_unique(*keys)
+def _refuse_repeats(
+    pieces: Callable[[], Iterable[Table]], order: Order, keys: tuple[str, str], repeated: np.ndarray
+) -> None:
+    """Read again the rows whose hash is repeated, and raise InputError if two agree in the keys."""
+    suspects = []
+    for piece in pieces():
+        first = piece.offset + 1 if piece.line is None else piece.line
+        rows = _checked(piece, order).frame.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
+        suspects.append(rows.filter(rows.select(keys).hash_rows().is_in(pl.Series(repeated).implode())))
+    frame = pl.concat(suspects)
+    Table(frame, piece.path, piece.line, frame["at"]).require_unique(*keys)
 
 
 class _Reversals:
@@ -179,17 +168,14 @@ class _Reversals:
     def __init__(self) -> None:
         self.against = self.along = 0
 
-    def add(self, frame: pl.DataFrame) -> None:
-        names = dict(zip(map(str.lower, frame.columns), frame.columns, strict=True))
-        columns = []
-        for known in (QUERY_ID, RANK, SCORE):
-            there = [name for name in known if name in names]
-            if not there or len(frame) < 2:
-                return
-            columns.append(frame[names[there[0]]])
-        query, *numbers = columns
-        rank, score = (column.cast(pl.Float64, strict=False).diff() for column in numbers)
-        agree = (rank * score).filter(query == query.shift(1))
+    def add(self, rows: Table) -> None:
+        names = {"query_id": QUERY_ID, "rank": RANK, "score": SCORE}
+        columns = rows.renamed(names, optional=tuple(names)).frame.get_columns()
+        if len(columns) < 3 or len(columns[0]) < 2:
+            return
+        query, rank, score = columns
+        rises = [column.cast(pl.Float64, strict=False).diff() for column in (rank, score)]
+        agree = (rises[0] * rises[1]).filter(query == query.shift(1))
         self.against += int((agree > 0).sum())
         self.along += int((agree < 0).sum())
 
@@ -284,28 +270,25 @@ def read_sequences(x: Any) -> pl.DataFrame:
     Ranks are counted through all of them, so that every query is one list; scores are −rank. Within a
     ranking the order is that of a column rank, else of a column score, else that of the rows.
     """
-    given = read_table(x)
-    given = replace(given, frame=given.frame.rename(str.lower))
+    table = read_table(x)
+    table = replace(table, frame=table.frame.rename(str.lower))
     for name, known in (("query_id", QUERY_ID), ("seq", SEQ), ("doc_id", DOC_ID)):
-        if not {*known} & {*given.frame.columns}:
-            columns = listing(given.frame.columns)
-            raise given.error(f"a run with rankings by seq needs {name}; found: {columns}")
-    given.require_rows("run")
+        if not {*known} & {*table.frame.columns}:
+            columns = listing(table.frame.columns)
+            raise table.error(f"a run with rankings by seq needs {name}; found: {columns}")
+    table.require_rows("run")
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "seq": SEQ, "rank": RANK, "score": SCORE}
-    given = given.renamed(names, optional=("rank", "score"))
-    if "rank" in given.frame.columns:
-        by = given.whole_numbers("rank")
-    elif "score" in given.frame.columns:
-        by = -given.numbers("score")
+    table = table.renamed(names, optional=("rank", "score"))
+    if "rank" in table.frame.columns:
+        by = table.whole_numbers("rank")
+    elif "score" in table.frame.columns:
+        by = -table.numbers("score")
     else:
-        by = pl.int_range(len(given.frame), eager=True)
-    ids = ("query_id", "seq", "doc_id")
-    rows = replace(given, frame=given.frame.select(pl.col(ids).cast(pl.String)))
-    for name in ids:
-        rows.refuse(rows.frame[name].fill_null("") == "", f"{name} is empty")
-    repeated = ~rows.frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
-    rows.refuse(repeated, lambda row: f"document {rows.frame['doc_id'][row]!r} occurs twice in one ranking")
-    frame = rows.frame.with_columns(by.alias("by")).with_row_index("at")
+        by = pl.int_range(len(table.frame), eager=True)
+    ids = pl.DataFrame([table.ids(name) for name in ("query_id", "seq", "doc_id")])
+    repeated = ~ids.select(pl.struct(pl.all()).is_first_distinct()).to_series()
+    table.refuse(repeated, lambda row: f"document {ids['doc_id'][row]!r} occurs twice in one ranking")
+    frame = ids.with_columns(by.alias("by")).with_row_index("at")
     frame = frame.with_columns(
         pl.col("at").min().over("query_id").alias("query"),
         pl.col("at").min().over("query_id", "seq").alias("ranking"),

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError, nearest
@@ -116,9 +115,9 @@ def header(
     if len(names) > 1 and set(names) <= set(known):
         return names
     # A line of two columns may well be data, since such files need no header; so may long cells.
-    short = all(name.isprintable() and len(name) <= 60 for name in names)
-    enough = len(names) > 2 and short and needs and all(set(names) & set(need) for need in needs)
-    return names if enough else None
+    if len(names) < 3 or not needs or not all(set(names) & set(need) for need in needs):
+        return None
+    return names if all(name.isprintable() and len(name) <= 60 for name in names) else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,24 +173,28 @@ class Table:
 
     def texts(self, name: str) -> pl.Series:
         """A column as text, none missing; whole numbers become text."""
-        column = self._as_text(name)
+        column = self.text(name)
         if column.null_count():
             self.refuse(column.is_null(), f"{name} is missing")
-        return column if column.dtype == pl.String else column.cast(pl.String)
+        return column
 
     def texts_or_nulls(self, name: str) -> pl.Series:
         """A column as text; null where it is missing or empty."""
-        return self._as_text(name).cast(pl.String, strict=False).replace("", None)
+        return self.text(name).replace("", None)
 
-    def _as_text(self, name: str) -> pl.Series:
+    def text(self, name: str) -> pl.Series:
+        """A column as text, null where it is missing."""
         column, kind = self.frame[name], self.frame[name].dtype
-        if kind == pl.Binary:
-            return column.cast(pl.String, strict=False)
-        if not (
-            kind == pl.String or kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))
-        ):
+        if kind == pl.String:
+            return column
+        if kind == pl.Binary:  # some writers of Parquet
+            try:
+                return column.cast(pl.String)
+            except pl.exceptions.PolarsError:
+                raise self.error(f"column {name} holds bytes that are not UTF-8") from None
+        if not (kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))):
             raise self.error(f"column {name} holds {kind}; make it text")
-        return column
+        return column.cast(pl.String)
 
     def numbers(self, name: str) -> pl.Series:
         """A column as finite floats; text is parsed only where it comes from a file of lines."""
@@ -246,7 +249,7 @@ class Table:
         """Only these columns, under our names."""
         line = None if self.line is None else 1  # of the header
         chosen = choose_columns(self.frame.columns, names, optional, path=self.path, line=line)
-        return replace(self, frame=self.frame.select(pl.col(old).alias(new) for new, old in chosen.items()))
+        return replace(self, frame=self.frame.select([pl.col(old).alias(new) for new, old in chosen.items()]))
 
 
 def repeated_values(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
@@ -260,34 +263,6 @@ def strings(values: Sequence[str | None]) -> pa.StringArray:
     """Texts as an Arrow array; `pa.array` would load pandas to ask whether they are its."""
     array = pl.Series(values, dtype=pl.String).to_arrow(compat_level=pl.CompatLevel.oldest())
     return array if array.nbytes > _LARGEST else array.cast(pa.string())
-
-
-def text_array(column: pa.Array, what: str, *, row: int = 0, path: Path | None = None) -> pa.Array:
-    """An Arrow column as text: whole numbers are ids too, other types are refused."""
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    kind, types = column.type, pa.types
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    binaries = (types.is_binary, types.is_large_binary, types.is_binary_view)  # some writers of Parquet
-    is_text = any(check(kind) for check in (*texts, *binaries))
-    if not (types.is_integer(kind) or is_text or types.is_null(kind)):
-        raise InputError(f"column {what} holds {kind}; make it text", path=path)
-    try:
-        column = column if kind == pa.string() else pc.cast(column, pa.string())
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
-        rows = f"rows {row + 1} to {row + len(column)}"
-        raise InputError(f"column {what} holds bytes that are not UTF-8 ({rows})", path=path) from error
-    return column
-
-
-def id_array(column: pa.Array, what: str, *, row: int = 0, path: Path | None = None) -> pa.Array:
-    """An Arrow column as ids: text, none missing, none empty."""
-    ids = text_array(column, what, row=row, path=path)
-    bad = pc.index(pc.fill_null(pc.equal(pc.binary_length(ids), 0), True), True).as_py()
-    if bad >= 0:
-        missing = "is missing" if ids[bad].as_py() is None else "is empty"
-        raise InputError(f"row {row + bad + 1}: {what} {missing}", path=path)
-    return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,18 +282,26 @@ class Block:
 
 def batch_of(ids: pa.Array, texts: pa.Array) -> pa.RecordBatch:
     """A batch of documents."""
-    return pa.RecordBatch.from_arrays([ids, texts], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([ids, texts], ["doc_id", "text"])
 
 
 def join_fields(fields: Sequence[pa.Array]) -> pa.Array:
     """The fields of each document joined with one space; missing and empty ones leave no trace."""
-    first, *others = (pc.fill_null(field, "") if field.null_count else field for field in fields)
-    for other in others:
-        # Not null_handling="skip": Arrow drops rows in which all fields are null.
-        joined = pc.binary_join_element_wise(first, other, " ")
-        joined = pc.if_else(pc.equal(pc.binary_length(other), 0), first, joined)
-        first = pc.if_else(pc.equal(pc.binary_length(first), 0), other, joined)
-    return first
+    if len(fields) == 1:
+        return fields[0]
+    parts = [pl.Series(str(number), pl.from_arrow(field)) for number, field in enumerate(fields)]
+    joined = pl.concat_str(pl.all().replace("", None), separator=" ", ignore_nulls=True)
+    return pl.DataFrame(parts).select(joined).to_series().to_arrow(compat_level=pl.CompatLevel.newest())
+
+
+def documents(rows: Table, id_column: str, fields: Sequence[str]) -> pa.RecordBatch:
+    """Rows as documents; texts stay views of the memory that they are in."""
+    ids = rows.ids(id_column).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+    texts = []
+    for field in fields:
+        text = rows.text(field) if field == TITLE and len(fields) > 1 else rows.texts(field)
+        texts.append(text.to_arrow(compat_level=pl.CompatLevel.newest()))
+    return batch_of(ids, join_fields(texts))
 
 
 SPELLINGS = {

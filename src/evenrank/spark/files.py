@@ -78,19 +78,19 @@ def read_docs(
     if first is None:
         raise InputError("the file is empty", path=paths[0])
     line = first[0].removeprefix("\ufeff")
-    if line.lstrip().startswith("{"):
-        keys = formats.json_keys(line, ids=ids, fields=fields, path=paths[0])
-        schema = ", ".join(f"`{name}` string" for name in (keys.id, *keys.fields))
+    layout = formats.line_layout(line, ids=ids, fields=fields, path=paths[0])
+    wanted = (layout.id, *layout.fields)
+    if not layout.columns:
+        schema = ", ".join(f"`{name}` string" for name in wanted)
         whole = lines.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("row"))
         return whole.select("row.*")
-    layout = formats.tsv_layout(line, ids=ids, fields=fields, path=paths[0])
-    whole = _whole(f.split("value", "\t", -1), [layout.columns], f"expected {layout.expected}")
+    cells = _whole(
+        f.split("value", "\t", -1), [len(layout.columns)], f"expected {'<TAB>'.join(layout.columns)}"
+    )
     if layout.header:
         lines = lines.where(f.col("value") != first[0])
-    names = line.lower().split("\t") if layout.header else ["doc_id", "text"]
-    places = (layout.id, *layout.fields)
-    return lines.select(whole.alias("cells")).select(
-        *(f.col("cells")[place].alias(names[place].strip()) for place in places)
+    return lines.select(cells.alias("cells")).select(
+        *(f.col("cells")[layout.columns.index(name)].alias(name) for name in wanted)
     )
 
 

@@ -16,10 +16,9 @@ import polars as pl
 import pyarrow as pa
 from ir_measures.measures import Measure
 
-from evenrank.data.columns import refuse_repeats
 from evenrank.data.read import is_spark, read_table
 from evenrank.data.runs import run_rows, sort_run
-from evenrank.data.schema import DOC_ID, QUERY_ID, RANK, RUN_SCHEMA, SCORE, pick
+from evenrank.data.schema import DOC_ID, QUERY_ID, RANK, RUN_SCHEMA, SCORE, Table, pick
 from evenrank.errors import InputError
 from evenrank.measures.base import core, is_bias
 from evenrank.measures.evaluate import depth_to_read, listed_measures
@@ -138,7 +137,7 @@ class _Looking:
             mine = frame.filter(pl.col("run") == name)
             firsts[name] = mine.group_by("query_id").agg(pl.col("first").min())
             rows = run_rows(mine, inputs.order)
-            refuse_repeats(rows, ["query_id", "doc_id"])
+            Table(rows).require_unique("query_id", "doc_id")
             runs[name] = sort_run(rows) if len(rows) else pl.DataFrame(schema=RUN_SCHEMA)
         behind = runs.pop(_BEHIND)
         background = None if inputs.background is None else behind
