@@ -17,7 +17,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
-from evenrank.measures.groups import AttributeGroups, GroupMeasure, Groups, Shares, relevant_shares
+from evenrank.measures.groups import AttributeGroups, GroupMeasure, Groups
 from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists
 
 
@@ -67,6 +67,7 @@ class ExpectedExposure(GroupMeasure):
 
     DEFAULT_TARGET = "relevant"
     UNDEFINED = "nothing is judged relevant"
+    relevant_weights = staticmethod(deserved)
     NEEDS = frozenset({"groups", "qrels"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **GroupMeasure.SUPPORTED_PARAMS,
@@ -79,14 +80,6 @@ class ExpectedExposure(GroupMeasure):
 
     def depth(self) -> int:
         return WHOLE
-
-    def targets(self, lists: RankedLists) -> Iterator[Shares | None]:
-        """As for other measures; unless they are given, those of the relevant documents."""
-        by_table = self["target"] is None and lists.targets is not None
-        if by_table or self["target"] not in (None, "relevant"):
-            yield from super().targets(lists)
-        else:
-            yield from relevant_shares(lists, self.params.get("world"), weights=deserved)
 
     def undefined(self, lists: RankedLists) -> str:
         return self.UNDEFINED
@@ -111,12 +104,11 @@ class ExpectedExposure(GroupMeasure):
             if self["only_relevant"]:
                 weights = weights * relevant[start : start + n]
             here = shown[start : start + n]
-            wished = self.wished(here, target)
-            if np.isnan(wished).any() or not wished.sum():
-                yield None, wished
+            if np.isnan(target).any() or not target.sum():
+                yield None, target
                 continue
             system = np.dot(1.0 * here.T, weights) / lists.rankings[query]
-            yield system, wished * attention(np.arange(1, ranks + 1)).sum()
+            yield system, target * attention(np.arange(1, ranks + 1)).sum()
 
     def told(self, system: Floats, target: Floats) -> float:
         """The value, from the exposures of groups."""

@@ -24,8 +24,6 @@ from evenrank.measures.groups import (
     AttributeGroups,
     GroupMeasure,
     Groups,
-    Shares,
-    each_list,
     one_group,
     with_attribute,
 )
@@ -105,7 +103,7 @@ class _Exposure(GroupMeasure):
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         column = one_group(self, lists.groups)
-        values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(lists)]
+        values = [group_exposure(shown, self["cutoff"])[column] for shown in self.each_list(lists)]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
 
 
@@ -209,7 +207,7 @@ class _DemographicParity(GroupMeasure):
 
     def received(self, lists: RankedLists) -> Iterator[Floats]:
         """What each group gets in each list."""
-        return (group_exposure(shown, self["cutoff"]) for shown in each_list(lists))
+        return (group_exposure(shown, self["cutoff"]) for shown in self.each_list(lists))
 
 
 class _DisparateTreatment(_DemographicParity):
@@ -230,7 +228,7 @@ class _DisparateTreatment(_DemographicParity):
 
     def received(self, lists: RankedLists) -> Iterator[Floats]:
         relevance = relevance_of(lists)
-        for shown, start in zip(each_list(lists), lists.starts.tolist(), strict=True):
+        for shown, start in zip(self.each_list(lists), lists.starts.tolist(), strict=True):
             yield treatment(shown, relevance[start : start + len(shown)], self["cutoff"])
 
 
@@ -275,8 +273,8 @@ class _AWRF(GroupMeasure):
     MEANING = "How close the groups' shares of attention are to the target."
     UNDEFINED = "no labelled document in the top"
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        return awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        return awrf(shown[: self.cut(len(shown))], target)
 
 
 def gained(relevant: Floats, ideal: int, k: int) -> float:
@@ -315,9 +313,9 @@ class _nDCGxAWRF(GroupMeasure):
         judged = lists.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
         known = dict(judged.iter_rows())
         starts, values = lists.starts.tolist(), []
-        each = zip(lists.query_ids.to_list(), starts, each_list(lists), self.targets(lists), strict=True)
+        each = zip(lists.query_ids.to_list(), starts, self.each_list(lists), self.targets(lists), strict=True)
         for query, start, shown, target in each:
-            fair = awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
+            fair = awrf(shown[: self.cut(len(shown))], target)
             if query not in known:
                 values.append(float("nan"))
                 continue

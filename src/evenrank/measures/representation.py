@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.measures.base import register
-from evenrank.measures.groups import AgainstRest, Shares
-from evenrank.measures.lists import Ints, RankedLists
+from evenrank.measures.base import PerQuery, register
+from evenrank.measures.groups import AgainstRest
+from evenrank.measures.lists import RankedLists
 from evenrank.show.grid import Drawn
 
 ROWS = 11
@@ -54,7 +54,7 @@ def representation_bias(count: int, n: int, target: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Row:
+class FeatureBias:
     """One feature value in one result list: shares shown (`model`) and wished for (`target`)."""
 
     query: str
@@ -100,7 +100,7 @@ class Representation(Drawn):
 
     at: int
     features: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[FeatureBias, ...]
     lists: int
     short: int
     unknown: float
@@ -110,7 +110,7 @@ class Representation(Drawn):
     divisor: str = "length"
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, feature: str) -> list[Row]:
+    def of(self, feature: str) -> list[FeatureBias]:
         """The rows of one feature value."""
         return [row for row in self.rows if row.feature == feature]
 
@@ -165,15 +165,15 @@ class Representation(Drawn):
             schema_overrides={"query": pl.String, "target": pl.Float64, "model": pl.Float64},
         )
 
-    def against(self, feature: str, rows: int = ROWS) -> list[Row]:
+    def against(self, feature: str, rows: int = ROWS) -> list[FeatureBias]:
         """The queries most biased against a feature value, the worst first."""
         return sorted((row for row in self.of(feature) if row.bias < 0), key=lambda row: row.bias)[:rows]
 
-    def toward(self, feature: str, rows: int = ROWS) -> list[Row]:
+    def toward(self, feature: str, rows: int = ROWS) -> list[FeatureBias]:
         """The queries most biased toward a feature value, the worst first."""
         return sorted((row for row in self.of(feature) if row.bias > 0), key=lambda row: -row.bias)[:rows]
 
-    def unbiased(self, feature: str, rows: int = ROWS) -> list[Row]:
+    def unbiased(self, feature: str, rows: int = ROWS) -> list[FeatureBias]:
         """Queries without bias, one for each target there is, then others up to `rows`, by target.
 
         Of several with the same target the one with the largest population comes first, where
@@ -181,8 +181,8 @@ class Representation(Drawn):
         """
         free = sorted((row for row in self.of(feature) if row.bias == 0), key=lambda r: -(r.population or 0))
         seen: set[Fraction] = set()
-        first: list[Row] = []
-        others: list[Row] = []
+        first: list[FeatureBias] = []
+        others: list[FeatureBias] = []
         for row in free:
             (others if row.target in seen else first).append(row)
             seen.add(row.target)
@@ -233,7 +233,7 @@ def biases(
     at: int,
     short: str = "length",
     populations: Mapping[str, float] | None = None,
-) -> list[Row]:
+) -> list[FeatureBias]:
     """β@n of each query and feature value that has a target.
 
     Parameters
@@ -257,7 +257,7 @@ def biases(
             wanted = achievable(target, n, count)
             bias = representation_bias(count, n, target)
             size = (populations or {}).get(query)
-            found.append(Row(query, feature, Fraction(count, n), Fraction(wanted, n), bias, n, size))
+            found.append(FeatureBias(query, feature, Fraction(count, n), Fraction(wanted, n), bias, n, size))
     return found
 
 
@@ -290,30 +290,26 @@ class _MB(AgainstRest):
     SIGNED = True
     UNDEFINED = "no target for the group"
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        column, n = self.group(groups), self.cut(len(shown))
-        share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
-        if share is None:
-            return float("nan")
-        if shown.dtype.kind == "f":
-            return float(shown[:n, column].sum() / n - float(share))
-        return float(representation_bias(int(shown[:n, column].sum()), n, share))
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        counts = [self.count_in_top(lists, query) for query in range(len(lists.lengths))]
+        values = [math.nan if each is None else each.value(each.shown[: each.n].sum()) for each in counts]
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
     def count_in_top(self, lists: RankedLists, query: int) -> CountInTop | None:
         """What the value of a list depends on; None where it is undefined."""
-        shown, target = self.list_at(lists, query)
-        column, n = self.group(lists.groups), self.cut(len(shown))
-        share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
+        targets = lists.cached(("exact targets", self), lambda: self.exact_targets(lists))
+        column, start, length = self.group(lists.groups), lists.starts[query], int(lists.lengths[query])
+        shown, share, n = (
+            lists.counts()[start : start + length, column],
+            targets[query, column],
+            self.cut(length),
+        )
         if share is None:
             return None
-        soft = shown.dtype.kind == "f"
+        if shown.dtype.kind == "f":
+            return CountInTop(shown, n, lambda count: float(count / n - float(share)), whole=False)
         return CountInTop(
-            shown[:, column],
-            n,
-            (lambda count: float(count / n - float(share)))
-            if soft
-            else (lambda count: float(representation_bias(int(count), n, share))),
-            whole=not soft,
+            shown, n, lambda count: float(representation_bias(int(count), n, share)), whole=True
         )
 
 

@@ -14,7 +14,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import register
-from evenrank.measures.groups import GROUP, GroupMeasure, Shares, one_group
+from evenrank.measures.groups import GROUP, GroupMeasure, one_group
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class SkewMeasure(GroupMeasure):
     def shares_in_top(self, lists: RankedLists, query: int) -> list[ShareInTop]:
         """What the value of a list depends on, for each group; nothing where it is undefined."""
         shown, target = self.list_at(lists, query)
-        labelled, wished = shown.sum(axis=1), self.wished(shown, target)
+        labelled = shown.sum(axis=1)
         if not labelled.any():
             return []
         n = self.cut(len(shown))
-        columns = [g for g in self.columns(lists.groups) if wished[g] > 0]
-        return [ShareInTop(shown[:, g], labelled, float(wished[g]), n) for g in columns]
+        columns = [g for g in self.columns(lists.groups) if target[g] > 0]
+        return [ShareInTop(shown[:, g], labelled, float(target[g]), n) for g in columns]
 
 
 class _Skew(SkewMeasure):
@@ -113,8 +113,8 @@ class _Skew(SkewMeasure):
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         return [one_group(self, groups)]
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        found = skews(shown[: self.cut(len(shown))].sum(axis=0), self.wished(shown, target))
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        found = skews(shown[: self.cut(len(shown))].sum(axis=0), target)
         return float(found[one_group(self, groups)])
 
 
@@ -136,8 +136,8 @@ class _MinSkew(SkewMeasure):
             raise InputError(f"{condition}: limit it from below with >=")
         return condition
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        found = skews(shown[: self.cut(len(shown))].sum(axis=0), self.wished(shown, target))
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        found = skews(shown[: self.cut(len(shown))].sum(axis=0), target)
         return float("nan") if np.isnan(found).all() else float(self.pick(found))
 
 
@@ -181,8 +181,8 @@ class _NDKL(GroupMeasure):
     MEANING = "How far the groups' shares in the top ranks are from the target."
     UNDEFINED = "no labelled document in the top, or one whose target is 0"
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        return ndkl(shown[: self.cut(len(shown))], self.wished(shown, target))
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        return ndkl(shown[: self.cut(len(shown))], target)
 
 
 Skew = _Skew()

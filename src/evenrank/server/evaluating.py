@@ -21,9 +21,15 @@ from evenrank.auditing.passages import Coloured, Text, colour
 from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
-from evenrank.measures.alignments import CROSS, normal_attribute
 from evenrank.measures.base import BiasMeasure, direction, is_bias, meaning
-from evenrank.measures.document_groups import DocumentGroups, normal_groups, ordered_groups, read_targets
+from evenrank.measures.document_groups import (
+    CROSS,
+    DocumentGroups,
+    normal_attribute,
+    normal_groups,
+    ordered_groups,
+    read_targets,
+)
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
@@ -276,7 +282,7 @@ def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) ->
 
 def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) -> Iterator[BiasMeasure]:
     """AWRF and NDKL of every attribute, and of two crossed; `more` are measures that name one of these."""
-    axes = inputs.alignments.axes
+    axes = inputs.labels.axes
     for attribute in [*axes, *([CROSS.join(axes)] if len(axes) == 2 else [])]:
         many = math.prod(len(axes[name].groups) for name in attribute.split(CROSS))
         if many > MOST:
