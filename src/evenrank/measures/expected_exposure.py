@@ -17,7 +17,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
-from evenrank.measures.groups import AttributeGroups, GroupMeasure, Groups
+from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists
 
 
@@ -58,13 +58,10 @@ class Sequences(Groups):
         return Rankings(**known, places=places.to_numpy(), rankings=several["seq"].to_numpy())
 
 
-class AttributeSequences(Sequences, AttributeGroups):
-    """The same, of the groups of one attribute, or of several crossed."""
-
-
 class ExpectedExposure(GroupMeasure):
     """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
 
+    VIEW = Sequences
     DEFAULT_TARGET = "relevant"
     UNDEFINED = "nothing is judged relevant"
     relevant_weights = staticmethod(deserved)
@@ -73,10 +70,6 @@ class ExpectedExposure(GroupMeasure):
         **GroupMeasure.SUPPORTED_PARAMS,
         "only_relevant": Param(dtype=bool, default=True, desc="count exposure of relevant documents only"),
     }
-
-    @property
-    def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return Sequences if self.params.get("attribute") is None else AttributeSequences
 
     def depth(self) -> int:
         return WHOLE

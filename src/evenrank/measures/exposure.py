@@ -21,10 +21,8 @@ from evenrank.measures.groups import (
     CUTOFF,
     GROUP,
     WHOLE,
-    AttributeGroups,
     GroupMeasure,
     Groups,
-    one_group,
     with_attribute,
 )
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
@@ -99,10 +97,10 @@ class _Exposure(GroupMeasure):
         return WHOLE
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
-        one_group(self, groups)
+        self.group(groups)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        column = one_group(self, lists.groups)
+        column = self.group(lists.groups)
         values = [group_exposure(shown, self["cutoff"])[column] for shown in self.each_list(lists)]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
 
@@ -124,6 +122,7 @@ class _ExposureGap(RankBias):
     MEANING = "The share of attention in the top {k} that one group's documents get, minus the other group's."
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
+    VIEW = Groups
     SIGN_NAMES_GROUP = (
         False  # groups may be labels, which are not those of the words that a verdict speaks about
     )
@@ -135,10 +134,6 @@ class _ExposureGap(RankBias):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**with_attribute(params))
-
-    @property
-    def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return Groups if self.params.get("attribute") is None else AttributeGroups
 
     def values(self, lists: RankedLists) -> Floats:
         of, against = self.pair(lists.groups)

@@ -68,16 +68,33 @@ _TARGETS = {
 
 
 class Groups(View):
-    """Documents as the groups they show: given by labels, or inferred from the tally."""
+    """Documents as the groups they show: given by labels, or inferred from the tally.
 
-    NEEDED = "labels, or a tally to infer groups from"
+    Where the measures name an attribute, or several crossed, what is unknown is a group.
+    """
+
+    NEEDED = "labels (with the attribute that it names, if any), or a tally to infer groups from"
     READS = View.READS | {"labels", "targets", "qrels"}
     MERGEABLE = True
-    attribute: str | None = None
+
+    @cached_property
+    def attribute(self) -> str | None:
+        """The same for all measures of a view, see `view_key`."""
+        name: str | None = core(self.measures[0]).params.get("attribute")
+        return name
 
     @cached_property
     def tally(self) -> Any:
-        return self.inputs.groups
+        return self.inputs.groups if self.attribute is None else self.inputs.labels.groups(self.attribute)
+
+    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
+        """As usual; with an attribute, documents that the labels do not list are unknown."""
+        if self.attribute is not None:
+            ranked = run["doc_id"].unique(maintain_order=True)
+            strangers = ranked.filter(~ranked.is_in(self.tally.frame["doc_id"].implode()))
+            if len(strangers):
+                self.__dict__["tally"] = self.tally.with_unknown(strangers)
+        return super().lists(run, *given, **named)
 
     @property
     def labels(self) -> Any:
@@ -172,29 +189,6 @@ def _always_zero(measure: Any, name: str) -> str:
     )
 
 
-class AttributeGroups(Groups):
-    """Documents as the groups of one attribute, or of several crossed; what is unknown is a group."""
-
-    NEEDED = "labels with this attribute"
-    missing = "unlabelled"
-
-    @cached_property
-    def attribute(self) -> str:  # type: ignore[override]
-        return str(self.measures[0]["attribute"])  # the same for all measures of a view, see `view_key`
-
-    @cached_property
-    def tally(self) -> Any:
-        return self.inputs.labels.groups(self.attribute)
-
-    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
-        """As usual; documents that the labels do not list are unknown."""
-        ranked = run["doc_id"].unique(maintain_order=True)
-        strangers = ranked.filter(~ranked.is_in(self.tally.frame["doc_id"].implode()))
-        if len(strangers):
-            self.__dict__["tally"] = self.tally.with_unknown(strangers)
-        return super().lists(run, *given, **named)
-
-
 class GroupMeasure(BiasMeasure):
     """A measure of how ranked lists treat groups of documents, computed list by list.
 
@@ -202,6 +196,7 @@ class GroupMeasure(BiasMeasure):
     """
 
     NEEDS: frozenset[str] = frozenset({"groups"})
+    VIEW = Groups
     UNDEFINED: ClassVar[str] = "undefined"
     AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
     DEFAULT_TARGET: ClassVar[str] = "list"  # the target, unless one is given
@@ -222,10 +217,6 @@ class GroupMeasure(BiasMeasure):
                 self.NEEDS = self.NEEDS | {"qrels"}
             elif self.params.get("world") is not None:
                 raise InputError(f"{self.NAME}: world is averaged with target='relevant'; name that too")
-
-    @property
-    def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return Groups if self.params.get("attribute") is None else AttributeGroups
 
     def depth(self) -> int:
         target = self["target"]
@@ -260,6 +251,19 @@ class GroupMeasure(BiasMeasure):
         if isinstance(self["target"], Mapping):
             for group in self["target"]:
                 _known(self, group, groups)
+
+    def group(self, groups: tuple[str, ...]) -> int:
+        """The column of the one group that a measure is about: of two the first, unless named."""
+        name = self["group"]
+        if name is None:
+            if len(groups) > 2:
+                raise InputError(
+                    f"{self}: the groups are {listing(groups)}; name one, as in "
+                    f"{self.NAME}(group={groups[0]!r})@{self['cutoff'] or 10}"
+                )
+            return 0
+        _known(self, name, groups)
+        return groups.index(name)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         values = [
@@ -507,9 +511,6 @@ class AgainstRest(GroupMeasure):
     AGAINST_REST = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
 
-    def group(self, groups: tuple[str, ...]) -> int:
-        return one_group(self, groups)
-
     def check_groups(self, groups: tuple[str, ...]) -> None:
         super().check_groups(groups)
         chosen = groups[self.group(groups)]
@@ -534,20 +535,6 @@ def check_target(name: str, target: Any) -> None:
         raise InputError(
             f"{name}: target is {target!r}, but must give shares between 0 and 1, together at most 1"
         )
-
-
-def one_group(measure: GroupMeasure, groups: tuple[str, ...]) -> int:
-    """The column of the group that a measure is about."""
-    group = measure["group"]
-    if group is None:
-        if len(groups) > 2:
-            raise InputError(
-                f"{measure}: the groups are {listing(groups)}; name one, as in "
-                f"{measure.NAME}(group={groups[0]!r})@{measure['cutoff'] or 10}"
-            )
-        return 0
-    _known(measure, group, groups)
-    return groups.index(group)
 
 
 def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -29,7 +29,7 @@ from evenrank.measures.document_groups import (
     ordered_groups,
     read_targets,
 )
-from evenrank.measures.representation import Representation, biases
+from evenrank.measures.representation import FeatureBias, Representation, achievable, representation_bias
 
 RANK = ("rank", "position")
 _COLUMNS: Mapping[str, Sequence[str]] = {"query": QUERY, "doc_id": DOC_ID, "rank": RANK, "group": GROUP}
@@ -96,9 +96,7 @@ def represent(
     return Representation(
         at=at,
         features=features,
-        rows=tuple(
-            biases(measured, wanted.shares, features, at=at, short=short, populations=wanted.populations)
-        ),
+        rows=tuple(_biases(measured, wanted, features, at, short)),
         lists=len(measured),
         short=sum(len(values) < at for values in measured.values()),
         unknown=sum(label is None for label in top) / len(top),
@@ -108,6 +106,23 @@ def represent(
         divisor="length" if short == "length" else "cut-off",
         provenance=_provenance(lists, wanted, features),
     )
+
+
+def _biases(
+    lists: Lists, targets: Targets, features: tuple[str, ...], at: int, short: str
+) -> Iterator[FeatureBias]:
+    """β@n of each query and feature value that has a target; results without a label count in n."""
+    for query, shown in lists.items():
+        n = at if short == "paper" else min(at, len(shown))
+        for feature in features:
+            target = targets.shares[query].get(feature)
+            if target is None:
+                continue
+            count = shown[:at].count(feature)
+            wanted = Fraction(achievable(target, n, count), n)
+            size = (targets.populations or {}).get(query)
+            bias = representation_bias(count, n, target)
+            yield FeatureBias(query, feature, Fraction(count, n), wanted, bias, n, size)
 
 
 def _provenance(lists: Lists, targets: Targets, features: tuple[str, ...]) -> dict[str, Any]:

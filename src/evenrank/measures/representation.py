@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -66,13 +66,8 @@ class FeatureBias:
     population: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "query": self.query,
-            "feature": self.feature,
-            "model": float(self.model),
-            "target": float(self.target),
-            "bias": float(self.bias),
-        }
+        shares = {"model": self.model, "target": self.target, "bias": self.bias}
+        return {"query": self.query, "feature": self.feature, **{k: float(v) for k, v in shares.items()}}
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,16 +160,16 @@ class Representation(Drawn):
             schema_overrides={"query": pl.String, "target": pl.Float64, "model": pl.Float64},
         )
 
-    def against(self, feature: str, rows: int = ROWS) -> list[FeatureBias]:
+    def against(self, feature: str) -> list[FeatureBias]:
         """The queries most biased against a feature value, the worst first."""
-        return sorted((row for row in self.of(feature) if row.bias < 0), key=lambda row: row.bias)[:rows]
+        return sorted((row for row in self.of(feature) if row.bias < 0), key=lambda row: row.bias)[:ROWS]
 
-    def toward(self, feature: str, rows: int = ROWS) -> list[FeatureBias]:
+    def toward(self, feature: str) -> list[FeatureBias]:
         """The queries most biased toward a feature value, the worst first."""
-        return sorted((row for row in self.of(feature) if row.bias > 0), key=lambda row: -row.bias)[:rows]
+        return sorted((row for row in self.of(feature) if row.bias > 0), key=lambda row: -row.bias)[:ROWS]
 
-    def unbiased(self, feature: str, rows: int = ROWS) -> list[FeatureBias]:
-        """Queries without bias, one for each target there is, then others up to `rows`, by target.
+    def unbiased(self, feature: str) -> list[FeatureBias]:
+        """Queries without bias, one for each target there is, then others, by target.
 
         Of several with the same target the one with the largest population comes first, where
         populations are known, else the first given.
@@ -186,7 +181,7 @@ class Representation(Drawn):
         for row in free:
             (others if row.target in seen else first).append(row)
             seen.add(row.target)
-        return sorted([*first, *others[: max(0, rows - len(first))]], key=lambda row: row.target)
+        return sorted([*first, *others[: max(0, ROWS - len(first))]], key=lambda row: row.target)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
@@ -206,9 +201,12 @@ class Representation(Drawn):
             },
             "most": {
                 feature: {
-                    "against": [row.to_dict() for row in self.against(feature)],
-                    "unbiased": [row.to_dict() for row in self.unbiased(feature)],
-                    "toward": [row.to_dict() for row in self.toward(feature)],
+                    name: [row.to_dict() for row in listed(feature)]
+                    for name, listed in (
+                        ("against", self.against),
+                        ("unbiased", self.unbiased),
+                        ("toward", self.toward),
+                    )
                 }
                 for feature in self.features
             },
@@ -223,42 +221,6 @@ class Representation(Drawn):
             schema={"query": pl.String, "feature": pl.String}
             | dict.fromkeys(("model", "target", "bias"), pl.Float64),
         )
-
-
-def biases(
-    lists: Mapping[str, Sequence[str | None]],
-    targets: Mapping[str, Mapping[str, Fraction]],
-    features: Sequence[str],
-    *,
-    at: int,
-    short: str = "length",
-    populations: Mapping[str, float] | None = None,
-) -> list[FeatureBias]:
-    """β@n of each query and feature value that has a target.
-
-    Parameters
-    ----------
-    lists
-        For each query the feature values of its results, best first; None: not known, counts in n.
-    targets
-        For each query the true share of feature values.
-    short
-        A list of fewer than n results is divided by its `length`, or, as in the `paper`, by n.
-    """
-    found = []
-    for query, shown in lists.items():
-        top = shown[:at]
-        n = at if short == "paper" else min(at, len(shown))
-        for feature in features:
-            target = targets.get(query, {}).get(feature)
-            if target is None or not n:
-                continue
-            count = sum(value == feature for value in top)
-            wanted = achievable(target, n, count)
-            bias = representation_bias(count, n, target)
-            size = (populations or {}).get(query)
-            found.append(FeatureBias(query, feature, Fraction(count, n), Fraction(wanted, n), bias, n, size))
-    return found
 
 
 class CountInTop(NamedTuple):

@@ -14,7 +14,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import register
-from evenrank.measures.groups import GROUP, GroupMeasure, one_group
+from evenrank.measures.groups import GROUP, GroupMeasure
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ class _Skew(SkewMeasure):
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         super().check_groups(groups)
-        one_group(self, groups)
+        self.group(groups)
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
-        return [one_group(self, groups)]
+        return [self.group(groups)]
 
     def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
         found = skews(shown[: self.cut(len(shown))].sum(axis=0), target)
-        return float(found[one_group(self, groups)])
+        return float(found[self.group(groups)])
 
 
 class _MinSkew(SkewMeasure):

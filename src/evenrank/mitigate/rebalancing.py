@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.groups import GroupMeasure, Groups, one_group
+from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Ints, RankedLists
 from evenrank.measures.ranked_parity import FAIR
@@ -144,7 +144,7 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
     order = np.arange(frame.height)
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
     if wished.method == "fair":
-        protected = one_group(measure, lists.groups)
+        protected = measure.group(lists.groups)
         asked = (
             None if share is None else share * Fraction(str(strength)) for share in targets[:, protected]
         )

@@ -113,7 +113,7 @@ class Evaluated:
         wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
         if self.labels is not None:
             wanted += _group_measures(self.inputs.groups.groups, self.at, self.targets is not None)
-            wanted += (m for m in self.more if m.VIEW is Groups)
+            wanted += (m for m in self.more if m.VIEW is Groups and m.params.get("attribute") is None)
         found = dict(_lists_of(self.inputs, dict.fromkeys(wanted)))
         if self.by_attribute is not None:
             asked = _attribute_measures(self.by_attribute, self.at, self.more)
