@@ -175,8 +175,9 @@ def selection(runs: Mapping[str, pl.DataFrame], labels: Any, *, at: int = 10) ->
     given = Labels.of(labels)
     if given.soft:
         raise InputError("these labels are shares; give labels of which each document has one")
-    attributes, left_aside = tuple(given.attributes), given.left_aside
-    columns = {name: rows["group"] for name, rows in given.attributes.items()}
+    left_aside = given.left_aside
+    columns = {name: rows["group"] for name, rows in given.attributes.items() if name not in left_aside}
+    attributes = tuple(columns)
     table = pl.DataFrame({"doc_id": given.table.frame["doc_id"], **columns})
     crossed = [AND.join(attributes)] if len(attributes) > 1 else []
     # Null where any part is unknown: a crossed category needs all of its parts.

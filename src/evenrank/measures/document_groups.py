@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
 from numbers import Real
 from pathlib import PurePath
@@ -146,25 +146,26 @@ def normal_attribute(text: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """One attribute: its groups, `unknown` last, and the share of each in every document that is listed."""
-
-    doc_ids: pl.Series
-    groups: tuple[str, ...]
-    shares: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of documents, read once: a column for each attribute, or rows with a share.
+    """Labels of documents, read once.
 
-    `table` holds doc_id and one column for each attribute; or, if the labels are `soft`, doc_id, attribute,
-    group and share.
+    Attributes
+    ----------
+    attributes
+        For each attribute its rows: doc_id, group (None where it is not known) and share.
+    soft
+        Whether shares are given; else each document has one row of each attribute, with share 1.
+    main
+        The column that is meant where no attribute is named.
+    left_aside
+        Columns that tell documents apart, not groups of them.
     """
 
+    attributes: Mapping[str, pl.DataFrame]
     table: Table
-    soft: bool
-    _crossings: dict[str, DocumentGroups] = field(default_factory=dict)
+    soft: bool = False
+    main: str | None = None
+    left_aside: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, labels: Any) -> Labels:
@@ -177,126 +178,93 @@ class Labels:
         if labels is None:
             raise InputError("an attribute is a column of the labels of documents; give labels")
         table = _label_table(labels)
-        names = [name.lower() for name in table.frame.columns]
-        if len(set(names)) < len(names):
-            raise table.error(f"two columns differ only in case: {listing(table.frame.columns)}")
-        if table.frame.is_empty():
-            raise table.error("the labels table has no rows")
-        frame = table.frame.rename(dict(zip(table.frame.columns, names, strict=True)))
-        line = None if table.line is None else 1  # of the header
-        doc_id = pick(names, DOC_ID, path=table.path, line=line)
-        frame = frame.rename({doc_id: "doc_id"}).with_columns(pl.col("doc_id").cast(pl.String))
-        table = replace(table, frame=frame)
-        table.refuse(frame["doc_id"].fill_null("") == "", "doc_id is empty")
-        share = next((name for name in names if name in SHARE), None)
-        if share is None:
-            table.require_unique("doc_id")
-            return cls(table, soft=False)
-        group = pick(names, GROUP, path=table.path, line=line)
-        attribute = pl.col(ATTRIBUTE).cast(pl.String) if ATTRIBUTE in names else pl.lit(group)
-        rows = frame.select(
-            "doc_id",
-            attribute.str.to_lowercase().alias(ATTRIBUTE),
-            pl.col(group).cast(pl.String).alias("group"),
-            pl.col(share).cast(pl.Float64, strict=False).alias("share"),
-        )
-        table.refuse(
-            ~rows["share"].is_between(0, 1).fill_null(False),
-            lambda row: f"share is {show(frame[share][row])}; it must be a number between 0 and 1",
-        )
-        return cls(_checked_shares(replace(table, frame=rows)), soft=True)
-
-    @cached_property
-    def attributes(self) -> dict[str, pl.DataFrame]:
-        """For each attribute its rows: doc_id, group (None where it is not known) and share."""
-        if self.soft:
-            parts = self.table.frame.partition_by(ATTRIBUTE, as_dict=True, maintain_order=True)
-            return {str(name): part for (name,), part in parts.items()}
-        columns = {name: self._column(name) for name in self._labelled if name not in self.left_aside}
-        return {name: rows for name, rows in columns.items() if rows["group"].null_count() < len(rows)}
-
-    @cached_property
-    def left_aside(self) -> tuple[str, ...]:
-        """Columns that tell documents apart, not groups of them."""
-        return tuple(
-            name
-            for name in self._labelled
-            if self.table.frame[name].n_unique() > VALUES and self._column(name)["group"].n_unique() > VALUES
-        )
-
-    @property
-    def _labelled(self) -> list[str]:
-        kinds = self.table.frame.schema.items()
-        return [name for name, kind in kinds if name != "doc_id" and not kind.is_nested()]
-
-    def _column(self, name: str) -> pl.DataFrame:
-        column = self.table.frame[name].cast(pl.String)
-        return pl.DataFrame({"doc_id": self.table.frame["doc_id"], "group": _normal(column), "share": 1.0})
+        frame = table.frame
+        if SHARE & {*frame.columns}:
+            rows = _share_rows(table)
+            parts = rows.partition_by(ATTRIBUTE, as_dict=True, maintain_order=True)
+            return cls({str(name): part for (name,), part in parts.items()}, table, soft=True)
+        table.require_unique("doc_id")
+        main = next((name for name in GROUP if name in frame.columns), None)
+        attributes, left_aside = {}, []
+        for name, kind in frame.schema.items():
+            if name == "doc_id" or (kind.is_nested() and name != main):
+                continue
+            group = _normal(frame[name].cast(pl.String))
+            if group.n_unique() > VALUES:
+                left_aside.append(name)
+            if name == main or (name not in left_aside and group.null_count() < len(group)):
+                attributes[name] = pl.DataFrame({"doc_id": frame["doc_id"], "group": group, "share": 1.0})
+        return cls(attributes, table, main=main, left_aside=tuple(left_aside))
 
     def one_attribute(self) -> DocumentGroups:
         """The groups where no attribute is named; what is unknown shows no group.
 
         Of the only attribute, or of the column that is called group, gender, label or sex.
         """
-        names = list(self.attributes)
+        names, path = list(self.attributes), self.table.path
         if self.soft and len(names) > 1:
             raise InputError(
                 f"the labels are about {listing(names)}; name one, as in AWRF(attribute={names[0]!r})"
             )
-        columns, path = self.table.frame.columns, self.table.path
-        if self.soft or (path is None and len(names) == 1 and not {*GROUP} & {*columns}):
-            rows = self.attributes[names[0]]
-        else:
-            rows = self._column(pick(columns, GROUP, path=path, line=None if path is None else 1))
-        axis = self._axis(rows)
-        return DocumentGroups.of(axis.doc_ids, axis.groups[:-1], axis.shares[:, :-1], "given")
+        if self.main is None and not self.soft and (path is not None or len(names) != 1):
+            pick(self.table.frame.columns, GROUP, path=path, line=None if path is None else 1)
+        with_unknown = self.groups(self.main or names[0])
+        return DocumentGroups(with_unknown.frame.drop(UNKNOWN), with_unknown.groups[:-1], "given")
 
     @cached_property
-    def axes(self) -> dict[str, Axis]:
-        """The shares of documents by attribute."""
-        return {name: self._axis(rows) for name, rows in self.attributes.items()}
-
-    def _axis(self, rows: pl.DataFrame) -> Axis:
-        """The shares of documents in one attribute; what is left of a document's shares is unknown."""
-        groups = ordered_groups(rows["group"].unique().to_list())
-        if not groups:
-            raise InputError("no document has a label", path=self.table.path)
-        doc_ids = rows["doc_id"].unique(maintain_order=True)
-        labelled = rows.filter(pl.col("group").is_not_null())
-        columns = labelled["group"].replace_strict(groups, range(len(groups)), return_dtype=pl.Int64)
-        shares = np.zeros((len(doc_ids), len(groups) + 1))
-        places = (find_rows(labelled["doc_id"], doc_ids), columns.to_numpy())
-        np.add.at(shares, places, labelled["share"].to_numpy())
-        shares[:, -1] = np.maximum(1 - shares.sum(axis=1), 0.0)
-        shares[:, -1][shares[:, -1] < _ROUNDING] = 0.0
-        return Axis(doc_ids, (*groups, UNKNOWN), shares)
+    def axes(self) -> dict[str, DocumentGroups]:
+        """The groups of each attribute; `unknown` is the last."""
+        return {name: self.groups(name) for name in self.attributes}
 
     def groups(self, attribute: str) -> DocumentGroups:
-        """The groups of an attribute, or of several crossed."""
-        if attribute not in self._crossings:
-            self._crossings[attribute] = self._crossed(attribute)
-        return self._crossings[attribute]
-
-    def _crossed(self, attribute: str) -> DocumentGroups:
+        """The groups of an attribute, or of several crossed; what is left of a document is unknown."""
         names = attribute.split(CROSS)
         for name in names:
             if name not in self.attributes:
                 raise InputError(f"the labels have no attribute {name!r}; {choices(name, self.attributes)}")
         if len(set(names)) < len(names):
             raise InputError(f"{attribute} crosses an attribute with itself")
-        axes = [self.axes[name] for name in names]
-        doc_ids = pl.concat([axis.doc_ids for axis in axes]).unique(maintain_order=True)
-        crossed = reduce(
-            lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(len(a), -1),
-            [_shares_of(doc_ids, axis) for axis in axes],
-        )
-        groups = (CROSS.join(each) for each in product(*(axis.groups for axis in axes)))
-        named = tuple((name, axis.groups) for name, axis in zip(names, axes, strict=True))
-        return DocumentGroups.of(doc_ids, groups, crossed, f"given, {attribute}", axes=named)
+        every = [self.attributes[name] for name in names]
+        doc_ids = pl.concat(rows["doc_id"] for rows in every).unique(maintain_order=True)
+        shares, axes = np.ones((len(doc_ids), 1)), []
+        for name, rows in zip(names, every, strict=True):
+            groups = ordered_groups(rows["group"].unique())
+            if not groups:
+                raise InputError("no document has a label", path=self.table.path)
+            # Where no shares are given, each attribute has one row for each document.
+            place = find_rows(rows["doc_id"], doc_ids) if self.soft else np.arange(len(doc_ids))
+            column = rows["group"].replace_strict(
+                groups, range(len(groups)), default=-1, return_dtype=pl.Int64
+            )
+            known = rows["group"].is_not_null().to_numpy()
+            more = np.zeros((len(doc_ids), len(groups) + 1))
+            np.add.at(more, (place[known], column.to_numpy()[known]), rows["share"].to_numpy()[known])
+            unknown = np.maximum(1 - more.sum(axis=1), 0.0)
+            more[:, -1] = np.where(unknown < _ROUNDING, 0.0, unknown)
+            shares = (shares[:, :, None] * more[:, None, :]).reshape(len(doc_ids), -1)
+            axes.append((name, (*groups, UNKNOWN)))
+        columns_crossed = [CROSS.join(each) for each in product(*(groups for _, groups in axes))]
+        how = f"given, {attribute}"
+        return DocumentGroups.of(doc_ids, columns_crossed, shares, how, axes=tuple(axes))
 
 
 def _label_table(labels: Any) -> Table:
-    """Labels as a table: a column for each attribute, or doc_id, attribute, group and share."""
+    """Labels as a table with names in lower case: doc_id and a column for each attribute, or with a share."""
+    table = _as_given(labels)
+    names = [name.lower() for name in table.frame.columns]
+    if len(set(names)) < len(names):
+        raise table.error(f"two columns differ only in case: {listing(table.frame.columns)}")
+    if table.frame.is_empty():
+        raise table.error("the labels table has no rows")
+    doc_id = pick(names, DOC_ID, path=table.path, line=None if table.line is None else 1)
+    new = ["doc_id" if name == doc_id else name for name in names]
+    frame = table.frame.rename(dict(zip(table.frame.columns, new, strict=True)))
+    table = replace(table, frame=frame.with_columns(pl.col("doc_id").cast(pl.String)))
+    table.refuse(table.frame["doc_id"].fill_null("") == "", "doc_id is empty")
+    return table
+
+
+def _as_given(labels: Any) -> Table:
     names = {"doc_id": DOC_ID, "group": GROUP}
     if isinstance(labels, Mapping):
         first = next((of for of in labels.values() if isinstance(of, Mapping)), None)
@@ -310,12 +278,15 @@ def _label_table(labels: Any) -> Table:
             rows = [{"doc_id": str(doc), **of} for doc, of in labels.items()]
             return Table(pl.DataFrame(rows, infer_schema_length=None))
         by = {doc: of if isinstance(inner, Mapping) else {"group": of} for doc, of in labels.items()}
-        shares = [
-            (str(doc), str(attribute), str(group), float(share))
-            for doc, of in by.items()
-            for attribute, each in of.items()
-            for group, share in each.items()
-        ]
+        shares = []
+        for doc, of in by.items():
+            for attribute, each in of.items():
+                for group, share in each.items():
+                    if not isinstance(share, Real):
+                        raise InputError(
+                            f"the share of {group} in {show(doc)} is {show(share)}; give a number"
+                        )
+                    shares.append((str(doc), str(attribute), str(group), float(share)))
         return Table(pl.DataFrame(shares, schema=["doc_id", ATTRIBUTE, "group", "share"], orient="row"))
     if is_path(labels) or is_frame(labels):
         return read_table(labels)
@@ -324,38 +295,42 @@ def _label_table(labels: Any) -> Table:
     return Table(as_frame(labels, names, part="docs")) if pairs else read_table(labels)
 
 
-def _checked_shares(table: Table) -> Table:
-    """Rows of shares with groups in one spelling; no group of a document twice, together at most 1."""
-    spellings = table.frame.select(ATTRIBUTE, "group").unique(maintain_order=True).partition_by(ATTRIBUTE)
-    normal = pl.concat(each.with_columns(normal=_normal(each["group"])) for each in spellings)
+def _share_rows(table: Table) -> pl.DataFrame:
+    """Rows of doc_id, attribute, group and share: no group of a document twice, together at most 1."""
+    frame = table.frame
+    share = next(name for name in frame.columns if name in SHARE)
+    group = pick(frame.columns, GROUP, path=table.path, line=None if table.line is None else 1)
+    attribute = pl.col(ATTRIBUTE).cast(pl.String) if ATTRIBUTE in frame.columns else pl.lit(group)
+    rows = frame.select(
+        "doc_id",
+        attribute.str.to_lowercase().alias(ATTRIBUTE),
+        pl.col(group).cast(pl.String).alias("group"),
+        pl.col(share).cast(pl.Float64, strict=False).alias("share"),
+    )
+    table.refuse(
+        ~rows["share"].is_between(0, 1).fill_null(False),
+        lambda row: f"share is {show(frame[share][row])}; it must be a number between 0 and 1",
+    )
     named = [ATTRIBUTE, "group"]
-    frame = table.frame.join(normal, on=named, how="left", maintain_order="left", nulls_equal=True)
-    frame = frame.select("doc_id", ATTRIBUTE, pl.col("normal").alias("group"), "share")
-    keys = ["doc_id", *named]
+    spellings = rows.select(named).unique(maintain_order=True).partition_by(ATTRIBUTE)
+    normal = pl.concat(each.with_columns(normal=_normal(each["group"])) for each in spellings)
+    rows = rows.join(normal, on=named, how="left", maintain_order="left", nulls_equal=True)
+    rows = rows.select("doc_id", ATTRIBUTE, pl.col("normal").alias("group"), "share")
     table.refuse(
-        ~frame.select(pl.struct(keys).is_first_distinct()).to_series(),
-        lambda row: f"document {show(frame['doc_id'][row])} has the same group twice",
+        ~rows.select(pl.struct("doc_id", *named).is_first_distinct()).to_series(),
+        lambda row: f"document {show(rows['doc_id'][row])} has the same group twice",
     )
-    sums = frame.select(pl.col("share").cum_sum().over("doc_id", ATTRIBUTE))["share"]
     table.refuse(
-        sums > 1 + _ROUNDING,
-        lambda row: f"the shares of document {show(frame['doc_id'][row])} add up to more than 1",
+        rows.select(pl.col("share").cum_sum().over("doc_id", ATTRIBUTE) > 1 + _ROUNDING)["share"],
+        lambda row: f"the shares of document {show(rows['doc_id'][row])} add up to more than 1",
     )
-    return replace(table, frame=frame)
+    return rows
 
 
 def _normal(labels: pl.Series) -> pl.Series:
     """Labels as groups, each spelling looked at once."""
     values = labels.unique().to_list()
     return labels.replace_strict(values, normal_groups(values), return_dtype=pl.String)
-
-
-def _shares_of(doc_ids: pl.Series, axis: Axis) -> Floats:
-    """The shares of these documents; those that are not listed are unknown."""
-    rows = find_rows(doc_ids, axis.doc_ids)
-    shares = axis.shares[rows]
-    shares[rows < 0] = [0.0] * (len(axis.groups) - 1) + [1.0]
-    return shares
 
 
 def given_groups(labels: Any) -> DocumentGroups:

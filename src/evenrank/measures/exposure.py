@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
@@ -105,7 +105,7 @@ class _Exposure(GroupMeasure):
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
 
 
-class _ExposureGap(RankBias):
+class _ExposureGap(LinearMeasure):
     """The share of the readers' attention that one group's documents get, minus the other's.
 
     ExposureGap_t = Σ_{i≤m} w_i [d_i shows `of`] − Σ_{i≤m} w_i [d_i shows `against`], with the attention
@@ -123,9 +123,7 @@ class _ExposureGap(RankBias):
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
     VIEW = Groups
-    SIGN_NAMES_GROUP = (
-        False  # groups may be labels, which are not those of the words that a verdict speaks about
-    )
+    SIGNED = True  # but no group: labels may not be the groups of the words that a verdict speaks about
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **{name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"},
         "attribute": ATTRIBUTE,
@@ -135,13 +133,17 @@ class _ExposureGap(RankBias):
     def __init__(self, **params: Any) -> None:
         super().__init__(**with_attribute(params))
 
+    def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
+        """The two groups (of, against) that the measure compares."""
+        return two_groups(self, groups, lacking="no document shows")
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        self.pair(groups)
+
     def values(self, lists: RankedLists) -> Floats:
         of, against = self.pair(lists.groups)
         found: Floats = lists.column(of) - 1.0 * lists.column(against)
         return found
-
-    def words(self, groups: tuple[str, ...]) -> None:  # type: ignore[override]
-        return None
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         of, against = self.pair(lists.groups)
@@ -155,9 +157,6 @@ class _ExposureGap(RankBias):
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         return ()
-
-    def backgrounds(self, offered: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
-        return {}
 
 
 class _DemographicParity(GroupMeasure):

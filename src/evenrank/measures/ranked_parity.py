@@ -163,9 +163,6 @@ class _rRD(RankedParity):
 rND = _rND()  # noqa: N816 (the paper's names)
 rKL = _rKL()  # noqa: N816
 rRD = _rRD()  # noqa: N816
-register(rND)
-register(rKL)
-register(rRD)
 
 
 def minimum_counts(k: int, p: float, alpha: float) -> Ints:
@@ -263,4 +260,5 @@ class _FAIR(AgainstRest):
 
 
 FAIR = _FAIR()
-register(FAIR)
+for _measure in (rND, rKL, rRD, FAIR):
+    register(_measure)

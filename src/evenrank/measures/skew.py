@@ -74,10 +74,15 @@ class SkewMeasure(GroupMeasure):
 
     ORDER_MATTERS = False
     SIGNED = True
+    pick = staticmethod(np.nanmin)  # of the groups whose skew is looked at
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         """The groups whose skew is looked at."""
         return range(len(groups))
+
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        values = skews(shown[: self.cut(len(shown))].sum(axis=0), target)[list(self.columns(groups))]
+        return float("nan") if np.isnan(values).all() else float(self.pick(values))
 
     def shares_in_top(self, lists: RankedLists, query: int) -> list[ShareInTop]:
         """What the value of a list depends on, for each group; nothing where it is undefined."""
@@ -113,10 +118,6 @@ class _Skew(SkewMeasure):
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         return [self.group(groups)]
 
-    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
-        found = skews(shown[: self.cut(len(shown))].sum(axis=0), target)
-        return float(found[self.group(groups)])
-
 
 class _MinSkew(SkewMeasure):
     """MinSkew@k: the Skew of the group that is worst off. At most 0; 0 is fair.
@@ -128,17 +129,16 @@ class _MinSkew(SkewMeasure):
     PRETTY_NAME = "Minimum skew"
     SHORT_DESC = "Skew of the group that is worst off in the top k."
     UNDEFINED = "no labelled document in the top"
-    pick = staticmethod(np.nanmin)
+    limit = ("<", "limit it from below with >=")  # what is refused, and why
 
     def limited(self, condition: Condition) -> Condition:
-        condition = super().limited(_signed(condition))
-        if condition.op.startswith("<"):
-            raise InputError(f"{condition}: limit it from below with >=")
+        if condition.absolute:
+            raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
+        condition = super().limited(condition)
+        refused, instead = self.limit
+        if condition.op.startswith(refused):
+            raise InputError(f"{condition}: {instead}")
         return condition
-
-    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
-        found = skews(shown[: self.cut(len(shown))].sum(axis=0), target)
-        return float("nan") if np.isnan(found).all() else float(self.pick(found))
 
 
 class _MaxSkew(_MinSkew):
@@ -151,18 +151,7 @@ class _MaxSkew(_MinSkew):
     PRETTY_NAME = "Maximum skew"
     SHORT_DESC = "Skew of the group that is best off in the top k."
     pick = staticmethod(np.nanmax)
-
-    def limited(self, condition: Condition) -> Condition:
-        condition = SkewMeasure.limited(self, _signed(condition))
-        if condition.op.startswith(">"):
-            raise InputError(f"{condition}: limit it from above with <=")
-        return condition
-
-
-def _signed(condition: Condition) -> Condition:
-    if condition.absolute:
-        raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
-    return condition
+    limit = (">", "limit it from above with <=")
 
 
 class _NDKL(GroupMeasure):
