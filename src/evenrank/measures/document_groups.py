@@ -187,7 +187,7 @@ class Labels:
         main = next((name for name in GROUP if name in frame.columns), None)
         attributes, left_aside = {}, []
         for name, kind in frame.schema.items():
-            if name == "doc_id" or (kind.is_nested() and name != main):
+            if name == "doc_id" or (name != main and (kind.is_nested() or kind in (pl.Object, pl.Binary))):
                 continue
             group = _normal(frame[name].cast(pl.String))
             if group.n_unique() > VALUES:
