@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from benchmarks.corpus import passages, write_tsv
 from benchmarks.timing import seconds
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
 from evenrank.text.matcher import Matcher
 from evenrank.text.tally import Tally, tally_to_file
 
@@ -63,7 +63,7 @@ def files() -> dict[str, dict[str, float]]:
                     pass
 
         def ours() -> None:
-            for _ in tables.docs(docs).batches():
+            for _ in open_docs(docs).batches():
                 pass
 
         splitting = in_turns(

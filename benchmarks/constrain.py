@@ -14,7 +14,7 @@ import evenrank as er
 from benchmarks.corpus import shared
 from benchmarks.timing import Row
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.constrain.limits import parse_limits, rows_of
 from evenrank.mitigate.constrain.reranking import applied
@@ -42,12 +42,12 @@ def _collections() -> Iterator[tuple[str, pl.DataFrame, er.Tally]]:
     folder = shared()
     if folder is None:
         data = er.load(demo.folder())
-        yield "demo", tables.run(demo.folder() / "bm25.run"), er.tally(data.docs)
+        yield "demo", read_run(demo.folder() / "bm25.run"), er.tally(data.docs)
         return
     for name in ("time", "grepbiasir", "squad"):
         data = er.load(folder / "data" / name, split="test" if name == "squad" else None)
         path = folder / "runs" / f"{name}.bm25.run"
-        run = tables.run(path if path.exists() else Path(f"{path}.gz"))
+        run = read_run(path if path.exists() else Path(f"{path}.gz"))
         yield name, run, er.tally(data.docs)
 
 

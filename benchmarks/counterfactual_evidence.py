@@ -9,7 +9,7 @@ import polars as pl
 
 import evenrank as er
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.read import read_qrels
 
 RANKERS = (
     "bm25",
@@ -30,7 +30,7 @@ RANKERS = (
 def variants(folder: Path) -> pl.DataFrame:
     """The female and male variants of Grep-BiasIR: those of a query with the same relevance are one text."""
     docs = pl.read_ndjson(folder / "docs.jsonl").select("query_id", "doc_id", "gender")
-    judged = docs.join(tables.qrels(folder / "qrels.txt"), on=["query_id", "doc_id"])
+    judged = docs.join(read_qrels(folder / "qrels.txt"), on=["query_id", "doc_id"])
     keys = ["query_id", "relevance"]
     female, male = (
         judged.filter(pl.col("gender") == code).select(*keys, pl.col("doc_id").alias(name))
@@ -46,7 +46,7 @@ def counterfactual(data: Path) -> dict[str, Any]:
     gendered = [*pairs["female"], *pairs["male"]]
     given: dict[str, Any] = {
         "rankers": RANKERS,
-        "qrels": tables.qrels(folder / "qrels.txt").filter(pl.col("doc_id").is_in(gendered)),
+        "qrels": read_qrels(folder / "qrels.txt").filter(pl.col("doc_id").is_in(gendered)),
         "vectors": str(data / "data" / "vectors" / "glove-100d.bin.gz"),
         "depth": 2000,
         "at": None,

@@ -18,7 +18,8 @@ from benchmarks import small_wiki
 from benchmarks.pages import DOCS, fill, interval, number, table
 from benchmarks.small_wiki import loaded
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.runs import read_run
 from evenrank.mitigate.counterfactuals import neutral_queries
 from evenrank.rankers.dense import Encoder
 from evenrank.rankers.neural.encodings import Encodings
@@ -83,7 +84,7 @@ def _tested(data: Path, name: str, cutoff: int, learned: Dial, encodings: Encodi
     for side, texts in (("raw", docs), ("mirrored", er.swap(docs))):
         frame = texts.frame()
         vectors = encodings.documents(frame["text"].to_list()).astype(np.float64)
-        sides[side] = (frame["doc_id"].to_list(), vectors, er.tally(tables.docs(frame)))
+        sides[side] = (frame["doc_id"].to_list(), vectors, er.tally(open_docs(frame)))
     qrels = judged.filter(pl.col("query_id").is_in(queries["query_id"].implode()))
     testing = _Testing(queries["query_id"].to_list(), qrels, cutoff)
     testing.background = testing.run(asked, *sides["raw"][:2])
@@ -135,7 +136,7 @@ class _Testing:
             best = near[np.argsort(-scored[near], kind="stable")]
             found = {"query_id": [query] * len(best), "doc_id": [ids[row] for row in best]}
             parts.append(pl.DataFrame(found | {"score": scored[best]}, schema=_RUN))
-        return tables.run(pl.concat(parts))
+        return read_run(pl.concat(parts))
 
     def both(self, asked: np.ndarray, sides: Any) -> dict[str, Any]:
         """Lean on both sides of the mirror, and usefulness on the true one."""

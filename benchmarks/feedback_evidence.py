@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
-from evenrank.data import tables
-from evenrank.data.tables import Dataset
+from evenrank.data.docs import Dataset
+from evenrank.data.runs import read_run
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
@@ -92,7 +92,7 @@ def _beside_anserini(data: Path, collection: str, dataset: Dataset, index: Index
     for name in ("AP@100", "nDCG@10", "RR@10"):
         ours = er.measure(run, name, qrels=dataset.qrels, confidence=None)[name].value
         found[name] = {"ours": ours, "Anserini": theirs[name], "difference": ours - theirs[name]}
-    lucene = tables.run(next((data / "runs").glob(f"{collection}.bm25.rm3.run*")))
+    lucene = read_run(next((data / "runs").glob(f"{collection}.bm25.rm3.run*")))
     tops = [table.filter(pl.col("rank") <= 10) for table in (lucene, run)]
     shared = tops[0].join(tops[1], on=["query_id", "doc_id"], how="semi")
     return {**found, "same among the top ten": len(shared) / len(tops[0])}

@@ -14,7 +14,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.pages import fill, interval, number, table
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 
 _AT, _DEPTH, _RANKINGS, _SEED = 10, 50, 50, 0
 _ATTRIBUTES = ("gender", "field", "gender × field")
@@ -31,7 +31,7 @@ def many_groups(data: Path) -> dict[str, Any]:
     loaded = er.load(folder)
     with TemporaryDirectory() as place:
         index = er.index(loaded.docs, Path(place) / "index")
-        run = tables.run(er.search(index, loaded.queries, ranker="bm25", depth=_DEPTH))
+        run = read_run(er.search(index, loaded.queries, ranker="bm25", depth=_DEPTH))
     labels = _labels(folder)
     hidden = _with_unknown(labels)
     found = {

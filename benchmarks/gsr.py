@@ -14,7 +14,8 @@ import Stemmer
 import evenrank as er
 from benchmarks.corpus import passages
 from benchmarks.timing import Row, against
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED, stop_words
 
@@ -29,9 +30,9 @@ def rows() -> Iterator[Row]:
     queries = {f"q{i}": " ".join(text.split()[2:10]) for i, text in enumerate(texts[:_QUERIES])}
     ids = list(docs)
     ranked = {q: [ids[(i * 37 + j * 11) % len(ids)] for j in range(_DEPTH)] for i, q in enumerate(queries)}
-    run = tables.run({q: {d: float(-j) for j, d in enumerate(listed)} for q, listed in ranked.items()})
+    run = read_run({q: {d: float(-j) for j, d in enumerate(listed)} for q, listed in ranked.items()})
     frame = pl.DataFrame({"doc_id": ids, "text": list(docs.values())})
-    asked = tables.queries(queries)
+    asked = read_queries(queries)
     ours = er.GSR @ _DEPTH
 
     def measured() -> float | None:

@@ -20,7 +20,7 @@ import polars as pl
 import evenrank as er
 from benchmarks.pages import fill, interval, number, table
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.constrain.limits import parse_limits
 from evenrank.mitigate.constrain.reranking import applied, reordered_run
@@ -79,7 +79,7 @@ def _opened(data: Path, name: str) -> tuple[pl.DataFrame, Any, dict[str, Any]]:
     asked = loaded.queries.filter(pl.col("query_id").is_in(loaded.qrels["query_id"].implode()))
     asked = asked.gather_every(_EVERY.get(name, 1))
     if path.exists():
-        run = tables.run(path).filter(pl.col("query_id").is_in(asked["query_id"].implode()))
+        run = read_run(path).filter(pl.col("query_id").is_in(asked["query_id"].implode()))
     else:
         with TemporaryDirectory() as folder:
             index = er.index(loaded.docs, Path(folder) / "index")
@@ -88,7 +88,7 @@ def _opened(data: Path, name: str) -> tuple[pl.DataFrame, Any, dict[str, Any]]:
     labels = data / "data" / name / "labels.tsv"
     if labels.exists():
         given["labels"] = labels
-    return tables.run(run), loaded.qrels, given
+    return read_run(run), loaded.qrels, given
 
 
 def _collection(data: Path, name: str) -> dict[str, Any]:
@@ -193,7 +193,7 @@ class _Seen:
     def utilities(self, made: Any) -> np.ndarray:
         """Discounted gain of the first ranks, gains being the scores of the run that was re-ranked."""
         rank_of = self.run.select("query_id", "doc_id", was="rank")
-        was = tables.run(made).join(rank_of, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        was = read_run(made).join(rank_of, on=["query_id", "doc_id"], how="left", maintain_order="left")
         ranks = was["was"].to_numpy() - 1
         found = []
         for gain, start in zip(self.gain, self.first.tolist(), strict=True):
@@ -234,7 +234,7 @@ def _million() -> dict[str, float]:
     rng = np.random.default_rng(0)
     queries, n = 10_000, 100
     documents = np.argsort(rng.random((queries, 400)), axis=1)[:, :n]
-    run = tables.run(
+    run = read_run(
         pl.DataFrame(
             {
                 "query_id": np.repeat(np.arange(queries), n).astype(str),

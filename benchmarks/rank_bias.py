@@ -9,7 +9,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.timing import Row, against
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 
 _CUTOFFS = (5, 10, 20, 30)
 _MAGNITUDES = ("tf", "count", "boolean")
@@ -38,7 +38,7 @@ def _row(queries: int, depth: int) -> Row:
         }
     )
     tally = er.Tally.of(frame)  # checked once, at the door
-    run = tables.run(
+    run = read_run(
         pl.DataFrame(
             {
                 "query_id": np.repeat([str(q) for q in range(queries)], depth),

@@ -33,7 +33,7 @@ import evenrank as er
 from benchmarks.corpus import recombined, shared
 from benchmarks.pages import committed_source, common_source
 from benchmarks.timing import peak_memory
-from evenrank.data import tables
+from evenrank.data.runs import write_run
 from evenrank.text.tally import tally_to_file
 
 _FILE = Path(__file__).parents[1] / "docs" / "evidence" / "scale.json"
@@ -72,7 +72,7 @@ def spark() -> dict[str, Any]:
         wiki = er.load(data / "data" / "wiki", split="test")
         run = Path(folder) / "bm25.run"
         index = er.index(docs, Path(folder) / "index")
-        tables.write_run(er.search(index, wiki.queries, depth=100), run, name="bm25")
+        write_run(er.search(index, wiki.queries, depth=100), run, name="bm25")
         tally, here = _timed(lambda: er.tally(docs, cached=False))
         made = session(_MASTER)
         made.conf.set("spark.sql.shuffle.partitions", "4")

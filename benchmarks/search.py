@@ -32,7 +32,7 @@ from benchmarks.bm25 import _peer_index, _peer_search
 from benchmarks.corpus import recombined, shared
 from benchmarks.lucene import Spent, lucene
 from benchmarks.timing import REPEATS, Row, peak_memory
-from evenrank.data.tables import docs as as_docs
+from evenrank.data.docs import open_docs as as_docs
 from evenrank.process import cores
 from evenrank.rankers.index.analysis import read_stop_words
 from evenrank.rankers.lexical import BM25, Bags, retrieve

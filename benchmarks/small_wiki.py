@@ -12,7 +12,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.neural_units import WIKI_TEST, drawn
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
 from evenrank.rankers.dense import Encoder
 from evenrank.rankers.neural.encodings import Encodings
 from evenrank.rankers.neural.onnx_models import Backend
@@ -37,7 +37,7 @@ def small_wiki(data: Path) -> Any:
     named = pl.Series((folder / "small.txt").read_text().split())
     docs = test.docs.frame().filter(pl.col("doc_id").is_in(named.implode()))
     qrels = pl.DataFrame(test.qrels).filter(pl.col("query_id").is_in(queries["query_id"].implode()))
-    return test._replace(docs=tables.docs(docs), queries=queries, qrels=qrels)
+    return test._replace(docs=open_docs(docs), queries=queries, qrels=qrels)
 
 
 @lru_cache(maxsize=1)

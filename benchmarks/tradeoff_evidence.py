@@ -11,8 +11,8 @@ import polars as pl
 
 import evenrank as er
 from evenrank import stats
-from evenrank.data import tables
-from evenrank.data.tables import Dataset
+from evenrank.data.docs import Dataset
+from evenrank.data.runs import read_run
 from evenrank.mitigate.curve import Point, TradeOff
 from evenrank.rankers.index.building import index as build
 
@@ -30,7 +30,7 @@ def trade_off(data: Path) -> dict[str, Any]:
         assert dataset.qrels is not None
         path = data / "runs" / f"{collection}.bm25.run"
         judged = dataset.qrels["query_id"].unique().implode()
-        run = tables.run(path if path.exists() else Path(f"{path}.gz"))
+        run = read_run(path if path.exists() else Path(f"{path}.gz"))
         run = run.filter(pl.col("query_id").is_in(judged))
         found[collection] = _collection(dataset, run)
     return found

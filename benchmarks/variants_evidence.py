@@ -23,10 +23,10 @@ def variants(data: Path) -> dict[str, Any]:
     found = {"two engines": _rows(er.compare_variants(data / "data" / "search-engines" / "results.tsv"))}
     wiki = data / "data" / "wiki" / "docs.tsv.gz"
     if wiki.exists():
-        from evenrank.data import tables
+        from evenrank.data.docs import open_docs
         from evenrank.rankers.index.building import own_index
 
-        index = own_index(tables.docs(wiki))  # kept in the cache
+        index = own_index(open_docs(wiki))  # kept in the cache
         found["wiki"] = {
             name: _rows(er.compare_variants(index, triples=triples, ranker=name)) for name in ("bm25", "qld")
         }

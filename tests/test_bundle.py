@@ -21,7 +21,8 @@ from evenrank.auditing.bundle import BundleError, Input, archive, as_json, read_
 from evenrank.auditing.rules import PROFILES, Profile
 from evenrank.auditing.selection import Selection, selection
 from evenrank.cli import main
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.runs import read_run
 
 STATED = ["--auditor", "A. Person", "--date", "2026-11-16", "--purpose", "a test"]
 
@@ -30,7 +31,7 @@ STATED = ["--auditor", "A. Person", "--date", "2026-11-16", "--purpose", "a test
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
     demo.copy_to(folder)
-    docs = tables.docs(folder / "docs.tsv").frame()
+    docs = open_docs(folder / "docs.tsv").frame()
     rows = [
         f"{doc_id}\t{'FM'[n % 2]}\t{'abc'[n % 3] if n % 7 else ''}" for n, doc_id in enumerate(docs["doc_id"])
     ]
@@ -302,7 +303,7 @@ def test_new_york_needs_rates_by_sex_and_race_and_crossed(
     assert "no legal advice" in statement["disclaimer"]
     report = found.files["report.html"].decode()
     assert "Selection rates" in report and "What this bundle does not hold" in report
-    scores = tables.run(data / "bm25.run")["score"]
+    scores = read_run(data / "bm25.run")["score"]
     assert found.json("audit.json")["selection"]["median_score"]["bm25"] == scores.median()
     assert "Median score of all candidates" in report
 
@@ -370,7 +371,7 @@ def test_lists_that_select_everybody_give_no_rates(
 
 
 def rates(groups: dict[str, str], ranked: list[str], at: int) -> Selection:
-    run = tables.run({"q": {doc: float(len(ranked) - n) for n, doc in enumerate(ranked)}})
+    run = read_run({"q": {doc: float(len(ranked) - n) for n, doc in enumerate(ranked)}})
     return selection(
         {"run": run}, pl.DataFrame({"doc_id": list(groups), "sex": list(groups.values())}), at=at
     )
@@ -402,7 +403,7 @@ def test_small_categories_get_a_rate_but_no_ratio_and_set_no_standard() -> None:
 
 def test_exclusion_needs_the_auditors_reason(data: Path, tmp_path: Path) -> None:
     rows = (data / "people.tsv").read_text().split("\n")
-    ranked = tables.run(data / "bm25.run")["doc_id"].value_counts().sort("count", "doc_id")
+    ranked = read_run(data / "bm25.run")["doc_id"].value_counts().sort("count", "doc_id")
     rare = ranked["doc_id"][0]
     rows = [row if not row.startswith(f"{rare}\t") else f"{rare}\tF\tz" for row in rows]
     (tmp_path / "people.tsv").write_text("\n".join(rows))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import LONGEST, InputError, nearest, printable
 from evenrank.text.lexicon import lexicon
 
@@ -30,10 +30,10 @@ def test_a_file_name_that_is_no_utf8_can_be_told(tmp_path: Path) -> None:
     name = bytes(tmp_path / "run-") + b"\xff.txt"
     path = Path(name.decode(errors="surrogateescape"))
     with pytest.raises(InputError, match="no such file") as caught:
-        tables.run(path)
+        read_run(path)
     str(caught.value).encode()
     path.write_text("q1 Q0 d1 1 0.5 t\n")
-    assert len(tables.run(path)) == 1
+    assert len(read_run(path)) == 1
 
 
 def test_nearest_looks_past_case_and_gives_the_name_itself() -> None:

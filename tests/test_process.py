@@ -25,14 +25,14 @@ import os, signal, sys, time, warnings
 import numpy as np
 import polars as pl
 import evenrank as er
-from evenrank.data import tables
+from evenrank.data.read import read_qrels, read_queries
 warnings.simplefilter("ignore")
 where = sys.argv[1]
 docs = {"d1": "he said", "d2": "she said", "d3": "they said"}
 queries, qrels = {"q1": "said", "q2": "he she"}, {"q1": {"d1": 1, "d2": 0}, "q2": {"d2": 1}}
 run, genders = {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 2.0, "d1": 1.0}}, {"q1": "female", "q2": "male"}
 tally, index = er.tally(docs), er.index(docs, where + "/idx")
-frame = tables.queries(queries)
+frame = read_queries(queries)
 expanded = pl.DataFrame({"query_id": ["q"], "term": ["he"], "weight": [1.0]})
 labels, targets = {"d1": "a", "d2": "b", "d3": "a"}, {"q1": {"a": 0.5, "b": 0.5}, "q2": {"a": 0.5, "b": 0.5}}
 sheet = pl.DataFrame({"query_id": ["q1"], "text": ["said"], "label": ["male"]})
@@ -87,7 +87,7 @@ entries = {
     "feedback": lambda: er.feedback(index, queries),
     "rerank": lambda: er.rerank(where, run, docs, queries),
     "gendered_terms": lambda: er.gendered_terms(expanded, "rekabsaz2020"),
-    "tables": lambda: tables.qrels(qrels),
+    "tables": lambda: read_qrels(qrels),
 }
 for name, work in entries.items():
     child = os.fork()

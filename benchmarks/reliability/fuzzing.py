@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 import evenrank as er
 from benchmarks.reliability import material
 from benchmarks.reliability.material import head, write
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.read import read_genders, read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.associating import pair_scores
 from evenrank.mitigate.comparing_sets import Plan
@@ -78,7 +80,7 @@ def _small(name: str, content: bytes) -> tuple[Callable[[Path], Path], str]:
 
 
 def _batches(path: Path) -> Any:
-    return [len(batch) for batch in tables.docs(path).batches()]
+    return [len(batch) for batch in open_docs(path).batches()]
 
 
 _HALF = {query: {"female": 0.5} for query in "qr"}
@@ -119,11 +121,11 @@ epochs = 1
 """
 
 READERS: dict[str, Reader] = {
-    "run": Reader(*_small("a.run", head("bm25.run")), tables.run),
-    "qrels": Reader(*_small("qrels.txt", head("qrels.txt")), tables.qrels),
-    "queries": Reader(*_small("queries.tsv", head("queries.tsv")), tables.queries),
-    "topics": Reader(material.topics, "topics.txt", tables.queries),
-    "genders": Reader(*_small("genders.tsv", head("genders.tsv")), tables.genders),
+    "run": Reader(*_small("a.run", head("bm25.run")), read_run),
+    "qrels": Reader(*_small("qrels.txt", head("qrels.txt")), read_qrels),
+    "queries": Reader(*_small("queries.tsv", head("queries.tsv")), read_queries),
+    "topics": Reader(material.topics, "topics.txt", read_queries),
+    "genders": Reader(*_small("genders.tsv", head("genders.tsv")), read_genders),
     "docs-tsv": Reader(*_small("docs.tsv", head("docs.tsv")), _batches),
     "docs-jsonl": Reader(material.jsonl, "docs.jsonl", _batches),
     "docs-parquet": Reader(material.parquet, "docs.parquet", _batches),
@@ -145,7 +147,7 @@ READERS: dict[str, Reader] = {
         *_small("b.json", b'{"query": "x", "results": [{"id": "d1", "text": "she"}], "at": 10}'), _request
     ),
     "pair-scores": Reader(*_small("s.tsv", b"query_id\tdoc_id\tscore\nq\ta\t1.5\nq\tb\t0.5\n"), pair_scores),
-    "run-json": Reader(*_small("a.json", b'{"q": {"a": 2.5, "b": 1.0}, "r": {"a": 0.5}}'), tables.run),
+    "run-json": Reader(*_small("a.json", b'{"q": {"a": 2.5, "b": 1.0}, "r": {"a": 0.5}}'), read_run),
     "generated": Reader(
         *_small("m.tsv", b"query_id\tdoc_id\ttext\ng1\ta\twho was she\ng2\tb\twhat is it\n"), read_generated
     ),

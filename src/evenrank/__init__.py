@@ -22,7 +22,7 @@ _HOME = {
     "InputError": "errors",
     "audit": "auditing",
     "Audit": "auditing",
-    "load": "data.tables",
+    "load": "data.docs",
     "lexicon": "text.lexicon",
     "Lexicon": "text.lexicon",
     "tally": "text.tally",
@@ -109,7 +109,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.auditing.black_box import compare_variants as compare_variants
     from evenrank.auditing.certainty import plan as plan
     from evenrank.auditing.stages import trace as trace
-    from evenrank.data.tables import load as load
+    from evenrank.data.docs import load as load
     from evenrank.errors import InputError as InputError
     from evenrank.measures.associating import association as association
     from evenrank.measures.binding import bind as bind

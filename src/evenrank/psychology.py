@@ -20,10 +20,10 @@ import polars as pl
 
 import evenrank
 from evenrank import stats
-from evenrank.data import door, tables
-from evenrank.data.columns import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, listing, show
-from evenrank.data.frames import fingerprint
-from evenrank.data.topics import known_gender
+from evenrank.data.docs import open_docs
+from evenrank.data.read import fingerprint, read_genders, read_qrels, read_table
+from evenrank.data.runs import read_run
+from evenrank.data.schema import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, known_gender, listing, show
 from evenrank.errors import InputError
 from evenrank.measures.inputs import named_runs
 from evenrank.show.grid import Drawn
@@ -50,7 +50,7 @@ def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words")
     Parameters
     ----------
     docs
-        Documents in any shape that :func:`evenrank.data.tables.docs` takes.
+        Documents in any shape that :func:`evenrank.data.docs.open_docs` takes.
     source
         The dictionary: the path of a ``.dic``, or anything :func:`evenrank.lexicon` takes. Without it,
         the open dictionary.
@@ -97,7 +97,7 @@ def categories(table: pl.DataFrame) -> list[str]:
 
 def scores_of(docs: Any, ids: Iterable[str], source: Source | None, tokenizer: str) -> pl.DataFrame:
     """Return the scores of some documents of a collection, those it holds."""
-    texts = tables.docs(docs).texts(dict.fromkeys(ids))
+    texts = open_docs(docs).texts(dict.fromkeys(ids))
     if not texts:
         raise InputError("none of the documents is in the collection; check that they belong together")
     return scores(texts, source, tokenizer=tokenizer)
@@ -131,7 +131,7 @@ def read_scores(x: Any) -> pl.DataFrame:
 
 def _score_table(x: Any) -> pl.DataFrame:
     """Read one table of percents; columns of text are left out."""
-    table = door.table(x)
+    table = read_table(x)
     names: dict[str, str] = {}
     for key, spellings in {"query_id": QUERY_ID, "doc_id": DOC_ID, "gender": GENDER}.items():
         match = next((name for name in table.frame.columns if name.lower() in spellings), None)
@@ -339,7 +339,7 @@ def audit_judgments(
         or by document; see :func:`evenrank.psychology.read_scores`.
     exclude
         Queries to leave out, such as those that trained the classifier behind `genders`: ids, or
-        anything :func:`evenrank.data.tables.genders` reads.
+        anything :func:`evenrank.data.read.read_genders` reads.
     grade
         From which relevance on a document counts as judged relevant.
     balance
@@ -360,7 +360,7 @@ def audit_judgments(
     table = None if scores is None else read_scores(scores)
     provenance: dict[str, Any] = {"evenrank": evenrank.__version__, "balance": balance, "seed": seed}
     if genders is not None:
-        labels = tables.genders(genders)
+        labels = read_genders(genders)
     elif table is not None and "gender" in table.columns:
         labels = table.select("query_id", "gender").unique(maintain_order=True)
         repeated = labels.filter(pl.col("query_id").is_duplicated())["query_id"]
@@ -376,7 +376,7 @@ def audit_judgments(
     else:
         if qrels is None:
             raise InputError("which documents are judged? give qrels, or scores by query")
-        judged = tables.qrels(qrels).filter(pl.col("relevance") >= grade)
+        judged = read_qrels(qrels).filter(pl.col("relevance") >= grade)
         labelled = judged.filter(pl.col("query_id").is_in(labels["query_id"].to_list()))
         if labelled.is_empty():
             raise InputError(f"no labelled query has a document judged {grade} or higher")
@@ -538,11 +538,11 @@ def audit_rankings(
     """
     if at < 1:
         raise InputError(f"at is {at}, but must be at least 1")
-    tops = {name: tables.run(run).filter(pl.col("rank") <= at) for name, run in named_runs(runs).items()}
+    tops = {name: read_run(run).filter(pl.col("rank") <= at) for name, run in named_runs(runs).items()}
     baseline = baseline or next(iter(tops))
     if baseline not in tops:
         raise InputError(f"there is no run {baseline!r}; one of {', '.join(tops)}")
-    labels = tables.genders(genders)
+    labels = read_genders(genders)
     ranked = set.intersection(*(set(top["query_id"].to_list()) for top in tops.values()))
     query_ids = ranked & set(labels["query_id"].to_list())
     tops = {name: top.filter(pl.col("query_id").is_in(query_ids)) for name, top in tops.items()}
@@ -699,7 +699,7 @@ def _group_sizes(values: pl.DataFrame) -> dict[str, int]:
 
 def _query_ids(exclude: Any) -> list[str]:
     if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
-        return tables.genders(exclude)["query_id"].to_list()
+        return read_genders(exclude)["query_id"].to_list()
     if isinstance(exclude, Iterable):
         return [str(query) for query in exclude]
     raise InputError(f"exclude takes query ids or a file, not {type(exclude).__name__}")

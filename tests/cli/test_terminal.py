@@ -260,13 +260,13 @@ def test_judgments_of_other_documents_and_of_few_queries_are_pointed_out(
 
 def test_an_unreachable_dataset_gets_one_line() -> None:
     """What ir_datasets raises where there is no network, as it raises it."""
-    from evenrank.data import irds
+    from evenrank.data.read import irds_errors
     from evenrank.errors import InputError
 
     tried = (
         "[(RequestsDownload('http://one.example/x.tgz', tries=None), ConnectionError(MaxRetryError('…')))]"
     )
-    with pytest.raises(InputError) as refused, irds.reading("irds:x"):
+    with pytest.raises(InputError) as refused, irds_errors("irds:x"):
         raise RuntimeError("All download sources failed", tried)
     assert str(refused.value) == (
         "irds:x: cannot be downloaded: no answer from one.example; go online, or copy ~/.ir_datasets from a "

@@ -14,7 +14,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evenrank.data import files, tables
+from evenrank.data import files
+from evenrank.data.docs import Docs, open_docs
 from evenrank.errors import InputError
 
 ROWS = [("d1", "Hats", "The woman's hat"), ("007", "", "no\ttitle"), ("d3", "É", "")]
@@ -22,7 +23,7 @@ TEXTS = {"d1": "Hats The woman's hat", "007": "no\ttitle", "d3": "É"}
 Document = namedtuple("Document", "doc_id title text")
 
 
-def as_dict(docs: tables.Docs) -> dict[str, str]:
+def as_dict(docs: Docs) -> dict[str, str]:
     return dict(docs.frame().iter_rows())
 
 
@@ -38,23 +39,23 @@ def tsv(tmp_path: Path, content: str | bytes) -> Path:
     return path
 
 
-def collections(tmp_path: Path) -> Iterator[tables.Docs]:
+def collections(tmp_path: Path) -> Iterator[Docs]:
     records = [Document(*row)._asdict() for row in ROWS]
     frame = pl.DataFrame(records)
     frame.write_parquet(tmp_path / "docs.parquet")
-    yield tables.docs(jsonl(tmp_path, *records))
-    yield tables.docs(str(tmp_path / "docs.parquet"))
-    yield tables.docs(frame)
-    yield tables.docs(frame.lazy())
-    yield tables.docs(frame.to_arrow())
-    yield tables.docs(frame.to_pandas())
-    yield tables.docs(records)
-    yield tables.docs(iter(records))
-    yield tables.docs([Document(*row) for row in ROWS])
-    yield tables.docs({row[0]: dict(zip(("title", "text"), row[1:], strict=True)) for row in ROWS})
-    yield tables.docs(TEXTS)
-    yield tables.docs(list(TEXTS.items()))
-    yield tables.docs(item for item in TEXTS.items())
+    yield open_docs(jsonl(tmp_path, *records))
+    yield open_docs(str(tmp_path / "docs.parquet"))
+    yield open_docs(frame)
+    yield open_docs(frame.lazy())
+    yield open_docs(frame.to_arrow())
+    yield open_docs(frame.to_pandas())
+    yield open_docs(records)
+    yield open_docs(iter(records))
+    yield open_docs([Document(*row) for row in ROWS])
+    yield open_docs({row[0]: dict(zip(("title", "text"), row[1:], strict=True)) for row in ROWS})
+    yield open_docs(TEXTS)
+    yield open_docs(list(TEXTS.items()))
+    yield open_docs(item for item in TEXTS.items())
 
 
 def test_whatever_holds_the_documents_the_documents_are_the_same(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_whatever_holds_the_documents_the_documents_are_the_same(tmp_path: Path)
         assert as_dict(docs) == TEXTS, "they can be read again"
         assert docs.texts(["d3", "d1", "unknown"]) == {"d3": "É", "d1": "Hats The woman's hat"}
         assert docs.texts([]) == {}
-        assert tables.docs(docs) is docs
+        assert open_docs(docs) is docs
         for batch in docs.batches():
             batch.validate(full=True)
             assert batch.schema == pa.schema([("doc_id", pa.string()), ("text", pa.string())])
@@ -74,7 +75,7 @@ def test_whatever_holds_the_documents_the_documents_are_the_same(tmp_path: Path)
 
 def test_blocks_can_be_read_in_any_thread_and_any_order(tmp_path: Path) -> None:
     path = tsv(tmp_path, "".join(f"d{n}\t{'word ' * (n % 50)}é{n}\n" for n in range(100_000)))
-    docs = tables.docs(path)
+    docs = open_docs(path)
     blocks = list(docs.blocks())
     assert len(blocks) > 3
     assert sum(block.size for block in blocks) == docs.size == path.stat().st_size
@@ -90,17 +91,17 @@ def test_blocks_can_be_read_in_any_thread_and_any_order(tmp_path: Path) -> None:
 def test_line_ends_and_byte_order_marks_leave_no_trace(
     start: str, end: str, last: str, tmp_path: Path
 ) -> None:
-    docs = tables.docs(tsv(tmp_path, start + f"001\ta b{end}d2\t{end}d3\tx\0y" + last))
+    docs = open_docs(tsv(tmp_path, start + f"001\ta b{end}d2\t{end}d3\tx\0y" + last))
     assert as_dict(docs) == {"001": "a b", "d2": "", "d3": "x\0y"}
 
 
 def test_a_header_names_the_columns(tmp_path: Path) -> None:
-    assert as_dict(tables.docs(tsv(tmp_path, "id\ttext\na\tb\n"))) == {"a": "b"}
+    assert as_dict(open_docs(tsv(tmp_path, "id\ttext\na\tb\n"))) == {"a": "b"}
     path = tsv(tmp_path, "Body\tdocno\ttitle\nb1\ta\tt1\nb2\tc\t\n")
-    assert as_dict(tables.docs(path)) == {"a": "t1 b1", "c": "b2"}
-    assert as_dict(tables.docs(path, fields=["body"])) == {"a": "b1", "c": "b2"}
+    assert as_dict(open_docs(path)) == {"a": "t1 b1", "c": "b2"}
+    assert as_dict(open_docs(path, fields=["body"])) == {"a": "b1", "c": "b2"}
     path = tsv(tmp_path, "url\tdoc_id\ttext\nu\ta\tb\n")
-    assert as_dict(tables.docs(path, id_field="url", fields=("doc_id", "text"))) == {"u": "a b"}
+    assert as_dict(open_docs(path, id_field="url", fields=("doc_id", "text"))) == {"u": "a b"}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_a_header_names_the_columns(tmp_path: Path) -> None:
 def test_a_bad_line_of_tsv_is_named(content: bytes, message: str, tmp_path: Path) -> None:
     path = tsv(tmp_path, content)
     with pytest.raises(InputError, match=rf"^{path}{message}"):
-        tables.docs(path).frame()
+        open_docs(path).frame()
 
 
 def test_a_bad_line_is_named_in_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,34 +133,34 @@ def test_a_bad_line_is_named_in_any_block(tmp_path: Path, monkeypatch: pytest.Mo
     lines[77_776] = "bad"
     path = tsv(tmp_path, gzip.compress("\n".join(lines).encode(), 1))
     with pytest.raises(InputError, match=r":77777: no tab"):
-        tables.docs(path).frame()
+        open_docs(path).frame()
 
 
 def test_a_header_may_name_columns_that_nobody_asked_for(tmp_path: Path) -> None:
     path = tsv(tmp_path, "DocID\tURL\tTitle\tBody\na\tu\tt\tb\n")
-    assert as_dict(tables.docs(path)) == {"a": "t b"}
-    assert as_dict(tables.docs(path, id_field="URL", fields=["Body"])) == {"u": "b"}
+    assert as_dict(open_docs(path)) == {"a": "t b"}
+    assert as_dict(open_docs(path, id_field="URL", fields=["Body"])) == {"u": "b"}
 
 
 def test_a_first_line_of_data_is_no_header(tmp_path: Path) -> None:
-    assert as_dict(tables.docs(tsv(tmp_path, "id\ta text\ntext\tid\n"))) == {"id": "a text", "text": "id"}
+    assert as_dict(open_docs(tsv(tmp_path, "id\ta text\ntext\tid\n"))) == {"id": "a text", "text": "id"}
     with pytest.raises(InputError, match=r":1: more than one tab"):
-        tables.docs(tsv(tmp_path, "d1\ttitle\ttext\n")).frame()
+        open_docs(tsv(tmp_path, "d1\ttitle\ttext\n")).frame()
 
 
 def test_what_a_headerless_file_cannot_have_is_not_ignored(tmp_path: Path) -> None:
     path = tsv(tmp_path, "a\tb\n")
     with pytest.raises(InputError, match="no header names the field key"):
-        tables.docs(path, id_field="key")
+        open_docs(path, id_field="key")
     with pytest.raises(InputError, match="no header names the field abstract"):
-        tables.docs(path, fields=["abstract"])
+        open_docs(path, fields=["abstract"])
 
 
 def test_jsonl_joins_title_and_text_and_takes_other_names(tmp_path: Path) -> None:
     path = jsonl(tmp_path, {"_id": 1, "contents": "a"}, {"_id": -2, "title": "t", "contents": "b"})
-    assert as_dict(tables.docs(path)) == {"1": "a", "-2": "t b"}
+    assert as_dict(open_docs(path)) == {"1": "a", "-2": "t b"}
     path = jsonl(tmp_path, {"id": "a", "body": "b", "x": "c"}, {"id": 2, "body": "d", "x": "e"}, name="plain")
-    assert as_dict(tables.docs(path, fields=("x", "text"))) == {"a": "c b", "2": "e d"}
+    assert as_dict(open_docs(path, fields=("x", "text"))) == {"a": "c b", "2": "e d"}
 
 
 def test_jsonl_that_arrow_cannot_read_is_read_line_by_line(tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_jsonl_that_arrow_cannot_read_is_read_line_by_line(tmp_path: Path) -> No
         '{"id": "3", "text": "x", "text": "c"}',
         {"id": 10**30, "text": "d", "deep": [[[[]]]]},
     )
-    assert as_dict(tables.docs(path)) == {"1": "a", "2": "b", "3": "c", "1" + "0" * 30: "d"}
+    assert as_dict(open_docs(path)) == {"1": "a", "2": "b", "3": "c", "1" + "0" * 30: "d"}
 
 
 @pytest.mark.parametrize(
@@ -196,16 +197,16 @@ def test_jsonl_that_arrow_cannot_read_is_read_line_by_line(tmp_path: Path) -> No
 def test_a_bad_line_of_jsonl_is_named(row: object, message: str, tmp_path: Path) -> None:
     path = jsonl(tmp_path, {"id": "a", "text": ""}, row, {"id": "z", "text": ""})
     with pytest.raises(InputError, match=rf"^{path}:2: {message}"):
-        tables.docs(path).frame()
+        open_docs(path).frame()
 
 
 def test_the_first_line_of_jsonl_must_have_an_id_and_a_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r":1: no column text; found id, name"):
-        tables.docs(jsonl(tmp_path, {"id": "a", "name": "b"}))
+        open_docs(jsonl(tmp_path, {"id": "a", "name": "b"}))
     with pytest.raises(InputError, match=r":1: no column doc_id; found text"):
-        tables.docs(jsonl(tmp_path, {"text": "a"}))
+        open_docs(jsonl(tmp_path, {"text": "a"}))
     with pytest.raises(InputError, match=r":1: no field abstract; found id, text"):
-        tables.docs(jsonl(tmp_path, {"id": "a", "text": "b"}), fields=("abstract",))
+        open_docs(jsonl(tmp_path, {"id": "a", "text": "b"}), fields=("abstract",))
 
 
 def test_parquet_reads_columns_of_any_width(tmp_path: Path) -> None:
@@ -219,13 +220,13 @@ def test_parquet_reads_columns_of_any_width(tmp_path: Path) -> None:
     for kind in kinds:
         table = pa.table({"docno": pa.array([1, 2]), "text": pa.array(["a", "é"], pa.string()).cast(kind)})
         pa.parquet.write_table(table, tmp_path / "docs.parquet")
-        assert as_dict(tables.docs(tmp_path / "docs.parquet")) == {"1": "a", "2": "é"}
+        assert as_dict(open_docs(tmp_path / "docs.parquet")) == {"1": "a", "2": "é"}
 
 
 def test_parquet_comes_in_blocks_whose_sizes_add_up(tmp_path: Path) -> None:
     path = tmp_path / "docs.parquet"
     pl.DataFrame({"id": range(20_000), "text": "a"}).write_parquet(path)
-    docs = tables.docs(path)
+    docs = open_docs(path)
     blocks = list(docs.blocks())
     assert [len(block()) for block in blocks] == [8192, 8192, 3616]
     assert sum(block.size for block in blocks) == docs.size
@@ -250,14 +251,14 @@ def test_bad_parquet_is_refused_with_file_and_column(
     path = tmp_path / "docs.parquet"
     pa.parquet.write_table(pa.table(columns), path)
     with pytest.raises(InputError, match=f"^{path}: ({message})"):
-        tables.docs(path).frame()
+        open_docs(path).frame()
 
 
 def test_bytes_that_are_not_text_are_refused_in_parquet_too(tmp_path: Path) -> None:
     path = tmp_path / "docs.parquet"
     pa.parquet.write_table(pa.table({"id": ["a"], "text": pa.array([b"\xff"])}), path)
     with pytest.raises(InputError, match="column text holds bytes that are not UTF-8"):
-        tables.docs(path).frame()
+        open_docs(path).frame()
 
 
 @pytest.mark.parametrize(
@@ -277,14 +278,14 @@ def test_bytes_that_are_not_text_are_refused_in_parquet_too(tmp_path: Path) -> N
 )
 def test_bad_rows_are_named(rows: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        tables.docs(rows).frame()
+        open_docs(rows).frame()
 
 
 def test_an_iterator_is_kept_on_disk_while_the_handle_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    docs = tables.docs((f"d{n}", "text") for n in range(20_000))
+    docs = open_docs((f"d{n}", "text") for n in range(20_000))
     assert len(docs.frame()) == len(docs.frame()) == 20_000
     assert len(list(tmp_path.iterdir())) == 1
     del docs
@@ -293,14 +294,14 @@ def test_an_iterator_is_kept_on_disk_while_the_handle_lives(
 
 def test_pandas_columns_of_mixed_ids_are_read(tmp_path: Path) -> None:
     frame = pd.DataFrame({"docno": ["a", 2], "text": ["b", "c"]}, dtype=object)
-    assert as_dict(tables.docs(frame)) == {"a": "b", "2": "c"}
+    assert as_dict(open_docs(frame)) == {"a": "b", "2": "c"}
 
 
 def test_memory_stays_flat_as_a_collection_grows(tmp_path: Path) -> None:
     path = tsv(tmp_path, "".join(f"d{n}\t{'word ' * 60}\n" for n in range(200_000)))
     pool = pa.default_memory_pool()
     before, most = pool.bytes_allocated(), 0
-    for block in tables.docs(path).blocks():
+    for block in open_docs(path).blocks():
         block.read()
         most = max(most, pool.bytes_allocated() - before)
     assert most < 12 * files.BLOCK < path.stat().st_size
@@ -309,6 +310,6 @@ def test_memory_stays_flat_as_a_collection_grows(tmp_path: Path) -> None:
 def test_the_length_of_a_collection_is_its_number_of_documents(tmp_path: Path) -> None:
     path = tmp_path / "docs.tsv"
     path.write_text("d1\tshe\nd2\the\nd3\tthey\n")
-    assert len(tables.docs(path)) == len(tables.docs({"a": "she", "b": "he", "c": ""})) == 3
-    nothing = tables.docs({})
+    assert len(open_docs(path)) == len(open_docs({"a": "she", "b": "he", "c": ""})) == 3
+    nothing = open_docs({})
     assert len(nothing) == 0 and nothing  # a collection is true without being counted

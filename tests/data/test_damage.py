@@ -17,7 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenrank as er
-from evenrank.data import files, tables
+from evenrank.data import files
+from evenrank.data.docs import open_docs
+from evenrank.data.read import read_genders, read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.text.tally import Tally
 from evenrank.vectors import Genderedness, Vectors, load, save
@@ -103,11 +106,11 @@ def test_a_few_bytes_of_pickle_take_no_gigabytes(tmp_path: Path, content: bytes)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kilobytes
 
 
-@pytest.mark.parametrize("read", [tables.run, tables.qrels, tables.queries, tables.genders, er.tally])
+@pytest.mark.parametrize("read", [read_run, read_qrels, read_queries, read_genders, er.tally])
 def test_a_file_that_unpacks_endlessly_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Any], Any]
 ) -> None:
-    line = {tables.run: b"q Q0 d 1 1 t\n", tables.qrels: b"q 0 d 1\n"}.get(read, b"q\tneutral\n")
+    line = {read_run: b"q Q0 d 1 1 t\n", read_qrels: b"q 0 d 1\n"}.get(read, b"q\tneutral\n")
     path = tmp_path / "table.gz"
     path.write_bytes(gzip.compress(line * 2_000_000, mtime=0))
     monkeypatch.setattr(files, "BOMB", 1 << 22)
@@ -120,7 +123,7 @@ def test_text_that_people_pack_is_not_refused(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "run.gz"
     rows = (f"q{i // 100} Q0 doc{i * 7919 % 50_000} {i % 100 + 1} {-i} bm25\n" for i in range(20_000))
     path.write_bytes(gzip.compress("".join(rows).encode(), mtime=0))
-    assert len(tables.run(path)) == 20_000
+    assert len(read_run(path)) == 20_000
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
@@ -128,10 +131,10 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         pa.Table.from_arrays([pa.array(["a"])] * 3, names=["doc_id", "text", "text"]), tmp_path / "d.parquet"
     )
     with pytest.raises(InputError, match="column text is there twice"):
-        tables.docs(tmp_path / "d.parquet")
+        open_docs(tmp_path / "d.parquet")
     frame = pd.DataFrame([["a", "b", "c"]], columns=["doc_id", "text", "text"])
     with pytest.raises(InputError, match="column text is there twice"):
-        tables.docs(frame)
+        open_docs(frame)
 
 
 @pytest.mark.parametrize("share", ["1e-999999999", "1e999999999", "0." + "3" * 100, "nan", "inf"])

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 from evenrank.data import door, files, formats
+from evenrank.data.formats import text_lines, text_of
+from evenrank.data.read import read_table
 from evenrank.errors import InputError
 
 ROWS = [("007", "f"), ("d 2", "m")]
@@ -65,12 +67,12 @@ SHAPES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_gives_the_same_table(shape: str, tmp_path: Path) -> None:
-    assert door.table(SHAPES[shape](tmp_path), NAMES).frame.equals(FRAME)
+    assert read_table(SHAPES[shape](tmp_path), NAMES).frame.equals(FRAME)
 
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in ("dict", "tuples", "iterator")])
 def test_without_names_every_column_stays(shape: str, tmp_path: Path) -> None:
-    found = door.table(SHAPES[shape](tmp_path)).frame
+    found = read_table(SHAPES[shape](tmp_path)).frame
     assert len(found.columns) >= 2 and "007" in found.row(0) and "m" in found.row(1)
 
 
@@ -97,7 +99,7 @@ def test_what_is_wrong_is_told_with_file_and_line(content: bytes, problem: str, 
     path = tmp_path / "t"
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"^{path}{problem}"):
-        door.table(path, NAMES)
+        read_table(path, NAMES)
 
 
 def test_a_line_far_into_a_large_file_is_named(tmp_path: Path) -> None:
@@ -105,33 +107,33 @@ def test_a_line_far_into_a_large_file_is_named(tmp_path: Path) -> None:
     lines = [f"{i}\t{'f' * 60}" for i in range(60_000)]
     path.write_text("\n".join(["doc_id\tlabel", *lines, "x", *lines]))
     with pytest.raises(InputError, match=f"^{path}:60002: 1 column instead of 2"):
-        door.table(path)
+        read_table(path)
 
 
 def test_checks_name_the_line_of_a_file_and_the_row_of_a_frame(tmp_path: Path) -> None:
     path = tmp_path / "t.tsv"
     path.write_text("doc_id\tscore\n1\t2\n\tx\n1\t4\n")
-    for table, place in ((door.table(path), f"{path}:3: "), (door.table(door.read(path)[0]), "row 2: ")):
+    for table, place in ((read_table(path), f"{path}:3: "), (read_table(door.read(path)[0]), "row 2: ")):
         with pytest.raises(InputError, match=f"^{place}doc_id is empty"):
             table.ids("doc_id")
     with pytest.raises(InputError, match=f"^{path}:3: score is 'x'; it must be a finite number"):
-        door.table(path).numbers("score")
+        read_table(path).numbers("score")
     with pytest.raises(InputError, match=f"^{path}:3: score is 'x'; it must be a whole number"):
-        door.table(path).whole_numbers("score")
+        read_table(path).whole_numbers("score")
     with pytest.raises(InputError, match=f"^{path}:4: repeats line 2: doc_id '1'"):
-        door.table(path).once("doc_id")
+        read_table(path).once("doc_id")
 
 
 def test_a_file_without_a_header_is_read_by_its_layout(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     layout, known = [("male", "female")], {"male": ("male",), "female": ("female",)}
     path.write_text("m1\tf1\n")
-    assert door.table(path, known, layouts=layout).frame.rows() == [("m1", "f1")]
+    assert read_table(path, known, layouts=layout).frame.rows() == [("m1", "f1")]
     path.write_text("Female,male\nf1,m1\n")
-    assert door.table(path, known, layouts=layout).frame.rows() == [("m1", "f1")]
+    assert read_table(path, known, layouts=layout).frame.rows() == [("m1", "f1")]
     path.write_text("a\tb\tc\n")
     with pytest.raises(InputError, match=f"^{path}:1: 3 columns; expected male<TAB>female"):
-        door.table(path, known, layouts=layout)
+        read_table(path, known, layouts=layout)
 
 
 def test_a_file_that_unpacks_to_more_than_a_table_holds_is_refused(
@@ -142,27 +144,27 @@ def test_a_file_that_unpacks_to_more_than_a_table_holds_is_refused(
     assert path.stat().st_size < 50_000
     monkeypatch.setattr(formats, "MOST_ROWS", 1_000_000)
     with pytest.raises(InputError, match=f"^{path}: more than 1,000,000 rows, too many for a table"):
-        door.table(path)
+        read_table(path)
     monkeypatch.setattr(formats, "BYTES", 1 << 20)
     with pytest.raises(InputError, match=f"^{path}: more than 1 MB of text, too much for a table"):
-        door.table(path)
+        read_table(path)
     with pytest.raises(InputError, match=f"^{path}: more than 1 MB of text"):
-        door.text(path)
+        text_of(path)
 
 
 @pytest.mark.parametrize("x", [3, "irds:", b"bytes", [1, 2], {"a": 1}])
 def test_what_is_no_table_is_refused(x: Any) -> None:
     with pytest.raises(InputError):
-        door.table(x, {"a": ("a",), "b": ("b",), "c": ("c",)})
+        read_table(x, {"a": ("a",), "b": ("b",), "c": ("c",)})
 
 
 def test_a_repeated_column_of_pandas_is_refused() -> None:
     twice = pd.DataFrame([["1", "f", "m"]], columns=["doc_id", "label", "label"])
     for names in (None, NAMES):
         with pytest.raises(InputError, match="column label is there twice"):
-            door.table(twice, names)
+            read_table(twice, names)
 
 
 def test_lines_pass_over_remarks_and_keep_their_numbers(tmp_path: Path) -> None:
     path = written(tmp_path / "words.txt.gz", b"\xef\xbb\xbf# remark\n she \r\n\nhe\n")
-    assert door.lines(path) == [(2, "she"), (4, "he")]
+    assert text_lines(path) == [(2, "she"), (4, "he")]

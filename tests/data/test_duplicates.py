@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.data import docs, tables
-from evenrank.data.docs import DuplicateCheck
+from evenrank.data import docs
+from evenrank.data.docs import Docs, DuplicateCheck, open_docs
 from evenrank.errors import InputError
 
 
-def check(docs: tables.Docs) -> None:
+def check(docs: Docs) -> None:
     checker = DuplicateCheck()
     for batch in docs.batches():
         checker.add(batch.column("doc_id"))
@@ -28,36 +28,36 @@ def test_both_lines_are_named_even_blocks_apart(tmp_path: Path) -> None:
     lines[50_000] = "d7\tagain"
     (tmp_path / "docs.tsv").write_text("\n".join(lines))
     with pytest.raises(InputError, match=r"docs.tsv:50001: doc_id 'd7' was already used on line 8"):
-        check(tables.docs(tmp_path / "docs.tsv"))
+        check(open_docs(tmp_path / "docs.tsv"))
 
 
 def test_a_header_counts_as_a_line(tmp_path: Path) -> None:
     (tmp_path / "docs.tsv").write_text("doc_id\ttext\na\tb\na\tc\n")
     with pytest.raises(InputError, match=r"docs.tsv:3: doc_id 'a' was already used on line 2"):
-        check(tables.docs(tmp_path / "docs.tsv"))
+        check(open_docs(tmp_path / "docs.tsv"))
 
 
 def test_json_lines_and_rows_of_other_things_are_named(tmp_path: Path) -> None:
     (tmp_path / "docs.jsonl").write_text('{"id": 1, "text": ""}\n' * 2)
     with pytest.raises(InputError, match=r"docs.jsonl:2: doc_id '1' was already used on line 1"):
-        check(tables.docs(tmp_path / "docs.jsonl"))
+        check(open_docs(tmp_path / "docs.jsonl"))
     frame = pl.DataFrame({"id": ["a", "b", "a"], "text": "x"})
     frame.write_parquet(tmp_path / "docs.parquet")
     for source in (tmp_path / "docs.parquet", frame, iter([("a", ""), ("b", ""), ("a", "")])):
         with pytest.raises(InputError, match="row 3: doc_id 'a' was already used in row 1"):
-            check(tables.docs(source))
+            check(open_docs(source))
 
 
 def test_a_collision_of_hashes_is_no_duplicate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docs, "hashes", lambda ids: np.zeros(len(ids), np.uint64))
-    check(tables.docs([("a", ""), ("b", ""), ("c", "")]))
+    check(open_docs([("a", ""), ("b", ""), ("c", "")]))
     with pytest.raises(InputError, match="row 3: doc_id 'a' was already used in row 1"):
-        check(tables.docs([("a", ""), ("b", ""), ("a", "")]))
+        check(open_docs([("a", ""), ("b", ""), ("a", "")]))
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=3), min_size=1, max_size=50))
 def test_exactly_repeated_ids_are_refused(ids: list[str]) -> None:
-    docs = tables.docs([(doc_id, "") for doc_id in ids])
+    docs = open_docs([(doc_id, "") for doc_id in ids])
     if len(set(ids)) == len(ids):
         check(docs)
     else:

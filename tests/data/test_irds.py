@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evenrank.data import tables
+from evenrank.data.docs import load, open_docs
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 
 ir_datasets = pytest.importorskip("ir_datasets")
@@ -69,30 +71,30 @@ def registered() -> Iterator[None]:
 
 @pytest.mark.usefixtures("registered")
 def test_a_dataset_is_loaded_by_its_name() -> None:
-    docs, queries, qrels = tables.load("irds:evenrank-test")
+    docs, queries, qrels = load("irds:evenrank-test")
     assert dict(docs.frame().iter_rows()) == {"a": "woman", "b": "man"}
     assert docs.texts(["b"]) == {"b": "man"}
     assert docs.name == "irds:evenrank-test"
     assert queries.rows() == [("1", "hats"), ("2", "cats")]
     assert qrels is not None
     assert qrels.rows() == [("1", "a", 1), ("2", "b", -1)]
-    assert tables.queries("irds:evenrank-test").equals(queries)
-    assert tables.qrels(ir_datasets.load("evenrank-test")).equals(qrels)
+    assert read_queries("irds:evenrank-test").equals(queries)
+    assert read_qrels(ir_datasets.load("evenrank-test")).equals(qrels)
 
 
 @pytest.mark.usefixtures("registered")
 def test_a_split_is_a_part_of_the_name_and_judgments_may_be_missing() -> None:
-    docs, _, qrels = tables.load("irds:evenrank-test", split="dev")
+    docs, _, qrels = load("irds:evenrank-test", split="dev")
     assert qrels is None
     assert docs.texts(["a"]) == {"a": "about hats"}, "documents without a text say what theirs is"
     with pytest.raises(InputError, match="this dataset has no qrels"):
-        tables.qrels("irds:evenrank-test/dev")
+        read_qrels("irds:evenrank-test/dev")
     with pytest.raises(InputError, match="this dataset has no scoreddocs"):
-        tables.run("irds:evenrank-test/dev")
+        read_run("irds:evenrank-test/dev")
 
 
 def test_an_unknown_name_is_refused_in_one_line() -> None:
-    for reader in (tables.load, tables.docs, tables.queries, tables.qrels, tables.run):
+    for reader in (load, open_docs, read_queries, read_qrels, read_run):
         with pytest.raises(InputError, match=r"^irds:no-such-thing: ir_datasets has no dataset of this name"):
             reader("irds:no-such-thing")
 
@@ -100,7 +102,7 @@ def test_an_unknown_name_is_refused_in_one_line() -> None:
 def test_without_ir_datasets_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(InputError, match=r"not installed; pip install 'evenrank\[datasets\]'"):
-        tables.docs("irds:anything")
+        open_docs("irds:anything")
 
 
 def test_a_failing_download_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,4 +111,4 @@ def test_a_failing_download_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> 
             raise RuntimeError("no\nnetwork")
 
     with pytest.raises(InputError, match=r"^Broken: ir_datasets cannot read this: no network"):
-        tables.docs(Broken()).frame()
+        open_docs(Broken()).frame()

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from evenrank.data import tables
+from evenrank.data.read import read_genders
 from evenrank.errors import InputError
 
 GENDERS = [("1", "female"), ("2", "male"), ("3", "neutral"), ("4", "other")]
@@ -30,14 +30,14 @@ GENDERS = [("1", "female"), ("2", "male"), ("3", "neutral"), ("4", "other")]
 )
 def test_labels_are_made_uniform(content: str, tmp_path: Path) -> None:
     (tmp_path / "genders").write_bytes(content.encode())
-    assert tables.genders(tmp_path / "genders").rows() == GENDERS
+    assert read_genders(tmp_path / "genders").rows() == GENDERS
 
 
 def test_labels_in_memory_too() -> None:
     labels = dict(zip("1234", ("f", "MALE", "Neutral", "Both"), strict=True))
     frame = pd.DataFrame({"qid": [1, 2, 3, 4], "label": labels.values()})
     for source in (labels, list(labels.items()), frame):
-        assert tables.genders(source).rows() == GENDERS
+        assert read_genders(source).rows() == GENDERS
 
 
 def test_a_misspelt_label_is_refused_with_a_suggestion_wherever_it_stands(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_a_misspelt_label_is_refused_with_a_suggestion_wherever_it_stands(tmp_pa
     frame = pl.DataFrame({"query_id": ["1", "2"], "gender": ["female", "femal"]})
     for source in (tmp_path / "genders.tsv", labels, list(labels.items()), frame, frame.to_pandas()):
         with pytest.raises(InputError, match=r"unknown label 'femal'; did you mean 'female'\?"):
-            tables.genders(source)
+            read_genders(source)
     with pytest.raises(InputError, match="unknown label 'blue'; use one of neutral, female, male, other"):
-        tables.genders({"1": "blue"})
+        read_genders({"1": "blue"})
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_bad_line_of_labels_is_named(content: str, message: str, tmp_path: Pat
     path = tmp_path / "genders"
     path.write_text(content)
     with pytest.raises(InputError, match=f"^{path}{message}"):
-        tables.genders(path)
+        read_genders(path)
 
 
 def test_labels_in_parquet(tmp_path: Path) -> None:
@@ -82,12 +82,12 @@ def test_labels_in_parquet(tmp_path: Path) -> None:
     pl.DataFrame({"qid": [1, 2, 3, 4], "text": "x", "label": ["F", "men", "none", "both"]}).write_parquet(
         path
     )
-    assert tables.genders(path).rows() == GENDERS
+    assert read_genders(path).rows() == GENDERS
     pl.DataFrame({"qid": [1, 2], "gender": ["f", "x y"]}).write_parquet(path)
     with pytest.raises(InputError, match=r"genders\.parquet: row 2: unknown label 'x y'"):
-        tables.genders(path)
+        read_genders(path)
 
 
 def test_the_annotated_queries_are_read(shared: Path) -> None:
-    counts = tables.genders(shared / "data" / "query-gender" / "annotated.tsv")["gender"].value_counts()
+    counts = read_genders(shared / "data" / "query-gender" / "annotated.tsv")["gender"].value_counts()
     assert dict(counts.iter_rows()) == {"female": 594, "male": 962, "neutral": 1412, "other": 33}

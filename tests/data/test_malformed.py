@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.data import tables
-from evenrank.data.docs import DuplicateCheck
+from evenrank.data.docs import DuplicateCheck, open_docs
+from evenrank.data.read import read_genders, read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 
 zstd = partial(pa.Codec("zstd").compress, asbytes=True)
@@ -27,7 +28,7 @@ CASES = 10_000
 
 
 def read_docs(path: Path) -> None:
-    docs, check = tables.docs(path), DuplicateCheck()
+    docs, check = open_docs(path), DuplicateCheck()
     for block in docs.blocks():
         batch = block.read()
         batch.validate(full=True)
@@ -66,12 +67,12 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
     "docs TSV": ("docs.tsv", TSV, read_docs),
     "docs JSONL": ("docs.jsonl", JSONL, read_docs),
     "docs Parquet": ("docs.parquet", _parquet(), read_docs),
-    "queries TSV": ("queries.tsv", QUERIES, tables.queries),
-    "queries JSONL": ("queries.jsonl", JSONL.replace(b"doc_id", b"query_id"), tables.queries),
-    "queries topics": ("topics.txt", TOPICS, tables.queries),
-    "qrels": ("qrels.txt", QRELS, tables.qrels),
-    "run": ("bm25.run", RUN, tables.run),
-    "genders": ("genders.tsv", GENDERS, tables.genders),
+    "queries TSV": ("queries.tsv", QUERIES, read_queries),
+    "queries JSONL": ("queries.jsonl", JSONL.replace(b"doc_id", b"query_id"), read_queries),
+    "queries topics": ("topics.txt", TOPICS, read_queries),
+    "qrels": ("qrels.txt", QRELS, read_qrels),
+    "run": ("bm25.run", RUN, read_run),
+    "genders": ("genders.tsv", GENDERS, read_genders),
 }
 
 PIECES = (

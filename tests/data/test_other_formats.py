@@ -12,7 +12,8 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.read import read_qrels
+from evenrank.data.runs import read_run
 
 DEMO = demo.folder()
 RUN = {"q1": {"d2": 2.0, "d1": 1.5}, "q2": {"d1": 1.0}}
@@ -21,14 +22,14 @@ DOCS = {"d1": "he said", "d2": "she said"}
 
 
 def order(run: Any) -> list[tuple[str, str, int]]:
-    return tables.run(run).select("query_id", "doc_id", "rank").rows()
+    return read_run(run).select("query_id", "doc_id", "rank").rows()
 
 
 def test_a_run_of_ms_marco_is_ordered_by_its_ranks(tmp_path: Path) -> None:
     path = tmp_path / "run.dev.small.tsv"
     path.write_text("q1\td1\t2\nq1\td2\t1\nq2\td1\t1\n")
     assert order(path) == order(RUN)
-    assert tables.run(path, order="rank").rows() == tables.run(path).rows()
+    assert read_run(path, order="rank").rows() == read_run(path).rows()
     found = er.measure(path, "RaB@1", docs=DOCS, confidence=None)
     assert list(found.runs) == ["run.dev.small"] and found["RaB@1"].per_query()["q1"] < 0
 
@@ -46,14 +47,14 @@ def test_three_columns_that_are_no_ranks_are_refused(tmp_path: Path, content: st
     path = tmp_path / "scores.tsv"
     path.write_text(content)
     with pytest.raises(er.InputError, match=problem.replace(".", r"\.")):
-        tables.run(path)
+        read_run(path)
 
 
 def test_json_holds_runs_and_judgments(tmp_path: Path) -> None:
     (tmp_path / "bm25.json").write_text(json.dumps(RUN))
     (tmp_path / "qrels.json").write_text(json.dumps(QRELS))
     assert order(tmp_path / "bm25.json") == order(RUN)
-    assert tables.qrels(tmp_path / "qrels.json").rows() == tables.qrels(QRELS).rows()
+    assert read_qrels(tmp_path / "qrels.json").rows() == read_qrels(QRELS).rows()
     found = er.measure(tmp_path / "bm25.json", "nDCG@10", qrels=tmp_path / "qrels.json", confidence=None)
     assert list(found.runs) == ["bm25"]
 
@@ -72,7 +73,7 @@ def test_json_holds_runs_and_judgments(tmp_path: Path) -> None:
 def test_json_that_is_no_run_is_refused(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "x.json").write_text(content)
     with pytest.raises(er.InputError) as refused:
-        tables.run(tmp_path / "x.json")
+        read_run(tmp_path / "x.json")
     assert problem in str(refused.value).lower() or problem in str(refused.value)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenrank.data import tables
+from evenrank.data.read import read_genders, read_queries
 from evenrank.errors import InputError
 
 QUERIES = [("301", "International Organized Crime"), ("002", "a < b & c")]
@@ -83,12 +83,12 @@ def write(tmp_path: Path, content: str | bytes, name: str = "queries.txt") -> Pa
     ],
 )
 def test_every_format_gives_the_same_queries(name: str, content: str | bytes, tmp_path: Path) -> None:
-    assert tables.queries(write(tmp_path, content, name)).rows() == QUERIES
+    assert read_queries(write(tmp_path, content, name)).rows() == QUERIES
 
 
 def test_parquet_gives_them_too(tmp_path: Path) -> None:
     pl.DataFrame(QUERIES, schema=["qid", "query"], orient="row").write_parquet(tmp_path / "queries.parquet")
-    assert tables.queries(tmp_path / "queries.parquet").rows() == QUERIES
+    assert read_queries(tmp_path / "queries.parquet").rows() == QUERIES
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_parquet_gives_them_too(tmp_path: Path) -> None:
 def test_a_bad_line_of_queries_is_named(content: str | bytes, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, content)
     with pytest.raises(InputError, match=f"^{path}{message}"):
-        tables.queries(path)
+        read_queries(path)
 
 
 @pytest.mark.parametrize(
@@ -129,21 +129,21 @@ def test_a_bad_line_of_queries_is_named(content: str | bytes, message: str, tmp_
 def test_hostile_topics_come_to_an_end(hostile: str, tmp_path: Path) -> None:
     path = write(tmp_path, "<top>\n<num> 1\n<title> a\n" + hostile)
     with contextlib.suppress(InputError):
-        tables.queries(path)
+        read_queries(path)
 
 
 def test_bad_parquet_is_refused_with_its_column(tmp_path: Path) -> None:
     path = tmp_path / "queries.parquet"
     pl.DataFrame({"qid": [1.5], "text": ["a"]}).write_parquet(path)
     with pytest.raises(InputError, match=f"^{path}: column query_id holds Float64; make it text"):
-        tables.queries(path)
+        read_queries(path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=f"^{path}: cannot be read"):
-        tables.queries(path)
+        read_queries(path)
 
 
 def test_labelled_queries_are_queries_too(tmp_path: Path) -> None:
     path = tmp_path / "voted.tsv"
     path.write_text("query_id\ttext\tlabel\nq1\twhat is love\tneutral\n")
-    assert tables.queries(path).rows() == [("q1", "what is love")]
-    assert tables.genders(path).rows() == [("q1", "neutral")]
+    assert read_queries(path).rows() == [("q1", "what is love")]
+    assert read_genders(path).rows() == [("q1", "neutral")]

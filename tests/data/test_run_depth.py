@@ -36,14 +36,14 @@ def test_the_top_of_each_query_is_kept(
 ) -> None:
     path = tmp_path / "a.run"
     path.write_text(trec(rows))
-    whole = runs.run(path, order=order)
+    whole = runs.read_run(path, order=order)
     assert len(whole) == len(ROWS)
-    found = runs.run(path, order=order, depth=depth)
+    found = runs.read_run(path, order=order, depth=depth)
     assert found.equals(whole.filter(pl.col("rank") <= depth))
-    assert runs.run(found) is found
+    assert runs.read_run(found) is found
     whole.write_parquet(tmp_path / "a.parquet", row_group_size=130)
     for source in (tmp_path / "a.parquet", whole, whole.to_pandas()):
-        assert runs.run(source, depth=depth).equals(found)
+        assert runs.read_run(source, depth=depth).equals(found)
 
 
 def test_rows_below_the_depth_are_checked_too(rows: list[tuple[str, str, float]], tmp_path: Path) -> None:
@@ -52,18 +52,18 @@ def test_rows_below_the_depth_are_checked_too(rows: list[tuple[str, str, float]]
     path.write_text(trec([*rows, lowest]))
     problem = f":{len(rows) + 1}: repeats line {rows.index(lowest) + 1}: query_id '{lowest[0]}' with doc_id"
     with pytest.raises(InputError, match=problem):
-        runs.run(path, depth=1)
+        runs.read_run(path, depth=1)
     lines = trec(rows).splitlines()
     lines[1500] = "q0 Q0 d99 2001 nan tag"
     path.write_text("\n".join(lines))
     with pytest.raises(InputError, match=r":1501: score is 'nan'"):
-        runs.run(path, depth=1)
+        runs.read_run(path, depth=1)
     lines[1500] = f"{lines[3].split()[0]} Q0 d99 4 1 tag"
     path.write_text("\n".join(lines))
     with pytest.raises(InputError, match=r":1501: repeats line 4: query_id 'q\d+' with rank 4"):
-        runs.run(path, order="rank", depth=2)
+        runs.read_run(path, order="rank", depth=2)
     frame = pl.DataFrame([*rows, lowest], schema=["query_id", "doc_id", "score"], orient="row")
     frame.write_parquet(tmp_path / "a.parquet")
     problem = f"row {len(rows) + 1} repeats row {rows.index(lowest) + 1}: query_id"
     with pytest.raises(InputError, match=problem):
-        runs.run(tmp_path / "a.parquet", depth=1)
+        runs.read_run(tmp_path / "a.parquet", depth=1)

@@ -16,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.data import tables
-from evenrank.data.frames import fingerprint
+from evenrank.data.docs import load
+from evenrank.data.read import fingerprint, read_genders, read_qrels, read_queries
+from evenrank.data.runs import perfect_run, random_run, read_run, write_run
+from evenrank.data.schema import QRELS_SCHEMA, QUERIES_SCHEMA, RUN_SCHEMA
 from evenrank.errors import InputError
 
 Scored = namedtuple("Scored", "query_id doc_id score")
@@ -49,10 +51,10 @@ def runs() -> list[Any]:
 
 @pytest.mark.parametrize("source", runs())
 def test_anything_that_looks_like_a_run_becomes_one(source: Any) -> None:
-    run = tables.run(source)
-    assert run.schema == tables.RUN_SCHEMA
+    run = read_run(source)
+    assert run.schema == RUN_SCHEMA
     assert run.rows() == RUN
-    assert tables.run(run) is run, "and only once"
+    assert read_run(run) is run, "and only once"
 
 
 @pytest.mark.parametrize(
@@ -67,10 +69,10 @@ def test_anything_that_looks_like_a_run_becomes_one(source: Any) -> None:
     ],
 )
 def test_anything_that_looks_like_judgments_becomes_them(source: Any) -> None:
-    qrels = tables.qrels(source)
-    assert qrels.schema == tables.QRELS_SCHEMA
+    qrels = read_qrels(source)
+    assert qrels.schema == QRELS_SCHEMA
     assert qrels.rows() == QRELS
-    assert tables.qrels(qrels).equals(qrels)
+    assert read_qrels(qrels).equals(qrels)
 
 
 @pytest.mark.parametrize(
@@ -84,62 +86,70 @@ def test_anything_that_looks_like_judgments_becomes_them(source: Any) -> None:
     ],
 )
 def test_anything_that_looks_like_queries_becomes_them(source: Any) -> None:
-    queries = tables.queries(source)
-    assert queries.schema == tables.QUERIES_SCHEMA
+    queries = read_queries(source)
+    assert queries.schema == QUERIES_SCHEMA
     assert queries.rows() == QUERIES
-    assert tables.queries(queries).equals(queries)
+    assert read_queries(queries).equals(queries)
 
 
 def test_whole_numbers_are_ids() -> None:
-    assert tables.run({1: {2: 3}}).rows() == [("1", "2", 3.0, 1)]
-    assert tables.queries(pd.DataFrame({"qid": [1], "query": ["a"]})).rows() == [("1", "a")]
-    assert tables.run(pl.DataFrame({"qid": [1], "docno": [2], "score": [1]})).rows() == [("1", "2", 1.0, 1)]
+    assert read_run({1: {2: 3}}).rows() == [("1", "2", 3.0, 1)]
+    assert read_queries(pd.DataFrame({"qid": [1], "query": ["a"]})).rows() == [("1", "a")]
+    assert read_run(pl.DataFrame({"qid": [1], "docno": [2], "score": [1]})).rows() == [("1", "2", 1.0, 1)]
 
 
 @pytest.mark.parametrize(
     ("reader", "source", "message"),
     [
-        ("run", {"q": {"d": float("nan")}}, "row 1: score is nan; it must be a finite number"),
-        ("run", {"q": {"d": "high"}}, "row 1: score is 'high'; it must be a number"),
-        ("run", {"q": 5}, "'q' has 5; expected {query_id: {doc_id: score}}"),
-        ("run", [("q", "d", 1.0), ("q", "d", 2.0)], "row 2 repeats row 1: query_id 'q' with doc_id 'd'"),
-        ("run", [("q", "d", 1.0), ("q", "d")], r"row 2: \('q', 'd'\); expected \(query_id, doc_id, score\)"),
-        ("run", [("q", None, 1.0)], "row 1: doc_id is missing"),
-        ("run", [("", "d", 1.0)], "row 1: query_id is empty"),
-        ("run", [(1.5, "d", 1.0)], "row 1: query_id is 1.5"),
-        ("run", [("q", "d", 10**400)], "score holds a number that is too large"),
-        ("run", {}, "the run table has no rows"),
-        ("run", 7, "7 is not a table"),
-        ("run", pl.DataFrame({"qid": ["a"], "docno": ["b"]}), "no column score; found qid, docno"),
-        ("run", pl.DataFrame({"qid": ["a"], "docno": ["b"], "score": ["1"]}), "column score holds String"),
-        ("run", pd.DataFrame({"qid": [1.0], "docno": ["b"], "score": [1]}), "column query_id holds Float64"),
-        ("qrels", [("q", "d", 1.5)], "row 1: relevance is 1.5; it must be a whole number"),
-        ("qrels", [("q", "d", None)], "row 1: relevance is None"),
-        ("qrels", [{"qid": "q", "docno": "d", "label": 1}, {"qid": "q"}], "row 2: no docno"),
-        ("queries", {"q": None}, "row 1: text is missing"),
-        ("queries", [("q", "a"), ("q", "b")], "row 2 repeats row 1: query_id 'q'"),
-        ("queries", [("q", "\ud800")], "lone surrogate"),
-        ("genders", {"q": ""}, "row 1: gender is empty"),
+        (read_run, {"q": {"d": float("nan")}}, "row 1: score is nan; it must be a finite number"),
+        (read_run, {"q": {"d": "high"}}, "row 1: score is 'high'; it must be a number"),
+        (read_run, {"q": 5}, "'q' has 5; expected {query_id: {doc_id: score}}"),
+        (read_run, [("q", "d", 1.0), ("q", "d", 2.0)], "row 2 repeats row 1: query_id 'q' with doc_id 'd'"),
+        (
+            read_run,
+            [("q", "d", 1.0), ("q", "d")],
+            r"row 2: \('q', 'd'\); expected \(query_id, doc_id, score\)",
+        ),
+        (read_run, [("q", None, 1.0)], "row 1: doc_id is missing"),
+        (read_run, [("", "d", 1.0)], "row 1: query_id is empty"),
+        (read_run, [(1.5, "d", 1.0)], "row 1: query_id is 1.5"),
+        (read_run, [("q", "d", 10**400)], "score holds a number that is too large"),
+        (read_run, {}, "the run table has no rows"),
+        (read_run, 7, "7 is not a table"),
+        (read_run, pl.DataFrame({"qid": ["a"], "docno": ["b"]}), "no column score; found qid, docno"),
+        (read_run, pl.DataFrame({"qid": ["a"], "docno": ["b"], "score": ["1"]}), "column score holds String"),
+        (
+            read_run,
+            pd.DataFrame({"qid": [1.0], "docno": ["b"], "score": [1]}),
+            "column query_id holds Float64",
+        ),
+        (read_qrels, [("q", "d", 1.5)], "row 1: relevance is 1.5; it must be a whole number"),
+        (read_qrels, [("q", "d", None)], "row 1: relevance is None"),
+        (read_qrels, [{"qid": "q", "docno": "d", "label": 1}, {"qid": "q"}], "row 2: no docno"),
+        (read_queries, {"q": None}, "row 1: text is missing"),
+        (read_queries, [("q", "a"), ("q", "b")], "row 2 repeats row 1: query_id 'q'"),
+        (read_queries, [("q", "\ud800")], "lone surrogate"),
+        (read_genders, {"q": ""}, "row 1: gender is empty"),
     ],
 )
-def test_what_cannot_be_a_table_is_refused_with_its_row(reader: str, source: Any, message: str) -> None:
+def test_what_cannot_be_a_table_is_refused_with_its_row(reader: Any, source: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        getattr(tables, reader)(source)
+        reader(source)
 
 
 def test_ties_go_to_the_greater_id_as_text() -> None:
-    run = tables.run({"q": {"9": 1.0, "10": 1.0, "é": 1.0, "z": 1.0, "𝄞": 1.0, "\uffff": 1.0, "a": 1.5}})
+    run = read_run({"q": {"9": 1.0, "10": 1.0, "é": 1.0, "z": 1.0, "𝄞": 1.0, "\uffff": 1.0, "a": 1.5}})
     assert run["doc_id"].to_list() == ["a", "𝄞", "\uffff", "é", "z", "9", "10"], "in the order of UTF-8 bytes"
 
 
 def test_scores_are_compared_in_double_precision_as_written(tmp_path: Path) -> None:
     (tmp_path / "x.run").write_text("q Q0 a 1 1.00000000000001 x\nq Q0 b 2 1.00000000000000 x\n")
-    assert tables.run(tmp_path / "x.run")["doc_id"].to_list() == ["a", "b"]
+    assert read_run(tmp_path / "x.run")["doc_id"].to_list() == ["a", "b"]
 
 
 def test_zero_has_no_sign() -> None:
-    assert tables.run({"q": {"a": 0.0, "b": -0.0}})["doc_id"].to_list() == ["b", "a"]
-    assert tables.run({"q": {"b": 0.0, "a": -0.0}})["doc_id"].to_list() == ["b", "a"]
+    assert read_run({"q": {"a": 0.0, "b": -0.0}})["doc_id"].to_list() == ["b", "a"]
+    assert read_run({"q": {"b": 0.0, "a": -0.0}})["doc_id"].to_list() == ["b", "a"]
 
 
 scores = st.dictionaries(
@@ -163,10 +173,10 @@ def test_the_order_is_that_of_slow_code_whatever_the_order_of_rows(
     for query in dict.fromkeys(q for q, _, _ in rows):
         part = sorted(found[query].items(), key=lambda item: (item[1], item[0].encode()), reverse=True)
         expected += [(query, d, s, rank) for rank, (d, s) in enumerate(part, start=1)]
-    run = tables.run(rows)
+    run = read_run(rows)
     assert run.rows() == expected
-    assert tables.run(run) is run
-    ranked = tables.run(run.sample(fraction=1, shuffle=True, seed=1), order="rank").sort("query_id", "rank")
+    assert read_run(run) is run
+    ranked = read_run(run.sample(fraction=1, shuffle=True, seed=1), order="rank").sort("query_id", "rank")
     assert ranked["doc_id"].equals(run.sort("query_id", "rank")["doc_id"])
 
 
@@ -174,10 +184,10 @@ def test_the_order_is_that_of_slow_code_whatever_the_order_of_rows(
 def test_a_written_run_keeps_its_order_even_in_single_precision(
     found: dict[str, dict[str, float]], suffix: str, tmp_path: Path
 ) -> None:
-    run = tables.run(found)
+    run = read_run(found)
     path = tmp_path / f"bm25{suffix}"
-    tables.write_run(run, path, name="bm25")
-    again = tables.run(path)
+    write_run(run, path, name="bm25")
+    again = read_run(path)
     assert again.select("query_id", "doc_id", "rank").equals(run.select("query_id", "doc_id", "rank"))
     single = again["score"].to_numpy().astype(np.float32)
     falls = single[1:] < single[:-1]
@@ -186,7 +196,7 @@ def test_a_written_run_keeps_its_order_even_in_single_precision(
 
 
 def test_scores_that_fall_already_are_written_as_they_are(tmp_path: Path) -> None:
-    tables.write_run({"q": {"a": 8.0327, "b": 8.032699, "c": -2.5, "d": -2.5}}, tmp_path / "x.run", name="x")
+    write_run({"q": {"a": 8.0327, "b": 8.032699, "c": -2.5, "d": -2.5}}, tmp_path / "x.run", name="x")
     assert (tmp_path / "x.run").read_text().splitlines() == [
         "q Q0 a 1 8.0327 x",
         "q Q0 b 2 8.032699 x",
@@ -201,18 +211,18 @@ def test_scores_that_fall_already_are_written_as_they_are(tmp_path: Path) -> Non
 )
 def test_what_trec_format_cannot_hold_is_not_written(run: Any, name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="blank"):
-        tables.write_run(run, tmp_path / "x.run", name=name)
+        write_run(run, tmp_path / "x.run", name=name)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_run_that_only_looks_normal_is_sorted_and_checked_again() -> None:
-    run = tables.run({"a": {"x": 3, "y": 2, "z": 2}, "b": {"x": 1}})
+    run = read_run({"a": {"x": 3, "y": 2, "z": 2}, "b": {"x": 1}})
     assert run["doc_id"].to_list() == ["x", "z", "y", "x"]
-    assert tables.run(run.reverse())["query_id"].to_list() == ["b", "a", "a", "a"]
-    assert tables.run(run.with_columns(rank=pl.lit(1, pl.Int64))).equals(run)
-    assert tables.run(run.with_columns(score=-pl.col("score")))["doc_id"].to_list() == ["z", "y", "x", "x"]
+    assert read_run(run.reverse())["query_id"].to_list() == ["b", "a", "a", "a"]
+    assert read_run(run.with_columns(rank=pl.lit(1, pl.Int64))).equals(run)
+    assert read_run(run.with_columns(score=-pl.col("score")))["doc_id"].to_list() == ["z", "y", "x", "x"]
     split = pl.concat([run.head(2), run.tail(1), run.slice(2, 1)])
-    assert tables.run(split).equals(run)
+    assert read_run(split).equals(run)
     for row, message in (
         ({"doc_id": "x"}, "repeats row"),
         ({"score": float("nan")}, "score is nan"),
@@ -221,29 +231,29 @@ def test_a_run_that_only_looks_normal_is_sorted_and_checked_again() -> None:
     ):
         last = pl.DataFrame([{**run.row(2, named=True), **row}], schema=run.schema)
         with pytest.raises(InputError, match=message):
-            tables.run(pl.concat([run.head(2), last]))
+            read_run(pl.concat([run.head(2), last]))
 
 
 def test_an_unknown_order_is_refused() -> None:
     with pytest.raises(InputError, match="order is 'Score'"):
-        tables.run({"q": {"d": 1}}, order="Score")  # type: ignore[arg-type]
+        read_run({"q": {"d": 1}}, order="Score")  # type: ignore[arg-type]
 
 
 def test_the_perfect_run_has_all_and_only_relevant_documents() -> None:
     qrels = {"q": {"a": 1, "b": 3, "c": 0, "d": 1}, "none": {"a": 0, "b": -1}, "r": {"x": 2}}
-    run = tables.perfect(qrels)
+    run = perfect_run(qrels)
     assert run.rows() == [("q", "b", 3.0, 1), ("q", "d", 1.0, 2), ("q", "a", 1.0, 3), ("r", "x", 2.0, 1)]
-    assert tables.run(run) is run
+    assert read_run(run) is run
 
 
 def test_a_random_run_depends_on_the_seed_and_not_on_the_rows() -> None:
-    qrels = tables.qrels({str(q): {f"d{n}": n % 2 for n in range(20)} for q in range(10)})
-    run = tables.random_run(qrels, seed=1)
+    qrels = read_qrels({str(q): {f"d{n}": n % 2 for n in range(20)} for q in range(10)})
+    run = random_run(qrels, seed=1)
     assert len(run) == len(qrels)
-    assert tables.run(run) is run
-    assert tables.random_run(qrels, seed=1).equals(run)
-    assert not tables.random_run(qrels, seed=2).equals(run)
-    shuffled = tables.random_run(qrels.sample(fraction=1, shuffle=True, seed=3), seed=1)
+    assert read_run(run) is run
+    assert random_run(qrels, seed=1).equals(run)
+    assert not random_run(qrels, seed=2).equals(run)
+    shuffled = random_run(qrels.sample(fraction=1, shuffle=True, seed=3), seed=1)
     assert shuffled.sort("query_id", "rank").equals(run.sort("query_id", "rank"))
 
 
@@ -256,7 +266,7 @@ def folder(tmp_path: Path, *names: str) -> Path:
 
 
 def test_a_folder_is_loaded(tmp_path: Path) -> None:
-    docs, queries, qrels = tables.load(folder(tmp_path, "docs.tsv.gz", "queries.txt", "qrels.txt"))
+    docs, queries, qrels = load(folder(tmp_path, "docs.tsv.gz", "queries.txt", "qrels.txt"))
     assert docs.texts(["d1"]) == {"d1": "docs.tsv.gz"}
     assert queries["text"].to_list() == ["queries.txt"]
     assert qrels is not None
@@ -264,7 +274,7 @@ def test_a_folder_is_loaded(tmp_path: Path) -> None:
 
 
 def test_a_folder_need_not_have_judgments(tmp_path: Path) -> None:
-    assert tables.load(str(folder(tmp_path, "docs.tsv", "queries.tsv"))).qrels is None
+    assert load(str(folder(tmp_path, "docs.tsv", "queries.tsv"))).qrels is None
 
 
 def test_a_split_is_chosen_and_never_guessed(tmp_path: Path) -> None:
@@ -277,13 +287,13 @@ def test_a_split_is_chosen_and_never_guessed(tmp_path: Path) -> None:
     )
     folder(tmp_path, *names)
     (tmp_path / "queries.train.tsv.bak").write_text("left alone")
-    assert tables.load(tmp_path, split="dev.small").queries["text"].to_list() == ["queries.dev.small.tsv"]
+    assert load(tmp_path, split="dev.small").queries["text"].to_list() == ["queries.dev.small.tsv"]
     with pytest.raises(
         InputError, match=r"several queries files: queries.dev.small.tsv, .*one of dev.small, train"
     ):
-        tables.load(tmp_path)
+        load(tmp_path)
     with pytest.raises(InputError, match=r"no queries for split 'test'; splits there: dev.small, train"):
-        tables.load(tmp_path, split="test")
+        load(tmp_path, split="test")
 
 
 @pytest.mark.parametrize(
@@ -304,15 +314,15 @@ def test_a_folder_that_lacks_something_is_refused(
     names: list[str], split: str | None, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=f"^{tmp_path}: {message}"):
-        tables.load(folder(tmp_path, *names), split=split)
+        load(folder(tmp_path, *names), split=split)
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
-        tables.load(tmp_path / "nowhere")
+        load(tmp_path / "nowhere")
     (tmp_path / "docs.tsv").write_text("a\tb")
     with pytest.raises(InputError, match="this is a file; name its folder"):
-        tables.load(tmp_path / "docs.tsv")
+        load(tmp_path / "docs.tsv")
 
 
 def test_a_run_of_a_million_rows_is_read_and_sorted(tmp_path: Path) -> None:
@@ -329,11 +339,11 @@ def test_a_run_of_a_million_rows_is_read_and_sorted(tmp_path: Path) -> None:
         }
     )
     frame.write_csv(tmp_path / "big.run", include_header=False, separator=" ")
-    run = tables.run(tmp_path / "big.run")
+    run = read_run(tmp_path / "big.run")
     assert len(run) == n
     scores = run["score"].to_numpy().reshape(1000, 1000)
     assert (np.diff(scores, axis=1) <= 0).all()
-    assert tables.run(run) is run
+    assert read_run(run) is run
 
 
 @pytest.mark.parametrize(
@@ -348,7 +358,7 @@ def test_a_run_of_a_million_rows_is_read_and_sorted(tmp_path: Path) -> None:
 def test_the_test_collections_are_loaded(
     name: str, split: str | None, sizes: tuple[int, int, int], shared: Path
 ) -> None:
-    docs, queries, qrels = tables.load(shared / "data" / name, split=split)
+    docs, queries, qrels = load(shared / "data" / name, split=split)
     assert qrels is not None
     assert (len(docs.frame()), len(queries), len(qrels)) == sizes
 
@@ -358,27 +368,27 @@ def test_real_runs_are_in_the_order_they_print(name: str, shared: Path) -> None:
     found = sorted((shared / "runs").glob(f"{name}.*"))
     assert len(found) == 3
     for path in found:
-        run = tables.run(path)
-        assert run["doc_id"].equals(tables.run(path, order="rank")["doc_id"]), path.name
+        run = read_run(path)
+        assert run["doc_id"].equals(read_run(path, order="rank")["doc_id"]), path.name
 
 
 def test_a_run_that_was_changed_in_place_is_checked_again() -> None:
     rows = [("q", f"d{i}", float(9 - i)) for i in range(5)]
-    made = tables.run(rows)
-    assert tables.run(made) is made
+    made = read_run(rows)
+    assert read_run(made) is made
     made[0, "score"] = 0.0
-    assert tables.run(made)["doc_id"].to_list() == ["d1", "d2", "d3", "d4", "d0"]
-    made = tables.run(rows)
+    assert read_run(made)["doc_id"].to_list() == ["d1", "d2", "d3", "d4", "d0"]
+    made = read_run(rows)
     made.extend(made[:1])
     with pytest.raises(InputError, match="repeats"):
-        tables.run(made)
+        read_run(made)
 
 
 def test_a_known_run_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = tables.run([("q", f"d{i}", float(9 - i)) for i in range(5)])
+    made = read_run([("q", f"d{i}", float(9 - i)) for i in range(5)])
     for check in ("_checked", "_sorted"):
         monkeypatch.setattr("evenrank.data.runs." + check, lambda *_, **__: pytest.fail("checked again"))
-    assert tables.run(made) is made
+    assert read_run(made) is made
 
 
 def test_a_fingerprint_covers_ids_ranks_and_ties_and_not_the_last_bit_of_a_score() -> None:

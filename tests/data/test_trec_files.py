@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evenrank.cli import main
-from evenrank.data import tables
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, InputWarning
 
 zstd = partial(pa.Codec("zstd").compress, asbytes=True)
@@ -50,7 +51,7 @@ def write(tmp_path: Path, content: str | bytes, name: str = "bm25.run") -> Path:
     ],
 )
 def test_a_legal_run_is_read(content: str | bytes, tmp_path: Path) -> None:
-    assert tables.run(write(tmp_path, content)).rows() == ROWS
+    assert read_run(write(tmp_path, content)).rows() == ROWS
 
 
 @pytest.mark.parametrize(
@@ -85,34 +86,34 @@ def test_a_legal_run_is_read(content: str | bytes, tmp_path: Path) -> None:
 def test_a_bad_line_of_a_run_is_named(content: str | bytes, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, content)
     with pytest.raises(InputError, match=f"^{path}{message}"):
-        tables.run(path)
+        read_run(path)
 
 
 def test_lines_are_counted_across_blocks(tmp_path: Path) -> None:
     lines = [f"q{n // 100} Q0 d{n} 1 {n} a-rather-long-tag" for n in range(120_000)]
-    assert len(tables.run(write(tmp_path, "\n".join(lines)))) == 120_000
+    assert len(read_run(write(tmp_path, "\n".join(lines)))) == 120_000
     lines[100_000] = "q0 Q0 d3 1 1 a-rather-long-tag"
     with pytest.raises(InputError, match=r":100001: repeats line 4: query_id 'q0' with doc_id 'd3'"):
-        tables.run(write(tmp_path, "\n".join(lines)))
+        read_run(write(tmp_path, "\n".join(lines)))
     lines[110_000] += "\xff"
     with pytest.raises(InputError, match=r":110001: bytes that are not UTF-8"):
-        tables.run(write(tmp_path, "\n".join(lines).encode("latin-1")))
+        read_run(write(tmp_path, "\n".join(lines).encode("latin-1")))
     lines[110_000] = "short"
     with pytest.raises(InputError, match=r":110001: 1 column instead of 6"):
-        tables.run(write(tmp_path, "\n".join(lines)))
+        read_run(write(tmp_path, "\n".join(lines)))
     lines[110_000] = ""
     with pytest.raises(InputError, match=r":110001: blank line"):
-        tables.run(write(tmp_path, "\n".join(lines)))
+        read_run(write(tmp_path, "\n".join(lines)))
     with pytest.raises(InputError, match=r":120000: blank line"):
-        tables.run(write(tmp_path, "\n".join([*lines[:110_000], *lines[110_001:], *[" "] * 3_000_000, "q"])))
+        read_run(write(tmp_path, "\n".join([*lines[:110_000], *lines[110_001:], *[" "] * 3_000_000, "q"])))
 
 
 def test_the_printed_rank_counts_only_where_it_is_trusted(tmp_path: Path) -> None:
     path = write(tmp_path, "q Q0 a 9 1.0 x\nq Q0 b 2 3.0 x\nq Q0 c 4 2.0 x\n")
-    assert tables.run(path)["doc_id"].to_list() == ["b", "c", "a"]
-    trusted = tables.run(path, order="rank")
+    assert read_run(path)["doc_id"].to_list() == ["b", "c", "a"]
+    trusted = read_run(path, order="rank")
     assert trusted.rows() == [("q", "b", -1.0, 1), ("q", "c", -2.0, 2), ("q", "a", -3.0, 3)]
-    assert tables.run(trusted) is trusted
+    assert read_run(trusted) is trusted
 
 
 @pytest.mark.parametrize(
@@ -125,9 +126,9 @@ def test_the_printed_rank_counts_only_where_it_is_trusted(tmp_path: Path) -> Non
 )
 def test_ranks_that_are_trusted_must_be_whole_and_unique(rank: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, f"q Q0 a 1 1.0 x\nq Q0 b {rank} 3.0 x\n")
-    assert len(tables.run(path)) == 2, "by score the rank does not matter"
+    assert len(read_run(path)) == 2, "by score the rank does not matter"
     with pytest.raises(InputError, match=message):
-        tables.run(path, order="rank")
+        read_run(path, order="rank")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_ranks_that_are_trusted_must_be_whole_and_unique(rank: str, message: str
     ],
 )
 def test_legal_judgments_are_read(content: str, tmp_path: Path) -> None:
-    assert tables.qrels(write(tmp_path, content)).rows() == [("q1", "d1", 1), ("001", "007", -2)]
+    assert read_qrels(write(tmp_path, content)).rows() == [("q1", "d1", 1), ("001", "007", -2)]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_legal_judgments_are_read(content: str, tmp_path: Path) -> None:
 def test_a_bad_line_of_judgments_is_named(content: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, content)
     with pytest.raises(InputError, match=f"^{path}{message}"):
-        tables.qrels(path)
+        read_qrels(path)
 
 
 ODD = {
@@ -171,15 +172,15 @@ def test_columns_of_a_parquet_file_that_are_not_needed_are_not_read(odd: str, tm
     path = tmp_path / "t.parquet"
     columns = {"query_id": ["q"], "doc_id": ["d"], "score": [1.0], "relevance": [1], "text": ["t"]}
     pq.write_table(pa.table({**columns, "odd": ODD[odd]}), path)
-    assert tables.run(path).row(0) == ("q", "d", 1.0, 1)
-    assert tables.qrels(path).row(0) == ("q", "d", 1)
-    assert tables.queries(path).row(0) == ("q", "t")
+    assert read_run(path).row(0) == ("q", "d", 1.0, 1)
+    assert read_qrels(path).row(0) == ("q", "d", 1)
+    assert read_queries(path).row(0) == ("q", "t")
     pq.write_table(pa.table({**columns, "score": ODD[odd]}), path)
     with pytest.raises(InputError, match=r"t\.parquet: column score holds"):
-        tables.run(path)
+        read_run(path)
     pq.write_table(pa.table({"query_id": ["q"], "doc_id": ["d"], "similarity": ODD[odd]}), path)
     with pytest.raises(InputError, match="no column score; found query_id, doc_id, similarity"):
-        tables.run(path)
+        read_run(path)
 
 
 def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     for at in range(4, len(content) - 64, 97):
         path.write_bytes(content[:at] + b"\xff" * 64 + content[at + 64 :])
         with contextlib.suppress(InputError):
-            tables.run(path)
+            read_run(path)
 
 
 @pytest.mark.parametrize("score", ["rank", "distance"])
@@ -205,10 +206,10 @@ def test_scores_that_contradict_the_ranks_are_pointed_out(
     frame = pl.DataFrame(rows, schema=["query_id", "doc_id", "rank", "score"], orient="row")
     for run in (tmp_path / "a.run", frame, frame.to_pandas()):
         with pytest.warns(InputWarning, match=said):
-            assert tables.run(run)["doc_id"][0] == "d5"
+            assert read_run(run)["doc_id"][0] == "d5"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert tables.run(tmp_path / "a.run", order="rank")["doc_id"][0] == "d1"
+        assert read_run(tmp_path / "a.run", order="rank")["doc_id"][0] == "d1"
     (tmp_path / "docs.tsv").write_text("".join(f"d{n}\t{'he' if n < 3 else 'she'}\n" for n in range(1, 6)))
     command = ["measure", "RaB@2", str(tmp_path / "a.run"), "--docs", str(tmp_path / "docs.tsv")]
     assert main(command) == 0
@@ -233,4 +234,4 @@ def test_scores_that_agree_or_say_nothing_are_not_pointed_out(tmp_path: Path, ro
     (tmp_path / "a.run").write_text(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(tables.run(tmp_path / "a.run")) == 2
+        assert len(read_run(tmp_path / "a.run")) == 2

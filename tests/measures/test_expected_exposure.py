@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.measures.expected_exposure import attention, deserved
 
 LABELS = {"a": "f", "b": "f", "c": "m", "d": "m"}
@@ -128,11 +128,11 @@ def test_a_file_with_a_column_seq(tmp_path, name):
         import gzip
 
         path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    read = tables.run(path)
+    read = read_run(path)
     assert read.columns == ["query_id", "doc_id", "score", "rank", "seq"]
     assert read["doc_id"].to_list() == list("abccba")
     assert read["rank"].to_list() == [1, 2, 3, 4, 5, 6]
-    assert tables.run(read).equals(read)
+    assert read_run(read).equals(read)
     assert values(path, {"q": {"a": 1}}) == values(frame, {"q": {"a": 1}})
 
 
@@ -140,8 +140,8 @@ def test_scores_order_a_ranking_where_there_are_no_ranks():
     frame = pl.DataFrame(
         {"query_id": "q", "seq": [2, 1, 1, 2], "doc_id": list("abcd"), "score": [1.0, 2.0, 3.0, 4.0]}
     )
-    assert tables.run(frame)["doc_id"].to_list() == list("dacb")
-    assert tables.run(frame.lazy())["doc_id"].to_list() == list("dacb")
+    assert read_run(frame)["doc_id"].to_list() == list("dacb")
+    assert read_run(frame.lazy())["doc_id"].to_list() == list("dacb")
 
 
 def test_other_measures_refuse_several_rankings(tmp_path):
@@ -152,8 +152,8 @@ def test_other_measures_refuse_several_rankings(tmp_path):
     with pytest.raises(er.InputError, match="several rankings"):
         er.constrain(run, limit="abs(MB@2)<=0.5", labels=LABELS)
     with pytest.raises(er.InputError, match="'a' occurs twice in one ranking"):
-        tables.run(sequences("aa"))
+        read_run(sequences("aa"))
     path = tmp_path / "run.tsv"
     path.write_text("query_id\tseq\tdoc_id\trank\nq\t1\ta\tfirst\n")
     with pytest.raises(er.InputError, match=r"run.tsv:2: "):
-        tables.run(path)
+        read_run(path)

@@ -12,9 +12,8 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
-from evenrank.data.columns import Block
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, open_docs
+from evenrank.data.schema import Block
 from evenrank.errors import InputError
 from evenrank.measures.inputs import Inputs, KeptDocs
 
@@ -115,7 +114,7 @@ def test_the_temporary_file_of_an_iterator_is_deleted_with_its_last_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    batches = KeptDocs(tables.docs(iter([("d1", "he said")]))).batches()
+    batches = KeptDocs(open_docs(iter([("d1", "he said")]))).batches()
     assert next(batches).num_rows == 1
     batches.close()
     del batches

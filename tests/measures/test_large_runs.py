@@ -9,7 +9,8 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import runs, tables
+from evenrank.data import runs
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures import inputs
 from evenrank.measures.evaluate import depth_to_read, measure
@@ -59,8 +60,8 @@ def test_a_large_run_has_the_values_of_one_that_is_held(
 
 
 def test_only_the_top_is_held(tmp_path: Path, large: None) -> None:
-    held = tables.run(DATA / "bm25.run", depth=5)
-    whole = tables.run(DATA / "bm25.run")
+    held = read_run(DATA / "bm25.run", depth=5)
+    whole = read_run(DATA / "bm25.run")
     assert len(held) < len(whole) / 3
     assert held.filter(held["rank"] <= 5).equals(whole.filter(whole["rank"] <= 5))
 

@@ -19,7 +19,8 @@ from scipy.stats import linregress
 
 import evenrank as er
 from evenrank import GSR, InputError, nDCG
-from evenrank.data import tables
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.measures import compare_reinforcement
 from evenrank.measures.gsr.results import Reinforcement
 from evenrank.measures.gsr.study import cut_ties, perfect_lists
@@ -135,7 +136,7 @@ def test_it_is_the_slope_of_plain_python_for_any_texts(queries: list[str], docs:
 @pytest.mark.parametrize("collection", ["time", "squad"])
 def test_it_is_the_slope_of_plain_python_on_real_collections(shared: Path, collection: str) -> None:
     data = er.load(shared / "data" / collection, split="test" if collection == "squad" else None)
-    run = tables.run(next((shared / "runs").glob(f"{collection}.bm25.run*")))
+    run = read_run(next((shared / "runs").glob(f"{collection}.bm25.run*")))
     run = run.filter(pl.col("query_id").is_in(run["query_id"].unique(maintain_order=True).head(60).implode()))
     queries = data.queries.filter(pl.col("query_id").is_in(run["query_id"].unique().implode()))
     texts, asked = data.docs.texts(run["doc_id"]), dict(queries.iter_rows())
@@ -168,7 +169,7 @@ def test_parts_are_told_apart_by_polarity_and_not_by_what_they_add() -> None:
 
 def test_the_perfect_engine_is_cut_where_the_run_is() -> None:
     graded = {"q": {"a": 2, "b": 1, "c": 1, "d": 1}, "p": {"e": 1}}
-    lists = perfect_lists(tables.qrels(graded), tables.queries({"q": "x", "p": "y"})["query_id"])
+    lists = perfect_lists(read_qrels(graded), read_queries({"q": "x", "p": "y"})["query_id"])
     kept, shares = cut_ties(lists, np.array([3, 3]))
     assert shares[kept["rank"].to_numpy() == 2].tolist() == pytest.approx([2 / 3] * 3)
     assert shares[kept["rank"].to_numpy() == 1].tolist() == [1, 1]

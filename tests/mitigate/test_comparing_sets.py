@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import evenrank as er
 from evenrank import InputError, demo
 from evenrank.cli.app import app
-from evenrank.data import tables
+from evenrank.data.read import read_genders, read_qrels, read_queries
 from evenrank.mitigate import comparing_sets
 from evenrank.mitigate.comparing_plan import FILES, Plan
 from evenrank.mitigate.comparing_sets import SETS, compare_sets
@@ -210,7 +210,7 @@ def test_an_input_that_cannot_be_read_is_named(name: str, plan: Path, tmp_path: 
 def test_labels_of_one_gender_are_refused_before_any_work(
     name: str, gender: str, plan: Path, tmp_path: Path
 ) -> None:
-    labels = tables.genders(getattr(Plan.read(plan), name)).filter(pl.col("gender") != gender)
+    labels = read_genders(getattr(Plan.read(plan), name)).filter(pl.col("gender") != gender)
     other = changed(plan, name, "".join(f"{q}\t{g}\n" for q, g in labels.iter_rows()))
     what = "test" if name == "test_genders" else "training"
     with pytest.raises(InputError, match=rf"other\.{name}\.txt: no {what} query .* is {gender};"):
@@ -220,9 +220,9 @@ def test_labels_of_one_gender_are_refused_before_any_work(
 
 def test_neutral_queries_for_which_nothing_is_found_have_no_lean(plan: Path, tmp_path: Path) -> None:
     given = Plan.read(plan)
-    labels = tables.genders(given.test_genders)
+    labels = read_genders(given.test_genders)
     neutral = set(labels.filter(pl.col("gender") == "neutral")["query_id"])
-    asked = tables.queries(given.test_queries)
+    asked = read_queries(given.test_queries)
     rows = [f"{q}\t{'xyzzy' if q in neutral else text}\n" for q, text in asked.iter_rows()]
     work = comparing_sets._Work(changed(plan, "test_queries", "".join(rows)), tmp_path / "out", print)
     assert work.neutral == [] and work._lean([work.first]) is None
@@ -307,7 +307,7 @@ def test_a_gap_that_turns_has_grown_if_it_is_larger() -> None:
 
 
 def test_queries_of_a_set_that_are_other_than_in_the_unbalanced_one_are_counted() -> None:
-    base = tables.qrels({f"q{n}": {"a": 1, "b": 1} for n in range(10)})
+    base = read_qrels({f"q{n}": {"a": 1, "b": 1} for n in range(10)})
     assert comparing_sets._unlike(base, base) == 0
     assert comparing_sets._unlike(base.filter(pl.col("query_id") != "q3"), base) == 1
     fewer = base.filter(~((pl.col("query_id") == "q3") & (pl.col("doc_id") == "b")))
@@ -315,8 +315,8 @@ def test_queries_of_a_set_that_are_other_than_in_the_unbalanced_one_are_counted(
 
 
 def test_sets_are_cut_by_ids_alone() -> None:
-    queries = tables.queries({f"q{n}": "x" for n in range(20)})
-    qrels = tables.qrels({f"q{n}": {"d": 1} for n in range(20)})
+    queries = read_queries({f"q{n}": "x" for n in range(20)})
+    qrels = read_qrels({f"q{n}": {"d": 1} for n in range(20)})
     kept = comparing_sets._cut(queries, qrels, 7)
     turned = comparing_sets._cut(queries.reverse(), qrels, 7)
     assert set(kept[0]["query_id"]) == set(turned[0]["query_id"]) == set(kept[1]["query_id"])

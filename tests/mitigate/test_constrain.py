@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import InputError
-from evenrank.data import tables
+from evenrank.data.runs import read_run, write_run
 from evenrank.measures.parse import parse_condition
 
 COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
@@ -89,7 +89,7 @@ def test_every_document_is_still_there_and_scores_fall(counts, limits, seed):
     single = fair["score"].to_numpy().astype(np.float32)
     assert (np.diff(single) < 0).all()
     assert fair.equals(er.constrain(run, collection(counts), limit=limits))
-    assert tables.run(fair)["doc_id"].to_list() == fair["doc_id"].to_list()
+    assert read_run(fair)["doc_id"].to_list() == fair["doc_id"].to_list()
 
 
 @given(counts=COUNTS, bound=st.floats(0, 1), wider=st.floats(0, 1), seed=st.integers(0, 99))
@@ -120,7 +120,7 @@ def test_swapping_the_groups_changes_nothing(counts, bound, seed):
 def test_a_limit_that_does_not_bind_returns_the_input(name, bound, mode):
     if mode == "mean" and "aB@" not in name:
         pytest.skip("limits on groups hold for each query")
-    run = tables.run({"q": {f"d{i}": 5.0 - i for i in range(5)}})
+    run = read_run({"q": {f"d{i}": 5.0 - i for i in range(5)}})
     tally = collection([(0, 4 - i) for i in range(5)])
     fair = er.constrain(run, tally, limit=f"{name}<={bound}", mode=mode)
     assert fair.equals(run)
@@ -132,7 +132,7 @@ def test_a_limit_that_does_not_bind_returns_the_input(name, bound, mode):
 
 
 def test_ties_keep_their_order_under_scores_that_fall():
-    run = tables.run({"q": {"d0": 1.0, "d1": 1.0, "d2": 1.0}})
+    run = read_run({"q": {"d0": 1.0, "d1": 1.0, "d2": 1.0}})
     fair = er.constrain(run, collection([(0, 0)] * 3), limit="abs(ARaB@3)<=1")
     assert fair["doc_id"].to_list() == run["doc_id"].to_list()
     assert (np.diff(fair["score"].to_numpy().astype(np.float32)) < 0).all()
@@ -140,7 +140,7 @@ def test_ties_keep_their_order_under_scores_that_fall():
 
 def test_documents_below_the_candidates_stay_where_they_are():
     counts = [(0, 3)] * 5 + [(3, 0)] * 5
-    run = tables.run({"q": {f"d{i}": 10.0 - i for i in range(10)}})
+    run = read_run({"q": {f"d{i}": 10.0 - i for i in range(10)}})
     fair = er.constrain(run, collection(counts), limit="abs(ARaB@3)<=0.4", candidates=7)
     assert fair["doc_id"].to_list()[7:] == ["d7", "d8", "d9"]
     assert {"d5", "d6"} & set(fair["doc_id"].to_list()[:3])
@@ -158,8 +158,8 @@ def test_the_limits_hold_in_the_file_that_is_written(tmp_path, kind):
     tally = collection([tuple(pair) for pair in rng.poisson((1, 2), (20, 2)).tolist()])
     run = {str(q): {f"d{d}": float(scores[d]) for d in rng.permutation(20)[: 2 + 6 * q]} for q in range(4)}
     fair = er.constrain(run, tally, limit="abs(ARaB@10)<=0.2", candidates=12)
-    tables.write_run(fair, tmp_path / "fair.run", name="fair")
-    read = tables.run(tmp_path / "fair.run")
+    write_run(fair, tmp_path / "fair.run", name="fair")
+    read = read_run(tmp_path / "fair.run")
     assert read.select("query_id", "doc_id").equals(pl.DataFrame(fair).select("query_id", "doc_id"))
     values = er.measure(read, "ARaB@10", tally=tally, confidence=None)["ARaB@10"].per_query()
     within = fair.report.filter(pl.col("status") != "infeasible")["query_id"].to_list()
@@ -211,7 +211,7 @@ def test_what_cannot_be_a_limit_is_refused(limits, problem):
 def test_every_query_of_a_real_run_keeps_to_the_limits_or_is_said_not_to(shared, collected):
     data = er.load(shared / "data" / collected, split="test" if collected == "squad" else None)
     path = shared / "runs" / f"{collected}.bm25.run"
-    run = tables.run(path if path.exists() else path.with_suffix(".run.gz"))
+    run = read_run(path if path.exists() else path.with_suffix(".run.gz"))
     tally = er.tally(data.docs)
     fair = er.constrain(run, tally, limit=["abs(ARaB@10)<=0.1", "NFaiRR@10>=0.6"])
     status = fair.report["status"]

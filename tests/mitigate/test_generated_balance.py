@@ -19,7 +19,7 @@ from evenrank import InputError, demo
 from evenrank.cli.app import app
 from evenrank.cli.common import Format
 from evenrank.cli.mitigate.balance import rendered
-from evenrank.data import tables
+from evenrank.data.read import read_qrels, read_queries
 from evenrank.mitigate.filling import Filled
 from evenrank.mitigate.judgments import EvenJudgments, angular, nearest_pairs
 from evenrank.mitigate.training_sets import data_set
@@ -313,7 +313,7 @@ def test_judgments_are_written_without_genders(built: Path, tmp_path: Path) -> N
     report = json.loads((out / "report.json").read_text())
     size = len(er.load(HERE).qrels.filter(pl.col("relevance") > 0))
     assert report["pairs"] == round(0.25 * size / 2) and report["queries added"] == 2 * report["pairs"]
-    before, after = er.load(HERE), tables.qrels(out / "qrels.txt")
+    before, after = er.load(HERE), read_qrels(out / "qrels.txt")
     assert len(after) == len(before.qrels) + report["queries added"]
     lines = [json.loads(line) for line in (out / "triples.jsonl").read_text().splitlines()]
     assert len(lines) == size + report["queries added"] and set(lines[0]) == {
@@ -331,7 +331,7 @@ def test_balancing_by_generation_keeps_every_query(built: Path, tmp_path: Path) 
         "--genders", HERE / "genders.tsv", "--caliper", "2", "-o", out,
     )  # fmt: skip
     assert "no real query is dropped" in shown
-    kept = tables.queries(out / "queries.tsv")["query_id"].to_list()
+    kept = read_queries(out / "queries.tsv")["query_id"].to_list()
     assert kept[:60] == er.load(HERE).queries["query_id"].to_list()
     assert not (out / "added.tsv").exists()
     report = json.loads((out / "report.json").read_text())
@@ -377,7 +377,7 @@ def test_triples_are_of_real_and_added_queries(make: Any, built: Path, tmp_path:
     out = tmp_path / "even"
     make(built, out, *(("--index", built / "index") if make is added_to else ()))
     rows = [json.loads(line) for line in (out / "triples.jsonl").read_text().splitlines()]
-    asked = tables.qrels(out / "qrels.txt").filter(pl.col("relevance") > 0)
+    asked = read_qrels(out / "qrels.txt").filter(pl.col("relevance") > 0)
     assert [row["query_id"] for row in rows] == asked["query_id"].to_list()
     (tmp_path / "own.jsonl").write_text('{"query_id": "q", "n": 1}\n')
     make(built, out, "--index", built / "index", "--triples", tmp_path / "own.jsonl")
@@ -416,7 +416,7 @@ def test_a_query_is_not_added_twice(make: Any, built: Path, tmp_path: Path) -> N
     with pytest.raises(InputError, match="is to be added, but is there already"):
         make(built, tmp_path / "twice", source=tmp_path / "once")
     assert not (tmp_path / "twice").exists()
-    tables.queries(tmp_path / "once" / "queries.tsv")
+    read_queries(tmp_path / "once" / "queries.tsv")
 
 
 def alike(*query_ids: str, genders: Any = ("female", "male"), **more: Any) -> EvenJudgments:

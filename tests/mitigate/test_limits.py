@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.mitigate.constrain import rerank
 from evenrank.mitigate.constrain.lagrangian import assign, bound, charged
 
@@ -231,7 +231,7 @@ def test_the_command_writes_a_run_and_what_is_proved_of_it(tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["limits"] == ["abs(ARaB@10)<=0.1"]
     assert report["proved"] == 1.0
-    fair, before = tables.run(tmp_path / "fair.run"), tables.run(tmp_path / "bm25.run")
+    fair, before = read_run(tmp_path / "fair.run"), read_run(tmp_path / "bm25.run")
     assert fair.sort("query_id", "doc_id")["doc_id"].equals(before.sort("query_id", "doc_id")["doc_id"])
     values = er.measure(fair, "ARaB@10", docs=tmp_path / "docs.tsv")["ARaB@10"].values
     assert np.abs(values).max() <= 0.1 + 1e-12

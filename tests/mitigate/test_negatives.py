@@ -18,7 +18,9 @@ import evenrank as er
 from evenrank import InputError, demo
 from evenrank.cli import main
 from evenrank.cli.app import app
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.read import read_qrels
+from evenrank.data.runs import read_run
 from evenrank.measures.document_bias import document_bias
 from evenrank.mitigate.negatives import _most_first, negative_pairs, negatives
 
@@ -80,7 +82,7 @@ def test_the_floor_of_lambda_n_are_the_most_one_sided_and_none_comes_twice(
 
 
 def test_the_draw_of_a_query_hangs_neither_on_other_queries_nor_on_the_order_of_rows() -> None:
-    run, qrels = tables.run(DATA / "bm25.run"), tables.qrels(DATA / "qrels.txt")
+    run, qrels = read_run(DATA / "bm25.run"), read_qrels(DATA / "qrels.txt")
     tally = er.tally(DATA / "docs.tsv")
     whole = negatives(run, qrels, tally, bias_lambda=0.4, n=10, seed=3).frame
     turned = negatives(run.reverse(), qrels, tally, bias_lambda=0.4, n=10, seed=3).frame
@@ -201,7 +203,7 @@ def test_the_texts_are_not_written_over(name: str, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({key: each, "text": text}) + "\n" for each, text in ids.items()))
     before = path.read_bytes()
     given: dict[str, Any] = {"docs": DOCS, "queries": {"q": "weather"}}
-    given["docs" if name == "opened" else name] = tables.docs(path) if name == "opened" else path
+    given["docs" if name == "opened" else name] = open_docs(path) if name == "opened" else path
     with pytest.raises(InputError, match="this is the input itself; give the examples another name"):
         negatives(RUN, QRELS, TALLY, n=2).write(path, **given)
     assert path.read_bytes() == before

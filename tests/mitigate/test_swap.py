@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
 from evenrank.mitigate import swap_words
 from evenrank.mitigate.swapping import swapper
 
@@ -88,7 +88,7 @@ def test_the_tally_of_a_mirrored_text_is_the_mirrored_tally(parts: list[str]) ->
 def test_the_tally_of_a_mirrored_collection_is_the_mirrored_tally(
     shared: Path, file: str, tokenizer: str
 ) -> None:
-    docs = tables.docs(shared / "data" / file)
+    docs = open_docs(shared / "data" / file)
     before = er.tally(docs, "rekabsaz2020", tokenizer=tokenizer).frame
     after = er.tally(er.swap(docs), "rekabsaz2020", tokenizer=tokenizer).frame
     assert after["doc_id"].equals(before["doc_id"])

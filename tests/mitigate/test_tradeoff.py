@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import demo, stats
-from evenrank.data import tables
+from evenrank.data.docs import Dataset, open_docs
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run, write_run
 from evenrank.mitigate.curve import TradeOff, one_front
 from evenrank.mitigate.mitigations import Mitigation
 from evenrank.mitigate.tradeoff import sweeps
@@ -25,12 +27,12 @@ COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, m
 
 
 @pytest.fixture(scope="module")
-def data() -> tuple[er.Tally, tables.Dataset]:
+def data() -> tuple[er.Tally, Dataset]:
     loaded = er.load(demo.folder())
     return er.tally(loaded.docs), loaded
 
 
-def swept(data: tuple[er.Tally, tables.Dataset], **given) -> TradeOff:
+def swept(data: tuple[er.Tally, Dataset], **given) -> TradeOff:
     tally, loaded = data
     run = demo.folder() / "bm25.run"
     return er.sweep(run, tally, qrels=loaded.qrels, **{"resamples": 200, **given})
@@ -39,7 +41,7 @@ def swept(data: tuple[er.Tally, tables.Dataset], **given) -> TradeOff:
 @given(counts=COUNTS)
 def test_lambda_zero_keeps_the_run_and_lambda_one_sorts_by_bias(counts):
     tally = collection(counts)
-    run = tables.run(ranking(list(range(len(counts), 0, -1))))
+    run = read_run(ranking(list(range(len(counts), 0, -1))))
     assert er.interpolate(run, tally, 0).equals(run)
     bias = np.abs(np.log1p([m for _, m in counts]) - np.log1p([f for f, _ in counts]))
     sorted_by_bias = [f"d{i}" for i in np.argsort(bias, kind="stable")]
@@ -48,7 +50,7 @@ def test_lambda_zero_keeps_the_run_and_lambda_one_sorts_by_bias(counts):
 
 @given(counts=COUNTS, strength=st.floats(0, 1), candidates=st.integers(1, 9))
 def test_interpolation_moves_only_candidates_and_loses_nothing(counts, strength, candidates):
-    run = tables.run(ranking(list(range(len(counts), 0, -1))))
+    run = read_run(ranking(list(range(len(counts), 0, -1))))
     made = er.interpolate(run, collection(counts), strength, candidates=candidates)
     assert made["doc_id"].to_list()[candidates:] == run["doc_id"].to_list()[candidates:]
     assert sorted(made["doc_id"]) == sorted(run["doc_id"])
@@ -139,7 +141,7 @@ def test_nothing_is_chosen_that_has_more_bias_or_is_beaten(runs, at: int, why: s
 
 def test_nothing_is_chosen_that_cannot_be_tested(data) -> None:
     tally, loaded = data
-    one = tables.run(demo.folder() / "bm25.run").filter(pl.col("query_id") == pl.col("query_id").first())
+    one = read_run(demo.folder() / "bm25.run").filter(pl.col("query_id") == pl.col("query_id").first())
     curve = er.sweep(one, tally, qrels=loaded.qrels, method="penalty", resamples=20)
     assert all(point.p_holm is None for point in curve)
     assert curve.chosen is curve.points[0]
@@ -188,7 +190,7 @@ def test_a_choice_that_one_query_made_says_that_its_bias_cannot_be_tested() -> N
 
 def test_methods_with_other_queries_are_compared_on_those_they_share(data, tmp_path) -> None:
     tally, loaded = data
-    few = tables.run(demo.folder() / "bm25.run")
+    few = read_run(demo.folder() / "bm25.run")
     few = few.filter(pl.col("query_id").is_in(loaded.queries["query_id"][:3].implode()))
     index = er.index(loaded.docs, tmp_path / "index")
     given = {"qrels": loaded.qrels, "bias": "NFaiRR@10", "resamples": 20}
@@ -204,7 +206,7 @@ def test_methods_with_other_queries_are_compared_on_those_they_share(data, tmp_p
 
 
 def test_curves_over_other_queries_have_no_front_in_common(data) -> None:
-    run = tables.run(demo.folder() / "bm25.run")
+    run = read_run(demo.folder() / "bm25.run")
     first = run.filter(pl.col("query_id") == pl.col("query_id").first())
     given = {"qrels": data[1].qrels, "strengths": [0.2], "resamples": 20}
     curves = [er.sweep(each, data[0], **given) for each in (run, first)]
@@ -477,14 +479,14 @@ class Reversed:
 
 def test_a_sweep_takes_any_mitigation_that_knows_its_strengths() -> None:
     docs = {"a": "he said", "b": "she said", "c": "they said", "d": "said"}
-    run = tables.run({"q1": {"a": 4.0, "c": 3.0, "b": 2.0, "d": 1.0}, "q2": {"b": 3.0, "a": 2.5, "c": 1.0}})
+    run = read_run({"q1": {"a": 4.0, "c": 3.0, "b": 2.0, "d": 1.0}, "q2": {"b": 3.0, "a": 2.5, "c": 1.0}})
     judged = {"q1": {"a": 1}, "q2": {"b": 1}}
     own = Reversed(run)
     assert isinstance(own, Mitigation)
     found = er.sweep(tally=er.tally(docs), qrels=judged, method=own, bias="abs(ARaB@2)", resamples=50)
     assert (found.method, [point.strength for point in found]) == ("reversed", [0.0, 1.0, 2.0])
     for point, made in zip(found, map(own.apply, own.strengths()), strict=True):
-        assert point.run.equals(tables.run(made))
+        assert point.run.equals(read_run(made))
         alone = er.measure(made, "ARaB@2", tally=er.tally(docs), confidence=None)["ARaB@2"]
         assert point.bias.value == pytest.approx(alone.summary.abs)
     with pytest.raises(er.InputError, match="has its own strengths; leave them out"):
@@ -674,10 +676,10 @@ def test_negatives_are_drawn_by_the_bias_that_is_measured(
     queries = (tmp_path / "queries.tsv").read_text().splitlines()
     (tmp_path / "train.tsv").write_text("\n".join(queries[:40]) + "\n")
     (tmp_path / "test.tsv").write_text("\n".join(queries[40:]) + "\n")
-    test = tables.queries(tmp_path / "test.tsv")["query_id"].to_list()
-    run = tables.run("bm25.run")
-    tables.write_run(run.filter(pl.col("query_id").is_in(test)), "test.run", name="x")
-    ids = tables.docs("docs.tsv").frame()["doc_id"].to_list()
+    test = read_queries(tmp_path / "test.tsv")["query_id"].to_list()
+    run = read_run("bm25.run")
+    write_run(run.filter(pl.col("query_id").is_in(test)), "test.run", name="x")
+    ids = open_docs("docs.tsv").frame()["doc_id"].to_list()
     groups = "".join(f"{doc}\t{'north' if place % 3 else 'south'}\n" for place, doc in enumerate(ids))
     (tmp_path / "labels.tsv").write_text(f"doc_id\tgroup\n{groups}")
     arguments = ["mitigate", "sweep", "--run", "test.run", "--queries", "test.tsv", "--docs", "docs.tsv"]

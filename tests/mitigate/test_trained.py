@@ -10,7 +10,9 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.docs import Dataset
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run, write_run
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.parse import parse
 from evenrank.mitigate.tradeoff import sweeps
@@ -22,7 +24,7 @@ GROUPS = {"north": "a", "south": "b"}
 
 
 @pytest.fixture(scope="module")
-def loaded() -> tables.Dataset:
+def loaded() -> Dataset:
     return er.load(HERE)
 
 
@@ -143,7 +145,7 @@ class Own:
         return [0.0]
 
     def apply(self, strength: float) -> pl.DataFrame:
-        return tables.run(HERE / "bm25.run")
+        return read_run(HERE / "bm25.run")
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -184,10 +186,10 @@ def test_labels_for_an_adversary_need_one(loaded, monkeypatch, methods, more, re
     made = Training("head", HERE / "docs.tsv", {}, {}, settings={"adversary_labels": "group", **more})
     trains = [method for method in methods if method != "penalty"]
     if not refused:
-        made.check(trains, tables.run(HERE / "bm25.run"), loaded.queries)
+        made.check(trains, read_run(HERE / "bm25.run"), loaded.queries)
         return
     with pytest.raises(er.InputError, match="adversary_labels is what an adversary reads; there is none"):
-        made.check(trains, tables.run(HERE / "bm25.run"), loaded.queries)
+        made.check(trains, read_run(HERE / "bm25.run"), loaded.queries)
 
 
 def test_a_sweep_that_trains_says_what_it_begins_with(tmp_path, monkeypatch, capsys) -> None:
@@ -199,8 +201,8 @@ def test_a_sweep_that_trains_says_what_it_begins_with(tmp_path, monkeypatch, cap
     queries = (tmp_path / "queries.tsv").read_text().splitlines()
     (tmp_path / "train.tsv").write_text("\n".join(queries[:40]) + "\n")
     (tmp_path / "test.tsv").write_text("\n".join(queries[40:]) + "\n")
-    test = tables.queries("test.tsv")["query_id"].implode()
-    tables.write_run(tables.run("bm25.run").filter(pl.col("query_id").is_in(test)), "test.run", name="x")
+    test = read_queries("test.tsv")["query_id"].implode()
+    write_run(read_run("bm25.run").filter(pl.col("query_id").is_in(test)), "test.run", name="x")
     er.index("docs.tsv", "idx")
     given = ["mitigate", "sweep", "--run", "test.run", "--queries", "test.tsv", "--docs", "docs.tsv"]
     given += ["--qrels", "qrels.txt", "--train", "knrm", "--train-queries", "train.tsv"]

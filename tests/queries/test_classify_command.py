@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from evenrank.cli import main
 from evenrank.cli.app import app
-from evenrank.data.tables import genders
+from evenrank.data.read import read_genders
 from evenrank.queries.evaluation import towards
 from evenrank.queries.teaching import Encoder
 
@@ -53,7 +53,7 @@ def test_jsonl_with_tabs_and_quotes_stays_one_line_each(tmp_path: Path) -> None:
 def test_its_output_is_what_genders_takes(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text("1\twho is marie curie\n")
     main(["classify", str(tmp_path / "q.tsv"), "-o", str(tmp_path / "out.tsv")])
-    assert genders(tmp_path / "out.tsv").rows() == [("1", "female")]
+    assert read_genders(tmp_path / "out.tsv").rows() == [("1", "female")]
 
 
 def test_the_same_queries_give_the_same_bytes(tmp_path: Path) -> None:

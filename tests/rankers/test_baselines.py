@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evenrank as er
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.rankers import make
 
 QRELS = {"q1": {"a": 2, "b": 1, "c": 0}, "q2": {"a": 0, "d": 1}, "q3": {"a": 0}}
@@ -15,7 +15,7 @@ QUERIES = {"q2": "two", "q1": "one", "q9": "nine", "q3": "three"}
 def test_the_perfect_ranker_finds_the_relevant_best_first() -> None:
     run = er.search(None, QUERIES, ranker="perfect", qrels=QRELS)
     assert run.select("query_id", "doc_id").rows() == [("q2", "d"), ("q1", "a"), ("q1", "b")]
-    assert tables.run(run).equals(run)
+    assert read_run(run).equals(run)
     assert er.measure(run, er.nDCG @ 10, qrels=QRELS, confidence=None)[er.nDCG @ 10].per_query()["q1"] == 1
 
 

@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
+from evenrank.data.schema import RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.rankers import dense as dense_module
 from evenrank.rankers import make
@@ -128,8 +130,8 @@ def test_dense_scores_are_the_cosines_of_the_library(index: Index) -> None:
     from evenrank.vectors.encoders import open_model
 
     ranker = make("dense", index=index)
-    run = ranker.rank(tables.queries(QUERIES))
-    assert run.schema == tables.RUN_SCHEMA and tables.run(run).equals(run)
+    run = ranker.rank(read_queries(QUERIES))
+    assert run.schema == RUN_SCHEMA and read_run(run).equals(run)
     encoder = open_model(find_model())
     vectors = encoder.encode(list(DOCS.values()), normalize_embeddings=True)
     asked = encoder.encode(list(QUERIES.values()), normalize_embeddings=True)
@@ -147,7 +149,7 @@ def test_dense_scores_are_the_cosines_of_the_library(index: Index) -> None:
 
 @needs_torch
 def test_half_precision_and_approximate_search_find_the_same_here(index: Index) -> None:
-    queries = tables.queries(QUERIES)
+    queries = read_queries(QUERIES)
     exact = make("dense", index=index).rank(queries)
     half = make("dense", index=index, half=True).rank(queries)
     assert np.allclose(
@@ -201,7 +203,7 @@ def test_a_killed_encoding_leaves_nothing_that_is_taken_for_whole(index: Index) 
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(index.path)], env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
-    run = make("dense", index=index).rank(tables.queries(QUERIES))
+    run = make("dense", index=index).rank(read_queries(QUERIES))
     assert run["query_id"].n_unique() == 3 and run.height == 18
 
 
@@ -209,7 +211,7 @@ def test_a_killed_encoding_leaves_nothing_that_is_taken_for_whole(index: Index) 
 def test_a_model_that_cannot_be_opened_is_one_line(index: Index, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="the model cannot be loaded"):
-        make("dense", index=index, model=str(tmp_path / "empty")).rank(tables.queries(QUERIES))
+        make("dense", index=index, model=str(tmp_path / "empty")).rank(read_queries(QUERIES))
     with pytest.raises(InputError, match="choose one of: cosine, dot"):
         make("dense", index=index, similarity="euclid")
     with pytest.raises(InputError, match="holds no text"):
@@ -226,7 +228,7 @@ def test_a_dial_turns_queries_and_leaves_the_index(index: Index, tmp_path: Path)
     lean = np.array([-1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
     dial = fit_dial(vectors, lean, encoder=ranker.encoder.facts(), pairs=3)
     dial.save(tmp_path / "dial")
-    asked = tables.queries(QUERIES)
+    asked = read_queries(QUERIES)
     plain_run = ranker.rank(asked, depth=5)
     for strength, same in ((0.0, True), (1.0, False)):
         turned = make("dense", index=index, dial=str(tmp_path / "dial"), strength=strength)

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.cli import main
-from evenrank.data.columns import Block, batch_of
-from evenrank.data.tables import Docs
+from evenrank.data.docs import Docs
+from evenrank.data.schema import Block, batch_of
 from evenrank.rankers.index import Index, building, storage
 
 DOCS = {

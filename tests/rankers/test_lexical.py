@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
+from evenrank.data.schema import RUN_SCHEMA
 from evenrank.rankers import lexical, make, scoring
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25, Dirichlet, TfIdf, retrieve
@@ -196,7 +198,7 @@ def test_of_equal_scores_the_greater_id_comes_first(tmp_path: Path) -> None:
     run = er.search(index, {"q": "nurses"})
     assert run["doc_id"].to_list() == sorted(ids, key=str.encode, reverse=True)
     assert er.search(index, {"q": "nurses"}, depth=3)["doc_id"].to_list() == run["doc_id"].to_list()[:3]
-    assert tables.run(run).equals(run)
+    assert read_run(run).equals(run)
 
 
 def test_documents_whose_matches_are_worth_nothing_are_found_with_score_0(indexed: Any) -> None:
@@ -217,8 +219,8 @@ def test_queries_without_a_known_word_are_left_out(indexed: Any) -> None:
     index = indexed(["ant bee", "cat"])
     run = er.search(index, {"q1": "unicorn", "q2": "", "q3": "cat", "q4": "the of", "q5": "ant"})
     assert run["query_id"].to_list() == ["q3", "q5"]
-    assert run.schema == tables.RUN_SCHEMA
-    assert er.search(index, {"q": "unicorn"}).schema == tables.RUN_SCHEMA
+    assert run.schema == RUN_SCHEMA
+    assert er.search(index, {"q": "unicorn"}).schema == RUN_SCHEMA
 
 
 def test_bags_may_be_empty_and_weights_zero(indexed: Any) -> None:
@@ -301,7 +303,7 @@ def test_scores_are_those_of_lucene_where_lengths_are_not_rounded(shared: Path, 
     docs, queries, _ = er.load(shared / "data" / "squad", split="test")
     index = er.index(docs, tmp_path / "x")
     for ranker, file in (("bm25", "squad.bm25.run.gz"), ("qld", "squad.qld.run.gz")):
-        theirs = tables.run(shared / "runs" / file)
+        theirs = read_run(shared / "runs" / file)
         both = theirs.join(er.search(index, queries, ranker=ranker, depth=100), on=["query_id", "doc_id"])
         assert len(both) > 0.97 * len(theirs)
         difference = (both["score"] - both["score_right"]).abs()
@@ -319,7 +321,7 @@ def test_scores_of_pairs_are_those_of_the_whole_ranking(name: str, tmp_path: Pat
     here = demo.folder()
     index = er.index(here / "docs.tsv", tmp_path / "index")
     ranker: Any = make(name, index=index)
-    queries = tables.queries(here / "queries.tsv").head(20)
+    queries = read_queries(here / "queries.tsv").head(20)
     ids = [*index.doc_ids(range(index.documents)), "no such document"]
     unknown = pl.DataFrame({"query_id": ["no such query"]})
     pairs = pl.concat([queries.select("query_id"), unknown]).join(pl.DataFrame({"doc_id": ids}), how="cross")

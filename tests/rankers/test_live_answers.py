@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.rankers.live.calls import QueryFailed
 from evenrank.rankers.live.ranker import Answers, Hit, listed, run_scores
@@ -26,7 +26,7 @@ def test_the_run_keeps_the_order_of_the_engine(doc_ids: list[str], data: st.Data
     hits = [Hit(doc_id, data.draw(score)) for doc_id in doc_ids]
     run = answers(q=hits).run
     assert run["doc_id"].to_list() == doc_ids
-    again = tables.run({"q": dict(zip(run["doc_id"], run["score"], strict=True))})
+    again = read_run({"q": dict(zip(run["doc_id"], run["score"], strict=True))})
     assert again["doc_id"].to_list() == doc_ids
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import evenrank as er
 from evenrank import demo
 from evenrank.cli.app import app
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.rankers.base import Ranker
 from evenrank.rankers.live import engine
@@ -48,7 +48,7 @@ def test_the_command_writes_the_run_of_the_function(shop: Path) -> None:
     code, told = search("--engine", "sqlite:///shop.db?table=docs", "--depth", "20")
     assert code == 0, told
     run = er.search("sqlite:///shop.db", "queries.tsv", depth=20, table="docs")
-    written = tables.run("out.run")
+    written = read_run("out.run")
     assert written.select("query_id", "doc_id", "rank").equals(run.select("query_id", "doc_id", "rank"))
 
 
@@ -56,7 +56,7 @@ def test_settings_reach_the_engine(shop: Path) -> None:
     code, _ = search("--engine", "sqlite:///shop.db", "--set", "match=all", "--set", "workers=1")
     assert code == 0
     every = er.search("sqlite:///shop.db", "queries.tsv", match="all", workers=1)
-    assert len(tables.run("out.run")) == len(every) < len(er.search("sqlite:///shop.db", "queries.tsv"))
+    assert len(read_run("out.run")) == len(every) < len(er.search("sqlite:///shop.db", "queries.tsv"))
 
 
 def test_failed_queries_are_told(shop: Path) -> None:

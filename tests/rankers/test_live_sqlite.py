@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.read import read_queries
 from evenrank.errors import InputError
 from evenrank.rankers.live import engine
 from evenrank.rankers.live.sqlite import match_expression
@@ -289,7 +289,7 @@ def test_a_thousand_queries_are_answered(tmp_path: Path) -> None:
     create = "CREATE VIRTUAL TABLE docs USING fts5(doc_id UNINDEXED, text, tokenize='porter')"
     path = database(tmp_path / "demo.db", create, docs.frame().select("doc_id", "text").rows())
     texts = (queries["text"].to_list() * 1000)[:1000]
-    many = tables.queries(pl.DataFrame({"query_id": [str(at) for at in range(1000)], "text": texts}))
+    many = read_queries(pl.DataFrame({"query_id": [str(at) for at in range(1000)], "text": texts}))
     run = engine(f"sqlite:///{path}").rank(many, depth=100)
     assert run["query_id"].n_unique() == 1000
 

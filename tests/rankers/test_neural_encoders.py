@@ -265,9 +265,9 @@ def test_dense_search_and_re_ranking_share_their_vectors(
 @needs_minilm
 @needs_onnx
 def test_onnxruntime_ranks_as_torch_does() -> None:
-    from evenrank.data import tables
+    from evenrank.data.runs import read_run
 
-    run = tables.run(DATA / "bm25.run")
+    run = read_run(DATA / "bm25.run")
     some = run.filter(run["query_id"].is_in(["q01", "q02", "q03"]) & (run["rank"] <= 10))
     lists = {}
     for backend in ("torch", "onnx", "onnx-int8"):

@@ -16,7 +16,7 @@ import pytest
 import evenrank as er
 from evenrank import InputError
 from evenrank.cli import main
-from evenrank.data import tables
+from evenrank.data.runs import read_run, write_run
 from evenrank.rankers.neural.candidates import candidates
 from evenrank.rankers.neural.endpoint import EndpointReranker, read_order
 
@@ -273,7 +273,7 @@ def command(server: Server, tmp_path: Path) -> list[str]:
     """The command that re-ranks files of what is here."""
     (tmp_path / "docs.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in DOCS.items()))
     (tmp_path / "queries.tsv").write_text("".join(f"{query}\t{text}\n" for query, text in QUERIES.items()))
-    tables.write_run(RUN, tmp_path / "first.run", name="x")
+    write_run(RUN, tmp_path / "first.run", name="x")
     arguments = ["rerank", "--model", "llm", "--endpoint", server.url, "--llm", "tiny"]
     for name in ("run", "docs", "queries"):
         file = {"run": "first.run", "docs": "docs.tsv", "queries": "queries.tsv"}[name]
@@ -288,7 +288,7 @@ def test_the_command_asks_only_when_told_to(
     assert main(arguments) == 2
     assert "add --yes" in capsys.readouterr().err and not server.asked
     assert main([*arguments, "--yes"]) == 0
-    assert len(server.asked) == 6 and len(tables.run(tmp_path / "out.run")) == 6
+    assert len(server.asked) == 6 and len(read_run(tmp_path / "out.run")) == 6
 
 
 @pytest.mark.parametrize("style", ["pointwise", "listwise"])
@@ -298,12 +298,12 @@ def test_nobody_is_asked_where_all_answers_are_known(
     server.answer = lambda text, _: "yes" if style == "pointwise" else "[3] > [1] > [2]"
     arguments = [*command(server, tmp_path), "--set", f"style={style}"]
     assert main([*arguments, "--yes"]) == 0
-    first, asked = tables.run(tmp_path / "out.run"), len(server.asked)
+    first, asked = read_run(tmp_path / "out.run"), len(server.asked)
     capsys.readouterr()
     assert main(arguments) == 0
     said = capsys.readouterr().err
     assert "requests" not in said and "questions asked: 0" in said
-    assert len(server.asked) == asked and tables.run(tmp_path / "out.run").equals(first)
+    assert len(server.asked) == asked and read_run(tmp_path / "out.run").equals(first)
 
 
 def test_windows_without_an_answer_are_counted(server: Server) -> None:

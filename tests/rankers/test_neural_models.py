@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank import InputError, demo
 from evenrank.cli import main
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run, write_run
 from evenrank.text.tokens import tokens
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
@@ -135,17 +136,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rerank_orders_the_candidates_and_leaves_the_rest(model: Path, tmp_path: Path) -> None:
     arguments = ["rerank", "--model", str(model / "pacrr"), "--run", str(DATA / "bm25.run")]
     arguments += ["--docs", str(DATA / "docs.tsv"), "--depth", "5", "-o", str(tmp_path / "out.run")]
-    first = tables.run(DATA / "bm25.run")
-    test = set(tables.queries(model / "test.tsv")["query_id"])
-    tables.write_run(first.filter(pl.col("query_id").is_in(list(test))), tmp_path / "first.run", name="x")
+    first = read_run(DATA / "bm25.run")
+    test = set(read_queries(model / "test.tsv")["query_id"])
+    write_run(first.filter(pl.col("query_id").is_in(list(test))), tmp_path / "first.run", name="x")
     arguments[4] = str(tmp_path / "first.run")
     assert main([*arguments, "--queries", str(model / "test.tsv")]) == 0
-    found = tables.run(tmp_path / "out.run")
+    found = read_run(tmp_path / "out.run")
     top = first.filter(pl.col("rank") <= 5, pl.col("query_id").is_in(list(test)))
     both = ["query_id", "doc_id"]
     assert found.select(both).sort(both).equals(top.select(both).sort(both))
     assert main([*arguments, "--queries", str(model / "test.tsv"), "--keep-rest"]) == 0
-    whole = tables.run(tmp_path / "out.run")
+    whole = read_run(tmp_path / "out.run")
     below = whole.filter(pl.col("rank") > 5).select("query_id", "doc_id", "rank")
     expected = first.filter(pl.col("rank") > 5, pl.col("query_id").is_in(list(test)))
     assert below.sort("query_id", "rank").equals(
@@ -166,9 +167,9 @@ def test_rerank_refuses_training_queries_with_exit_code_2(
 
 
 def test_only_the_queries_of_the_run_are_checked(model: Path, tmp_path: Path) -> None:
-    new = tables.queries(model / "test.tsv")["query_id"].to_list()
-    first = tables.run(DATA / "bm25.run").filter(pl.col("query_id").is_in(new))
-    tables.write_run(first, tmp_path / "first.run", name="x")
+    new = read_queries(model / "test.tsv")["query_id"].to_list()
+    first = read_run(DATA / "bm25.run").filter(pl.col("query_id").is_in(new))
+    write_run(first, tmp_path / "first.run", name="x")
     arguments = ["rerank", "--model", str(model / "pacrr"), "--run", str(tmp_path / "first.run")]
     arguments += ["--docs", str(DATA / "docs.tsv"), "--queries", str(DATA / "queries.tsv")]
     assert main([*arguments, "-o", str(tmp_path / "out.run")]) == 0
@@ -250,7 +251,7 @@ def test_rerank_names_a_setting_of_the_wrong_type(
 
 def test_a_trained_model_is_a_ranker_by_its_folder(model: Path, tmp_path: Path) -> None:
     index = er.index(DATA / "docs.tsv", tmp_path / "idx")
-    queries = tables.queries(model / "test.tsv")
+    queries = read_queries(model / "test.tsv")
     found = er.search(index, queries, ranker=str(model / "pacrr"), depth=20, candidates=10)
     plain = er.search(index, queries, ranker="bm25", depth=20)
     assert (
@@ -287,7 +288,7 @@ def test_an_audit_searches_with_rankers_by_name_and_by_folder(
     assert main([*arguments, *files]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [each["run"] for each in printed["runs"]] == ["bm25", "mine"]
-    assert tables.run(tmp_path / "audit" / "runs" / "mine.run")["rank"].max() == 20
+    assert read_run(tmp_path / "audit" / "runs" / "mine.run")["rank"].max() == 20
     assert main([*arguments, *files, "--ranker", "bm25"]) == 2
     assert "two runs are called 'bm25'" in capsys.readouterr().err
     assert main(arguments) == 2
@@ -312,7 +313,7 @@ def test_a_server_offers_a_model_by_the_name_of_its_folder(model: Path, tmp_path
     index = er.index(DATA / "docs.tsv", tmp_path / "idx")
     service = Service(index, rankers=["bm25", str(model / "pacrr")])
     assert list(service.rankers) == ["bm25", "pacrr"]
-    trained_on = tables.queries(model / "train.tsv")["text"][0]
+    trained_on = read_queries(model / "train.tsv")["text"][0]
     assert service.search(trained_on, "pacrr", depth=5, constrain=0.1).doc_ids
     with pytest.raises(InputError, match="two rankers are called 'pacrr'"):
         Service(index, rankers=[str(model / "pacrr"), str(model / "pacrr")])

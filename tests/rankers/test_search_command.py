@@ -10,7 +10,9 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import perfect_run, read_run
+from evenrank.data.schema import RUN_SCHEMA
 from evenrank.rankers import Ranker, make, names
 from evenrank.rankers.catalogue import parse_settings, settings
 from evenrank.rankers.index import Index
@@ -72,7 +74,7 @@ def test_the_number_of_threads_changes_nothing(place: Path) -> None:
 def test_settings_and_depth_reach_the_ranker(place: Path) -> None:
     common = ("search", "--index", place / "idx", "--queries", place / "queries.tsv", "--depth", "1")
     evenrank(*common, "--set", "k1=0.6", "--set", "b=0.8", "--tag", "mine", "-o", place / "set.run")
-    run = tables.run(place / "set.run")
+    run = read_run(place / "set.run")
     expected = er.search(place / "idx", place / "queries.tsv", k1=0.6, b=0.8, depth=1)
     assert run["doc_id"].to_list() == expected["doc_id"].to_list() == ["a", "c"]
     assert run["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-5)
@@ -85,8 +87,8 @@ def test_perfect_and_random_need_judgments_and_no_index(place: Path) -> None:
             "search", "--ranker", name, "--qrels", place / "qrels.txt",
             "--queries", place / "queries.tsv", "-o", place / f"{name}.run",
         )  # fmt: skip
-    assert tables.run(place / "perfect.run").equals(tables.run(tables.perfect(place / "qrels.txt")))
-    assert len(tables.run(place / "random.run")) == 3
+    assert read_run(place / "perfect.run").equals(read_run(perfect_run(place / "qrels.txt")))
+    assert len(read_run(place / "random.run")) == 3
 
 
 def test_bad_input_gets_one_line(place: Path) -> None:
@@ -178,9 +180,9 @@ def test_every_ranker_that_is_named_ranks(place: Path, name: str) -> None:
     made = make(name, index=Index.open(place / "idx"), **NEEDED.get(name, {}))
     assert isinstance(made, Ranker)
     assert made.name == made.describe()["name"] == name
-    run = made.rank(tables.queries({"q": "nurse"}))
+    run = made.rank(read_queries({"q": "nurse"}))
     assert run["doc_id"].to_list()[0] == "a"
-    assert run.schema == tables.RUN_SCHEMA
+    assert run.schema == RUN_SCHEMA
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))

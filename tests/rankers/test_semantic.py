@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.docs import load
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
+from evenrank.data.schema import RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
@@ -33,8 +36,8 @@ def ranked(
     index: Index, query: str, *, name: str = "w2v_add", depth: int = 1000, **more: object
 ) -> dict[str, float]:
     more.setdefault("vectors", VECTORS)
-    run = make(name, index=index, **more).rank(tables.queries({"q": query}), depth=depth)
-    assert run.schema == tables.RUN_SCHEMA and run["rank"].to_list() == list(range(1, len(run) + 1))
+    run = make(name, index=index, **more).rank(read_queries({"q": query}), depth=depth)
+    assert run.schema == RUN_SCHEMA and run["rank"].to_list() == list(range(1, len(run) + 1))
     return dict(run.select("doc_id", "score").iter_rows())
 
 
@@ -219,21 +222,21 @@ def test_the_demo_collection_is_ranked_with_vectors_of_its_own(tmp_path: Path) -
     pytest.importorskip("gensim")
     from evenrank.vectors import train
 
-    docs, queries, _ = tables.load(demo.folder())
+    docs, queries, _ = load(demo.folder())
     index = build(docs, tmp_path / "idx")
     ranker = make("w2v_si", index=index, vectors=train(docs, dimension=20, min_count=1))
     run = ranker.rank(queries, depth=10)
-    assert tables.run(run) is run or tables.run(run).equals(run)
+    assert read_run(run) is run or read_run(run).equals(run)
     assert run["query_id"].n_unique() == len(queries)
     assert ranker.describe()["vectors"]["trained"]["method"] == "word2vec"
 
 
 @pytest.mark.slow
 def test_on_time_it_agrees_with_a_plain_computation(shared: Path, tmp_path: Path) -> None:
-    from evenrank.vectors import load
+    from evenrank.vectors import load as load_vectors
 
-    vectors = load(shared / "data" / "vectors" / "glove-100d.bin.gz")
-    docs, queries, _ = tables.load(shared / "data" / "time")
+    vectors = load_vectors(shared / "data" / "vectors" / "glove-100d.bin.gz")
+    docs, queries, _ = load(shared / "data" / "time")
     frame, some = docs.frame(), queries.head(5)
     index = build(docs, tmp_path / "idx")
     run = make("w2v_si", index=index, vectors=vectors, stop_words="none").rank(some, depth=50)

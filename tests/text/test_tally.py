@@ -15,7 +15,7 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
 from evenrank.errors import InputError
 from evenrank.text import cache, matcher
 from evenrank.text.lexicon import Lexicon
@@ -136,7 +136,7 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
     tally_to_file(large, target)
     resumed = len(counted) - 6
     whole = er.tally(large, cached=False)
-    assert 0 < resumed < sum(1 for _ in tables.docs(large).blocks())
+    assert 0 < resumed < sum(1 for _ in open_docs(large).blocks())
     assert Tally.read(target).frame.equals(whole.frame)
 
 
@@ -288,7 +288,7 @@ def test_no_flipped_bit_in_the_cache_changes_a_tally(
     expected = er.tally(large)
     (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
     finished, part = stored.read_bytes(), stored.with_suffix("") / "000000.parquet"
-    blocks = list(tables.docs(large).blocks())[: cache._PART]
+    blocks = list(open_docs(large).blocks())[: cache._PART]
     rows = [matcher.count_batch(block.read(), matcher.Matcher("rekabsaz2020", "words")) for block in blocks]
     cache._save(rows, part, rows[0].schema)
     whole, chance = part.read_bytes(), random.Random(3)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import InputError, demo
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 from evenrank.rankers.neural.interaction import Vocabulary  # noqa: E402
@@ -42,7 +43,7 @@ BIAS = torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.0, 0.2]], dtype=torch.float64)
 
 
 def small() -> Any:
-    run = tables.run(DATA / "bm25.run").filter(pl.col("rank") <= 10)
+    run = read_run(DATA / "bm25.run").filter(pl.col("rank") <= 10)
     return examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", dev_share=0.3)
 
 
@@ -205,7 +206,7 @@ def test_the_command_refuses_what_nothing_would_read(
 def test_the_plain_training_of_a_sweep_may_be_given_what_its_others_read() -> None:
     from evenrank.mitigate.trained import Training
 
-    run, queries = tables.run(DATA / "bm25.run"), tables.queries(DATA / "queries.tsv")
+    run, queries = read_run(DATA / "bm25.run"), read_queries(DATA / "queries.tsv")
     test = run.filter(pl.col("query_id").is_in(queries["query_id"][40:].to_list()))
     settings = {key: value for key, value in QUICK.items() if key != "hybrid"}
     training = Training(
@@ -510,8 +511,8 @@ def test_a_sweep_trains_at_each_strength_and_begins_with_plain_training() -> Non
     from evenrank.mitigate.tradeoff import sweeps
     from evenrank.mitigate.trained import Training
 
-    queries = tables.queries(DATA / "queries.tsv")
-    run = tables.run(DATA / "bm25.run")
+    queries = read_queries(DATA / "queries.tsv")
+    run = read_run(DATA / "bm25.run")
     test = run.filter(pl.col("query_id").is_in(queries["query_id"][40:].to_list()))
     given = {key: value for key, value in QUICK.items() if key != "hybrid"}
     training = Training(

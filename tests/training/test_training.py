@@ -13,7 +13,9 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.mitigate.negatives import negative_pairs
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
@@ -130,7 +132,7 @@ def test_the_folder_tells_what_the_model_is(model: Path) -> None:
 
 
 def test_queries_of_the_training_are_refused_unless_asked_for(model: Path) -> None:
-    queries = tables.queries(DATA / "queries.tsv")
+    queries = read_queries(DATA / "queries.tsv")
     given: dict[str, Any] = {"run": DATA / "bm25.run", "docs": DATA / "docs.tsv", "queries": queries}
     with pytest.raises(
         InputError,
@@ -145,7 +147,7 @@ def test_queries_of_the_training_are_refused_unless_asked_for(model: Path) -> No
 
 
 def test_relevant_documents_outside_the_candidates_keep_their_first_stage_score(tmp_path: Path) -> None:
-    run = tables.run(DATA / "bm25.run")
+    run = read_run(DATA / "bm25.run")
     found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=2)
     outside = np.flatnonzero(~found.listed)
     assert len(outside) and found.relevant[outside].all()
@@ -190,10 +192,10 @@ def test_scores_that_are_missing_are_computed_for_the_pairs_alone(
 
 
 def test_dev_queries_are_drawn_by_the_seed_whatever_the_order_of_the_queries() -> None:
-    queries = tables.queries(DATA / "queries.tsv")
+    queries = read_queries(DATA / "queries.tsv")
 
     def drawn(table: pl.DataFrame, seed: int) -> set[str]:
-        run = tables.run(DATA / "bm25.run").filter(pl.col("rank") <= 5)
+        run = read_run(DATA / "bm25.run").filter(pl.col("rank") <= 5)
         found = examples(run, DATA / "docs.tsv", table, DATA / "qrels.txt", seed=seed, dev_share=0.2)
         return {each for each, dev in zip(found.pairs.query_ids, found.dev, strict=True) if dev}
 
@@ -255,22 +257,22 @@ def test_rr_on_dev_queries_is_that_of_ir_measures() -> None:
     rows = found.dev_rows()
     scores = np.random.default_rng(0).integers(5, size=len(rows)).astype(float)  # with many ties
     run = found.pairs.rows(rows).run(scores)
-    judged = tables.qrels(DATA / "qrels.txt").filter(pl.col("query_id").is_in(run["query_id"].to_list()))
+    judged = read_qrels(DATA / "qrels.txt").filter(pl.col("query_id").is_in(run["query_id"].to_list()))
     expected = er.measure(run, [er.RR @ 10], qrels=judged, confidence=None)[er.RR @ 10].value
     assert found.rr(rows, scores) == pytest.approx(expected)
 
 
 def test_a_relevant_document_named_as_negative_is_an_error(tmp_path: Path) -> None:
-    query, doc, _ = tables.qrels(DATA / "qrels.txt").filter(pl.col("relevance") > 0).row(0)
+    query, doc, _ = read_qrels(DATA / "qrels.txt").filter(pl.col("relevance") > 0).row(0)
     (tmp_path / "n.tsv").write_text(f"query_id\tdoc_id\n{query}\t{doc}\n")
     with pytest.raises(InputError, match=r"n\.tsv:2: document .* is named as negative .* relevant to it"):
         train(tmp_path / "m", negatives=tmp_path / "n.tsv")
 
 
 def test_named_negatives_that_cannot_be_used_are_named_with_their_line(tmp_path: Path) -> None:
-    listed = tables.run(DATA / "bm25.run").filter(pl.col("query_id") == "q01")["doc_id"].to_list()
+    listed = read_run(DATA / "bm25.run").filter(pl.col("query_id") == "q01")["doc_id"].to_list()
     all_docs = er.load(DATA).docs.frame()["doc_id"].to_list()
-    judged = tables.qrels(DATA / "qrels.txt").filter(pl.col("query_id") == "q01")["doc_id"].to_list()
+    judged = read_qrels(DATA / "qrels.txt").filter(pl.col("query_id") == "q01")["doc_id"].to_list()
     others = (each for each in all_docs if each not in listed)
     good, unlisted = (next(d for d in some if d not in judged) for some in (listed, others))
     for wrong, said in (("nowhere", "the collection lacks it"), (unlisted, "its first-stage score is not")):
@@ -282,9 +284,9 @@ def test_named_negatives_that_cannot_be_used_are_named_with_their_line(tmp_path:
 
 
 def test_negatives_out_of_a_file_are_what_is_learned_against(tmp_path: Path) -> None:
-    run = tables.run(DATA / "bm25.run")
+    run = read_run(DATA / "bm25.run")
     named = run.filter(pl.col("rank") > 40).select("query_id", "doc_id")
-    bad = named.join(tables.qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
+    bad = named.join(read_qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
     found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=5, negatives=bad)
     wanted = set(bad.iter_rows())
     pairs, (positives, against) = found.pairs, found.groups()
@@ -340,7 +342,7 @@ def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[s
 def test_training_reads_the_given_documents_whatever_the_index_holds(tmp_path: Path) -> None:
     lines = (DATA / "docs.tsv").read_text().splitlines()
     (tmp_path / "docs.tsv").write_text("\n".join(f"{line} zebra" for line in lines) + "\n")
-    index, said = er.index(tables.docs(DATA / "docs.tsv"), tmp_path / "index", text=False), list[str]()
+    index, said = er.index(open_docs(DATA / "docs.tsv"), tmp_path / "index", text=False), list[str]()
     own, other = (
         prepared(docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, say=said.append)
         for docs in (DATA / "docs.tsv", tmp_path / "docs.tsv")
@@ -351,7 +353,7 @@ def test_training_reads_the_given_documents_whatever_the_index_holds(tmp_path: P
 
 
 def test_an_index_of_other_documents_is_refused(tmp_path: Path) -> None:
-    index = er.index(tables.docs({"d1": "other texts", "d2": "of other documents"}), tmp_path / "index")
+    index = er.index(open_docs({"d1": "other texts", "d2": "of other documents"}), tmp_path / "index")
     with pytest.raises(InputError, match="nothing is found for any query"):
         train(tmp_path / "m", run=None, index=index)
     assert not (tmp_path / "m").exists()
@@ -413,8 +415,8 @@ def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tmp_path: 
 
 
 def test_the_card_counts_the_queries_that_were_learned_from(model: Path, tmp_path: Path) -> None:
-    run = tables.run(DATA / "bm25.run")
-    bad = run.join(tables.qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
+    run = read_run(DATA / "bm25.run")
+    bad = run.join(read_qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
     found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt")
     asked = [each for each, dev in zip(found.pairs.query_ids, found.dev, strict=True) if not dev]
     assert f" on {len(asked)} queries; 6 others decided when to stop" in (model / "README.md").read_text()
@@ -463,7 +465,7 @@ def test_the_first_stage_is_never_lost_by_its_learned_weight(tmp_path: Path) -> 
 
 
 def test_queries_that_are_judged_but_not_asked_are_nothing_to_tell_of() -> None:
-    some = tables.queries(DATA / "queries.tsv").head(40)
+    some = read_queries(DATA / "queries.tsv").head(40)
     found = examples(DATA / "bm25.run", DATA / "docs.tsv", some, DATA / "qrels.txt")
     assert "queries without a relevant document" not in found.left_out
     more = pl.concat([some, pl.DataFrame({"query_id": ["new"], "text": ["a new question"]})])

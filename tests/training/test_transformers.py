@@ -304,11 +304,12 @@ class Leaning:
 
 
 def evaluator_of(measures: Any, queries: int = 60, **inputs: Any) -> Any:
-    from evenrank.data import tables
+    from evenrank.data.read import read_queries
+    from evenrank.data.runs import read_run
     from evenrank.training import BiasEvaluator
 
-    asked = tables.queries(DATA / "queries.tsv").head(queries)
-    run = tables.run(DATA / "bm25.run").join(asked, on="query_id", how="semi")
+    asked = read_queries(DATA / "queries.tsv").head(queries)
+    run = read_run(DATA / "bm25.run").join(asked, on="query_id", how="semi")
     return BiasEvaluator(run, DATA / "docs.tsv", asked, measures, **inputs)
 
 

@@ -15,9 +15,8 @@ import polars as pl
 
 import evenrank
 from evenrank import stats
-from evenrank.data import door, tables
-from evenrank.data.columns import DOC_ID, show
-from evenrank.data.frames import fingerprint
+from evenrank.data.read import fingerprint, read_queries, read_table
+from evenrank.data.schema import DOC_ID, Table, show
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
@@ -246,7 +245,7 @@ def ask_variants(
     forms = ("neutral", *SIDES)
     texts = {variant_id(row["triple_id"], form): row[form] for row in asked.to_dicts() for form in forms}
     made = ranker_for(where, ranker, **settings)
-    run = made.rank(tables.queries(texts), depth=at, progress=progress)
+    run = made.rank(read_queries(texts), depth=at, progress=progress)
     key = pl.DataFrame(
         [(variant_id(t, form), t, form) for t in asked["triple_id"] for form in forms],
         schema=["query_id", "triple_id", "variant"],
@@ -262,7 +261,7 @@ def ask_variants(
 
 def read_results(x: Any) -> pl.DataFrame:
     """Result lists of variants, checked: `RESULTS_SCHEMA`."""
-    table = door.table(x, _NAMES, optional=("engine", "triple_id", "topic", "stereotype"))
+    table = read_table(x, _NAMES, optional=("engine", "triple_id", "topic", "stereotype"))
     columns = table.frame.columns
     if "triple_id" not in columns and "topic" not in columns:
         raise table.error("results need a column triple_id (or topic) that says which lists belong together")
@@ -289,7 +288,7 @@ def read_results(x: Any) -> pl.DataFrame:
     return _in_order(frame)
 
 
-def _check_one(table: door.Table, frame: pl.DataFrame, name: str) -> None:
+def _check_one(table: Table, frame: pl.DataFrame, name: str) -> None:
     """Refuse a triple with several topics or stereotypes."""
     first = frame.select(pl.col(name).first().over("triple_id")).to_series()
     table.refuse(

@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import evenrank
-from evenrank.data.columns import listing
 from evenrank.data.files import BLOCK, WHOLE, check_names, one_line, reading, writing
+from evenrank.data.schema import listing
 from evenrank.errors import InputError
 
 FORMAT, VERSION = "evenrank-bundle", 1

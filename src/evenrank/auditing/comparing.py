@@ -15,7 +15,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.measures.base import BiasMeasure, compare, is_bias
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
@@ -157,7 +157,7 @@ def leans_offered(
 def _relevant_run(qrels: pl.DataFrame, held: pl.Series) -> pl.DataFrame:
     """The relevant documents that the collection holds, as a run; their order does not matter."""
     relevant = qrels.filter((pl.col("relevance") > 0) & pl.col("doc_id").is_in(held.implode()))
-    return tables.run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
+    return read_run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
 
 
 def cutoff_curves(

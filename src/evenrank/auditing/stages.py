@@ -16,7 +16,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.data.tables import RUN_SCHEMA
+from evenrank.data.schema import RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, is_bias, is_sum
 from evenrank.measures.evaluate import listed_measures, measured

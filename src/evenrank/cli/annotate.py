@@ -91,8 +91,8 @@ def pool_command(
     list, once each, in random order and without the values. Have it labelled neutral, female, male or
     other, then count the votes with `evenrank vote`.
     """
+    from evenrank.data.docs import open_docs
     from evenrank.data.files import format_suffix
-    from evenrank.data.tables import docs as open_docs
     from evenrank.errors import InputError
     from evenrank.measures.evaluate import measure as measure_runs
     from evenrank.measures.parse import parse

@@ -229,7 +229,7 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     """What a growing bound on the mean lean costs each of the first runs, on the queries of the audit."""
     import polars as pl
 
-    from evenrank.data import tables
+    from evenrank.data.runs import read_run
     from evenrank.measures.results import gender_labels
     from evenrank.mitigate.tradeoff import sweep
     from evenrank.show.figure import RUNS
@@ -250,7 +250,7 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     found = []
     with progress_bar("weighing", unit="runs") as progress:
         for done, (name, path) in enumerate(runs[:RUNS], 1):
-            run = tables.run(path, order=given.order.value)
+            run = read_run(path, order=given.order.value)
             run = run if label == "all" else run.filter(pl.col("query_id").is_in(chosen))
             swept = sweep(run, tally, qrels=given.qrels, **intervals)
             found.append(replace(swept, method=f"constrain {name}" if len(runs) > 1 else swept.method))

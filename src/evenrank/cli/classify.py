@@ -168,13 +168,13 @@ def _more(model: str, also: list[str], neutral: list[str], unlabelled: list[str]
         raise InputError("--also and --neutral go with --model static or transformer")
     if unlabelled and model != "static":
         raise InputError("--unlabelled goes with --model static")
-    from evenrank.data.door import lines
+    from evenrank.data.formats import text_lines
     from evenrank.queries.classifier import clean
     from evenrank.queries.evaluation import read_labelled
     from evenrank.queries.samples import More, Samples, names_nobody
 
     def texts(paths: list[str]) -> list[str]:
-        found = (clean(line) for path in paths for _, line in lines(Path(path), remark=None))
+        found = (clean(line) for path in paths for _, line in text_lines(Path(path), remark=None))
         return [text for text in found if text]
 
     labelled = Samples([], [])

@@ -59,7 +59,7 @@ def tally_command(
     stopped. With --engine spark, Spark's workers tally anything that Spark reads; if FILE is an address
     (s3a://…), it becomes a folder of Parquet files there.
     """
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.text.tally import tally_to_file
 
     options.check_engine(engine, master)
@@ -158,7 +158,7 @@ def index_command(
     The collection is streamed. The index exists only once it is complete: an interrupted run leaves nothing
     that can be opened, and the next one starts over.
     """
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.rankers.index.building import index
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
@@ -222,7 +222,8 @@ def search_command(
 
     Example: evenrank search --index IDX --queries queries.tsv --ranker bm25 --set k1=0.6 -o bm25.run
     """
-    from evenrank.data import tables
+    from evenrank.data.read import read_queries
+    from evenrank.data.runs import write_run
     from evenrank.rankers.catalogue import parse_settings, ranker_for, settings
     from evenrank.rankers.index import Index
 
@@ -242,7 +243,7 @@ def search_command(
     if verify and index is None:
         raise InputError("--verify compares an index with what was written; give --index")
     refuse_place(output, tag)
-    asked = tables.queries(queries)
+    asked = read_queries(queries)
     set_threads(threads)
     searched = Index.open(index, verify=True) if index is not None and verify else engine or index
     made = ranker_for(searched, ranker, **chosen)
@@ -253,7 +254,7 @@ def search_command(
         raise InputError(
             "nothing was found for any query; are they in the language of the documents?", path=queries
         )
-    tables.write_run(run, output, name=made.name if tag is None else tag)
+    write_run(run, output, name=made.name if tag is None else tag)
     for remark in getattr(made, "notes", ()):  # of a live engine: failed queries, results shown twice
         note(remark)
     _tell(run, asked, output)
@@ -266,8 +267,10 @@ def ranked_runs(
 
     The index is built once, in the user's cache.
     """
-    from evenrank.data import tables
+    from evenrank.data.docs import open_docs
     from evenrank.data.model_files import is_model
+    from evenrank.data.read import read_queries
+    from evenrank.data.runs import write_run
     from evenrank.rankers.catalogue import make, needs_index
     from evenrank.rankers.index.building import own_index
 
@@ -287,8 +290,8 @@ def ranked_runs(
         raise InputError("--ranker searches a collection for queries; give --docs and --queries")
     if output is None:
         raise InputError("the runs of --ranker are kept beside the report; name its folder with -o DIR")
-    docs = tables.docs(given.docs, fields=split_names(given.fields), id_field=given.id_field)
-    index, asked = own_index(docs, note), tables.queries(given.queries)
+    docs = open_docs(given.docs, fields=split_names(given.fields), id_field=given.id_field)
+    index, asked = own_index(docs, note), read_queries(given.queries)
     found = {name: output / "runs" / f"{name}.run" for name in named}
     rankers_made = {name: make(ranker, index=index) for name, ranker in named.items()}
     for made in rankers_made.values():
@@ -300,7 +303,7 @@ def ranked_runs(
         if run.is_empty():
             raise InputError(f"--ranker {named[name]}: nothing was found for any query", path=given.queries)
         found[name].parent.mkdir(parents=True, exist_ok=True)
-        tables.write_run(run, found[name], name=name)
+        write_run(run, found[name], name=name)
         for remark in getattr(made, "notes", ()):
             note(f"{name}: {remark}")
     return {name: str(path) for name, path in found.items()}

@@ -145,7 +145,7 @@ def coloured(
     id_field: str | None = None,
 ) -> Tally:
     """The tally that is given, or that of the documents, with a bar while they are counted."""
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.measures.inputs import colour
 
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
@@ -190,7 +190,7 @@ def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFra
 
 def refuse_place(output: Path, tag: str | None = None) -> None:
     """Refuse a run that cannot be written under this name, before the work is done and paid for."""
-    from evenrank.data.trec import check_run_name
+    from evenrank.data.runs import check_run_name
 
     if tag is not None:
         check_run_name(tag)

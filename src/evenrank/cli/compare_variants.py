@@ -92,7 +92,7 @@ def compare_variants_command(
 
 def _asked(triples: str | None, queries: str | None, like: str | None) -> Any:
     """The triples to ask: given, or written for the queries that name no gender."""
-    from evenrank.data import tables
+    from evenrank.data.read import read_queries
     from evenrank.queries.rewriting import variants
 
     if (triples is None) == (queries is None):
@@ -101,7 +101,7 @@ def _asked(triples: str | None, queries: str | None, like: str | None) -> Any:
         if like is not None:
             raise InputError("--like helps to write variants; it goes with --queries")
         return triples
-    table = tables.queries(queries)
+    table = read_queries(queries)
     written = variants(table, like=like)
     if gendered := len(table) - len(written):
         note(f"{gendered:,} of {len(table):,} queries name a gender and have no neutral form: left out")

@@ -93,7 +93,7 @@ def generate_command(
 
         evenrank generate --docs docs.tsv --n 1 --queries queries.tsv --qrels qrels.txt -o made.tsv
     """
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.queries.generation.closeness import closeness
     from evenrank.queries.generation.filtering import check_filters, filter_generated
     from evenrank.queries.generation.generating import beside, check_output, generate
@@ -157,10 +157,10 @@ def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, An
         raise InputError("--queries and --qrels go together: the judgments say whose documents they are")
     if queries is None:
         return None, None
-    from evenrank.data import tables
+    from evenrank.data.read import read_qrels, read_queries
     from evenrank.queries.generation.closeness import real_pairs
 
-    asked, judged = tables.queries(queries), tables.qrels(qrels)
+    asked, judged = read_queries(queries), read_qrels(qrels)
     if report:
         real_pairs(asked, judged)
     return asked, judged
@@ -270,7 +270,7 @@ def generate_train_command(
 
         evenrank generate-train --docs docs.tsv --queries queries.tsv --qrels qrels.txt -o writer
     """
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.queries.generation.tuning import tune_generator
 
     with progress_bar("training", unit="steps") as progress:

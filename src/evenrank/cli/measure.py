@@ -86,7 +86,7 @@ def measure_command(
         evenrank measure ARaB@10 NFaiRR@10 nDCG@10 runs/*.run --docs docs.tsv --qrels qrels.txt
     """
     from evenrank.cli.rendering import render, render_by_query
-    from evenrank.data import tables
+    from evenrank.data.read import read_queries
     from evenrank.measures.evaluate import measure
     from evenrank.measures.parse import parse_condition
 
@@ -123,7 +123,7 @@ def measure_command(
         )
     failures = _failures(measured, conditions, judging)
     if by_query:
-        texts = {} if given.queries is None else dict(tables.queries(given.queries).iter_rows())
+        texts = {} if given.queries is None else dict(read_queries(given.queries).iter_rows())
         deliver(render_by_query(measured, form, queries=texts, output=output), output)
     else:
         deliver(render(measured, form, per_query=per_query, confidence=confidence, output=output), output)

@@ -131,7 +131,7 @@ def train_command(
 
     Example: evenrank train --ranker knrm --docs docs.tsv --queries queries.tsv --qrels qrels.txt -o knrm
     """
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.rankers.index import Index
     from evenrank.training import train_ranker
     from evenrank.training.trainer import read_settings
@@ -316,7 +316,9 @@ def rerank_command(
 
     Example: evenrank rerank --model knrm --run bm25.run --docs docs.tsv --queries queries.tsv -o knrm.run
     """
-    from evenrank.data import tables
+    from evenrank.data.docs import open_docs
+    from evenrank.data.read import read_queries
+    from evenrank.data.runs import read_run, write_run
     from evenrank.rankers.neural.reranking import make_reranker, queries_of, reordered
 
     settings: dict[str, Any] = dict(_assignments(given or []))
@@ -329,10 +331,10 @@ def rerank_command(
                 raise InputError(f"--{name} is for --model llm")
             settings[name] = value
     refuse_place(output, tag)
-    table, asked = tables.run(run), tables.queries(queries)
+    table, asked = read_run(run), read_queries(queries)
     checked = None if allow_training_queries else queries_of(table, asked)
     made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
-    opened = tables.docs(docs, fields=split_names(fields))
+    opened = open_docs(docs, fields=split_names(fields))
     estimate = getattr(made, "estimate", None)
     if estimate is not None:
         from evenrank.rankers.neural.candidates import candidates
@@ -351,7 +353,7 @@ def rerank_command(
             progress=progress,
             named=(run, queries),
         )
-    tables.write_run(found, output, name=made.name if tag is None else tag)
+    write_run(found, output, name=made.name if tag is None else tag)
     for remark in getattr(made, "notes", ()):
         note(remark)
     note(f"{len(found):,} documents for {found['query_id'].n_unique():,} queries: {output}")

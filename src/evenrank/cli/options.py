@@ -339,7 +339,7 @@ class Collection:
 
     def documents(self) -> Any:
         """The documents, opened; None if they are not given."""
-        from evenrank.data.tables import docs as open_docs
+        from evenrank.data.docs import open_docs
 
         if self.docs is None:
             return None

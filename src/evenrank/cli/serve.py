@@ -118,9 +118,9 @@ def _examples(queries: str | None) -> list[str]:
     """Some of the queries, spread over all of them."""
     if queries is None:
         return []
-    from evenrank.data import tables
+    from evenrank.data.read import read_queries
 
-    texts = tables.queries(queries)["text"].to_list()
+    texts = read_queries(queries)["text"].to_list()
     step = max(1, len(texts) // _EXAMPLES)
     return texts[::step][:_EXAMPLES]
 

@@ -100,7 +100,7 @@ def preference_command(
         evenrank preference --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
     """
     from evenrank.cli.common import split_names
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.mitigate.preferences import preference
 
     opened = open_docs(docs, fields=split_names(fields), id_field=id_field)

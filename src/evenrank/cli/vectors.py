@@ -134,7 +134,7 @@ def train_command(
     ] = None,
 ) -> None:
     """Train vectors on a collection of your own (gensim; one thread, so that it can be repeated)."""
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.vectors import train
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)

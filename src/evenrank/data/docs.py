@@ -27,8 +27,8 @@ from evenrank.data.read import (
     is_irds,
     is_pandas,
     pandas_column,
-    qrels,
-    queries,
+    read_qrels,
+    read_queries,
     row_values,
     text_values,
 )
@@ -177,7 +177,7 @@ class Docs:
         return InputError(message, path=self.path, line=self.first_line + row)
 
 
-def docs(
+def open_docs(
     x: Any, *, fields: Sequence[str] = ("title", "text"), id_field: str | None = None, name: str | None = None
 ) -> Docs:
     """A collection, as a handle that reads it as often as needed without holding it.
@@ -470,20 +470,22 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
         named = is_irds(source)
         dataset = irds_dataset(f"{source}/{split}" if split else str(source)) if named else source
         judged = has_part(dataset, "qrels")
-        return Dataset(docs(dataset), queries(dataset), qrels(dataset) if judged else None)
+        return Dataset(open_docs(dataset), read_queries(dataset), read_qrels(dataset) if judged else None)
     folder = Path(source)
     if not folder.is_dir():
         problem = "this is a file; name its folder" if folder.exists() else "no such folder"
         raise InputError(problem, path=source)
     collection = _find(folder, "docs", split)
     if (folder / "qrels").is_dir():  # as BEIR has it: splits are of the judgments, queries are all in one
-        found = qrels(_judged_part(folder / "qrels", split))
-        texts = queries(_find(folder, "queries", None))
+        found = read_qrels(_judged_part(folder / "qrels", split))
+        texts = read_queries(_find(folder, "queries", None))
         listed = texts["query_id"].is_in(found["query_id"].unique().implode())
-        return Dataset(docs(collection), texts.filter(listed), found)
+        return Dataset(open_docs(collection), texts.filter(listed), found)
     asked = _find(folder, "queries", split)
     judged_file = _find(folder, "qrels", split, required=False)
-    return Dataset(docs(collection), queries(asked), None if judged_file is None else qrels(judged_file))
+    return Dataset(
+        open_docs(collection), read_queries(asked), None if judged_file is None else read_qrels(judged_file)
+    )
 
 
 def _judged_part(folder: Path, split: str | None) -> Path:

@@ -365,7 +365,7 @@ MOST_ROWS = 20_000_000
 """A small table has no more text and no more rows: a file that unpacks to more is refused, not held."""
 
 
-def read_table(
+def read_table_file(
     path: Path,
     *,
     layouts: Sequence[Sequence[str]] = (),

@@ -46,7 +46,7 @@ from evenrank.process import refuse_after_fork
 NUMBERS = ("relevance", "score", "rank")
 
 
-def table(
+def read_table(
     x: Any,
     names: Names | None = None,
     *,
@@ -71,14 +71,14 @@ def table(
         What ir_datasets calls such rows.
     layouts
         The columns of a text file whose first line is not made of known names; see
-        :func:`evenrank.data.formats.read_table`.
+        :func:`evenrank.data.formats.read_table_file`.
     """
     refuse_after_fork()
     if isinstance(x, Table):
         return x if names is None else x.renamed(names, optional)
     if (path := path_of(x)) is not None:
         known = {outside for all_names in (names or {}).values() for outside in all_names}
-        rows = formats.read_table(path, layouts=layouts, known=known)
+        rows = formats.read_table_file(path, layouts=layouts, known=known)
         return rows if names is None else rows.renamed(names, optional)
     return Table(every_column(x) if names is None else as_frame(x, names, part=part, optional=optional))
 
@@ -93,7 +93,7 @@ def path_of(x: Any) -> Path | None:
     return x if isinstance(x, str | os.PathLike) and not is_irds(x) else None
 
 
-def queries(x: Any) -> pl.DataFrame:
+def read_queries(x: Any) -> pl.DataFrame:
     """The queries: ``query_id`` and ``text``, in their order, each id once.
 
     ``x`` is a path (``query_id<TAB>text``, JSONL, TREC topics, Parquet), a frame, a dict
@@ -139,7 +139,7 @@ def _read_queries(path: Path) -> Table:
     return rows
 
 
-def qrels(x: Any) -> pl.DataFrame:
+def read_qrels(x: Any) -> pl.DataFrame:
     """The judgments: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
 
     ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; BEIR: three columns with a header; JSON:
@@ -169,7 +169,7 @@ def joined(pieces: Iterable[Table]) -> Table:
     )
 
 
-def genders(x: Any) -> pl.DataFrame:
+def read_genders(x: Any) -> pl.DataFrame:
     """Known genders of queries: ``query_id`` and ``gender`` (female, male, neutral, other).
 
     ``x`` is a path (``query_id<TAB>label``, ``query_id<TAB>text<TAB>label``, or TSV or CSV with a
@@ -188,7 +188,7 @@ def genders(x: Any) -> pl.DataFrame:
 
 def labelled_queries(path: Path) -> pl.DataFrame:
     """``query_id``, ``gender``, and ``text`` where the file has it."""
-    rows = formats.read_table(
+    rows = formats.read_table_file(
         path,
         layouts=(("query_id", "label"), ("query_id", "text", "label")),
         known={*QUERY_ID, *QUERY_TEXT, *GENDER},

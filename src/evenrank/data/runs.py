@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow.compute as pc
 
 from evenrank.data import files, formats
-from evenrank.data.read import as_frame, path_of, qrels, table
+from evenrank.data.read import as_frame, path_of, read_qrels, read_table
 from evenrank.data.schema import (
     DOC_ID,
     QUERY_ID,
@@ -39,7 +39,7 @@ Order = Literal["score", "rank"]
 _PIECE = 1 << 20  # rows that are cut to the depth at a time
 
 
-def run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.DataFrame:
+def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.DataFrame:
     """A ranking per query: ``query_id``, ``doc_id``, ``score``, ``rank``, sorted by query and rank.
 
     Queries keep the order in which they first appear. Within a query the highest score comes first,
@@ -283,7 +283,7 @@ def read_sequences(x: Any) -> pl.DataFrame:
     Ranks are counted through all of them, so that every query is one list; scores are −rank. Within a
     ranking the order is that of a column rank, else of a column score, else that of the rows.
     """
-    given = table(x)
+    given = read_table(x)
     given = replace(given, frame=given.frame.rename(str.lower))
     for name, known in (("query_id", QUERY_ID), ("seq", SEQ), ("doc_id", DOC_ID)):
         if not {*known} & {*given.frame.columns}:
@@ -320,12 +320,12 @@ def read_sequences(x: Any) -> pl.DataFrame:
 # --- Reference runs, and writing -------------------------------------------------------------------------
 
 
-def perfect(x: Any) -> pl.DataFrame:
+def perfect_run(x: Any) -> pl.DataFrame:
     """The best possible run: all and only the relevant documents of each query, highest grade first.
 
     ``x`` is anything :func:`qrels` takes. Queries without a relevant document are left out.
     """
-    relevant = qrels(x).filter(pl.col("relevance") > 0)
+    relevant = read_qrels(x).filter(pl.col("relevance") > 0)
     return sort_run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
 
 
@@ -335,7 +335,7 @@ def random_run(x: Any, *, seed: int = 0) -> pl.DataFrame:
     ``x`` is anything :func:`qrels` takes. The same judgments and seed give the same run, whatever the
     order of the rows.
     """
-    judged = qrels(x)
+    judged = read_qrels(x)
     scores = np.empty(len(judged))
     by_ids = judged.select(pl.arg_sort_by("query_id", "doc_id")).to_series().to_numpy()
     scores[by_ids] = np.random.default_rng(seed).random(len(judged))
@@ -355,7 +355,7 @@ def write_run(x: Any, path: Path, *, name: str) -> None:
     sorting by score restores this order in any tool. ``name`` is the tag in the last column.
     """
     check_run_name(name)
-    frame = run(x)
+    frame = read_run(x)
     for column in ("query_id", "doc_id"):
         spaced = frame[column].str.contains(r"\s")
         if spaced.any():

@@ -16,7 +16,8 @@ import polars as pl
 import evenrank as er
 from evenrank import demo
 from evenrank.auditing.result import Audit
-from evenrank.data import tables
+from evenrank.data.read import read_qrels
+from evenrank.data.runs import read_run, write_run
 from evenrank.mitigate.counterfactuals import Counterfactual
 from evenrank.mitigate.curve import TradeOff
 
@@ -59,7 +60,7 @@ def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
         index = er.index(docs, folder / "index", overwrite=True)
         say(f"rank with {' and '.join(RANKERS)}; dense is ready made")
         runs: dict[str, Any] = {name: er.search(index, queries, ranker=name, depth=DEPTH) for name in RANKERS}
-        runs["dense"] = tables.run(folder / "dense.run")
+        runs["dense"] = read_run(folder / "dense.run")
         say("count female and male words")
         tally = er.tally(docs)
         tally.write(folder / "tally.parquet")
@@ -116,11 +117,11 @@ def _compiling_beside() -> Iterator[None]:
 def _write_runs(folder: Path, runs: dict[str, Any]) -> None:
     folder.mkdir(exist_ok=True)
     for name, run in runs.items():
-        tables.write_run(run, folder / f"{name}.run", name=name)
+        write_run(run, folder / f"{name}.run", name=name)
 
 
 def _closeness(index: er.Index, queries: pl.DataFrame, qrels: Any) -> pl.DataFrame:
     """BM25 scores of queries with their relevant passages."""
     everything = er.search(index, queries, ranker="bm25", depth=index.documents)
-    relevant = tables.qrels(qrels).filter(pl.col("relevance") > 0)
+    relevant = read_qrels(qrels).filter(pl.col("relevance") > 0)
     return everything.join(relevant, on=["query_id", "doc_id"]).select("query_id", "score")

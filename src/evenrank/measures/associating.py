@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank import stats
-from evenrank.data import door, tables
-from evenrank.data.columns import QUERY_ID, SCORE, listing
+from evenrank.data.read import is_frame, is_path, read_genders, read_table
+from evenrank.data.schema import QUERY_ID, SCORE, listing
 from evenrank.errors import InputError
 from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison
@@ -122,7 +122,7 @@ def association(
     if male is None:
         if genders is None:
             raise InputError("one table of scores needs genders to tell female from male queries")
-        table = pair_scores(female).join(tables.genders(genders), on="query_id")
+        table = pair_scores(female).join(read_genders(genders), on="query_id")
         sides = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in ("female", "male")}
     else:
         sides = {"female": _scores(female), "male": _scores(male)}
@@ -156,7 +156,7 @@ def association(
 
 
 def _scores(x: Any) -> NDArray[np.float64]:
-    if door.is_path(x) or door.is_frame(x):
+    if is_path(x) or is_frame(x):
         return pair_scores(x)["score"].to_numpy()
     return np.asarray(x, dtype=np.float64)
 
@@ -168,7 +168,7 @@ def pair_scores(x: Any) -> pl.DataFrame:
     ``{query_id: score}``. Where documents are not named, ``doc_id`` is null and a query may have several
     scores; where they are, no pair may be there twice.
     """
-    table = door.table(x, {"query_id": QUERY_ID, "score": SCORE} if isinstance(x, Mapping) else None)
+    table = read_table(x, {"query_id": QUERY_ID, "score": SCORE} if isinstance(x, Mapping) else None)
     columns = table.frame.columns
     if not {"query_id", "score"} <= set(columns):
         raise table.error(f"scores need a header with query_id and score; found: {listing(columns, 6)}")

@@ -19,7 +19,7 @@ from ir_measures.measures import Measure
 from ir_measures.providers import Evaluator, Provider
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures
@@ -155,7 +155,7 @@ class BoundEvaluator(Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
         table = _table(run)
-        frame = tables.run(table) if table.height else None
+        frame = read_run(table) if table.height else None
         ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()
         for view, measures in _by_view(self.measures).items():
             listed = self._listed(view, ranked)

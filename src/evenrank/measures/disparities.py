@@ -17,8 +17,8 @@ from ir_measures.measures import Measure
 
 import evenrank
 from evenrank import stats
-from evenrank.data import door, tables
-from evenrank.data.frames import fingerprint
+from evenrank.data.read import fingerprint, read_genders, read_qrels, read_table
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import effectiveness, listed_measures
@@ -242,11 +242,11 @@ def disparity(
     for one in measures:
         if is_bias(one):
             raise InputError(f"{one} measures bias; disparity is about effectiveness, as in RR@10")
-    frames = {name: tables.run(run) for name, run in named_runs(runs).items()}
+    frames = {name: read_run(run) for name, run in named_runs(runs).items()}
     baseline = baseline or next(iter(frames))
     if baseline not in frames:
         raise InputError(f"there is no run {baseline!r}; one of {', '.join(frames)}")
-    judged, labels = tables.qrels(qrels), tables.genders(genders)
+    judged, labels = read_qrels(qrels), read_genders(genders)
     matched = None if pairs is None else _pairs(pairs)
     permutation = partial(stats.permutation, confidence=confidence, draws=draws, seed=seed)
     results: dict[tuple[str, Measure], Disparity] = {}
@@ -338,7 +338,7 @@ def _pairs(pairs: Any) -> list[tuple[str, str]]:
     names = {"male": ("male",), "female": ("female",)}
     if isinstance(pairs, pl.DataFrame) and pairs.width == 2 and not {*names} <= {*pairs.columns}:
         pairs = pairs.rows()
-    table = door.table(pairs, names, layouts=[("male", "female")])
+    table = read_table(pairs, names, layouts=[("male", "female")])
     rows = list(zip(*(table.ids(name).str.strip_chars() for name in names), strict=True))
     if not rows:
         raise table.error("there are no pairs of queries")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from ir_measures.measures import Measure
 
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, Param, good
 from evenrank.measures.groups import GroupMeasure, Groups
@@ -104,14 +104,14 @@ def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:
     Parameters
     ----------
     run
-        Anything :func:`evenrank.data.tables.run` takes.
+        Anything :func:`evenrank.data.runs.read_run` takes.
     bias
         As in :func:`document_measure`.
     given
         What the measure looks at, as for :func:`evenrank.measure`: tally, docs, lexicon, labels, dictionary.
     """
     check_read(document_measure(bias), given)
-    frame = tables.run(run)
+    frame = read_run(run)
     if frame.is_empty():
         return np.zeros(0)
     return run_bias(Inputs.open({"run": frame}, **given), bias)

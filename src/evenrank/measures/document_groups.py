@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from evenrank.data.read import as_frame, fingerprint, is_frame, is_path
-from evenrank.data.read import table as read_table
+from evenrank.data.read import as_frame, fingerprint, is_frame, is_path, read_table
 from evenrank.data.schema import DOC_ID, Table, listing, pick, show
 from evenrank.errors import InputError, choices
 from evenrank.measures.lists import Floats, find_rows

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import files
-from evenrank.data.frames import fingerprint, is_spark, spark
+from evenrank.data.read import fingerprint, is_spark, spark
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
 from evenrank.measures.base import BiasMeasure, core, is_bias

@@ -20,7 +20,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.data.columns import listing
+from evenrank.data.schema import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, core
 from evenrank.measures.document_groups import (

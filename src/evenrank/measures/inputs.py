@@ -17,11 +17,11 @@ import pyarrow as pa
 from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
-from evenrank.data import tables
-from evenrank.data.columns import show
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
-from evenrank.data.frames import is_ranx
+from evenrank.data.read import is_ranx, path_of, read_qrels, read_queries
+from evenrank.data.runs import read_run
+from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, Labels, inferred_groups
@@ -156,12 +156,12 @@ class Inputs:
                 top_only[name] = run
             elif "pyterrier" in sys.modules and _is_transformer(run):
                 run = _ranked_by(run, given.get("queries"))
-            frames[name] = tables.run(run, order=order, depth=depth if name in top_only else None)
+            frames[name] = read_run(run, order=order, depth=depth if name in top_only else None)
         docs, queries, qrels = given.get("docs"), given.get("queries"), given.get("qrels")
         background = given.get("background")
         if background is not None:
-            background = tables.run(background, order=order, depth=depth if is_large(background) else None)
-        queries = None if queries is None else tables.queries(queries)
+            background = read_run(background, order=order, depth=depth if is_large(background) else None)
+        queries = None if queries is None else read_queries(queries)
         genders: Any = given.get("genders")
         guessed: tuple[str, ...] = ()
         if genders is not None:
@@ -170,7 +170,7 @@ class Inputs:
             runs=frames,
             docs=None if docs is None else KeptDocs.of(docs),
             queries=queries,
-            qrels=None if qrels is None else tables.qrels(qrels),
+            qrels=None if qrels is None else read_qrels(qrels),
             background=background,
             genders=genders,
             guessed=guessed,
@@ -386,7 +386,7 @@ class Inputs:
 
 def is_large(run: Any) -> bool:
     """Whether a run is a file that is better not held whole."""
-    path = tables.path_of(run)
+    path = path_of(run)
     if path is None or not Path(path).is_file():
         return False
     packed = PurePath(path).suffix.lower() in (".gz", ".zst") or is_parquet(path)
@@ -439,7 +439,7 @@ class KeptDocs(Docs):
 
     @classmethod
     def of(cls, docs: Any) -> KeptDocs:
-        opened = tables.docs(docs)
+        opened = open_docs(docs)
         return opened if isinstance(opened, KeptDocs) else cls(opened)
 
     def expect(self, ids: Iterable[str]) -> None:
@@ -524,7 +524,7 @@ def _ranked_by(transformer: Any, queries: Any) -> Any:
         raise InputError("a transformer ranks for queries; give queries")
     import pandas as pd
 
-    asked = tables.queries(queries)
+    asked = read_queries(queries)
     topics = pd.DataFrame({"qid": asked["query_id"].to_list(), "query": asked["text"].to_list()})
     found = transformer.transform(topics)
     if len(found) == 0:

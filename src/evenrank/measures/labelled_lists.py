@@ -11,9 +11,8 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.data import tables
-from evenrank.data.read import fingerprint, is_path
-from evenrank.data.read import table as read_table
+from evenrank.data.read import fingerprint, is_path, read_table
+from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, Table, listing, show
 from evenrank.errors import InputError, check_whole
 from evenrank.measures.document_groups import (
@@ -175,7 +174,7 @@ def _lists(results: Any, groups: DocumentGroups | None, columns: Mapping[str, st
         if groups is None:
             path = results if is_path(results) else None
             raise InputError("a run has no labels; give labels or a tally", path=path)
-        frame = tables.run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
+        frame = read_run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
     else:
         frame = _checked(read_table(results, names, part="scoreddocs"))
     labels: list[str | None]
@@ -205,9 +204,10 @@ def _checked(table: Table) -> pl.DataFrame:
 
 def _is_run(path: Path, query_names: Sequence[str]) -> bool:
     """Whether a file is a run in TREC format: its first line names no query column."""
-    from evenrank.data import files, parquet
+    from evenrank.data import files
+    from evenrank.data.formats import MAGIC
 
-    if os.path.isfile(path) and files.magic(path) == parquet.MAGIC:  # noqa: PTH113
+    if os.path.isfile(path) and files.magic(path) == MAGIC:  # noqa: PTH113
         return False
     first = files.whole(path).tobytes().split(b"\n", 1)[0].decode(errors="replace").strip()
     separator = "\t" if "\t" in first else ","

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.data.columns import listing
+from evenrank.data.schema import listing
 from evenrank.errors import InputError, choices
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.lists import Floats, RankedLists

@@ -18,7 +18,7 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.read import read_genders
 from evenrank.errors import InputError, choices
 from evenrank.measures.lists import Floats
 from evenrank.show.grid import Drawn
@@ -381,8 +381,8 @@ SUBSETS = ("neutral", "female", "male", "other", "all")
 
 
 def gender_labels(genders: Any) -> dict[str, str]:
-    """Label of each query: neutral, female, male or other; from anything `tables.genders` reads."""
-    return dict(tables.genders(genders).iter_rows())
+    """Label of each query: neutral, female, male or other; from anything `read_genders` reads."""
+    return dict(read_genders(genders).iter_rows())
 
 
 def check_subset(only: str | None, labels: Mapping[str, str] | None) -> None:

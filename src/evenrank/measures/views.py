@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.data.frames import described, fingerprint
+from evenrank.data.read import described, fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.explain import attribution_of
 from evenrank.measures.lists import (

@@ -20,9 +20,10 @@ import polars as pl
 
 import evenrank
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
 from evenrank.data.files import writing
-from evenrank.data.frames import fingerprint
+from evenrank.data.read import fingerprint, read_genders, read_qrels, read_queries
+from evenrank.data.runs import read_run, write_run
 from evenrank.errors import InputError
 from evenrank.measures.disparities import percent_of_lower
 from evenrank.mitigate.comparing_plan import FILES, Plan
@@ -88,9 +89,9 @@ class _Work:
         settings = asdict(self.plan)
         named = {name: Path(settings[name]).name for name in FILES if settings[name] is not None}
         prints = {
-            "docs": tables.docs(self.plan.docs).fingerprint(),
+            "docs": open_docs(self.plan.docs).fingerprint(),
             "training": fingerprint([self.asked, self.judged]),
-            "test": fingerprint([self.test_asked, tables.qrels(self.plan.test_qrels)]),
+            "test": fingerprint([self.test_asked, read_qrels(self.plan.test_qrels)]),
             "genders": fingerprint([self.genders, self.test.select("query_id", "gender")]),
         }
         rest = {name: value for name, value in settings.items() if name not in FILES}
@@ -140,19 +141,19 @@ class _Work:
     def index(self) -> Index:
         from evenrank.rankers.index.building import own_index
 
-        return own_index(tables.docs(self.plan.docs), self.say)
+        return own_index(open_docs(self.plan.docs), self.say)
 
     @cached_property
     def asked(self) -> pl.DataFrame:
-        return tables.queries(self.plan.queries)
+        return read_queries(self.plan.queries)
 
     @cached_property
     def test_asked(self) -> pl.DataFrame:
-        return tables.queries(self.plan.test_queries)
+        return read_queries(self.plan.test_queries)
 
     @cached_property
     def judged(self) -> pl.DataFrame:
-        good = tables.qrels(self.plan.qrels).filter(pl.col("relevance") > 0)
+        good = read_qrels(self.plan.qrels).filter(pl.col("relevance") > 0)
         return good.join(self.asked, on="query_id", how="semi", maintain_order="left")
 
     @cached_property
@@ -171,7 +172,7 @@ class _Work:
     def test(self) -> pl.DataFrame:
         """``query_id, text, gender`` of the test queries that are ranked."""
         labels = self._labels(self.test_asked, self.plan.test_genders, keep_seen=False)
-        good = tables.qrels(self.plan.test_qrels).filter(pl.col("relevance") > 0)
+        good = read_qrels(self.plan.test_qrels).filter(pl.col("relevance") > 0)
         fresh = self.test_asked.filter(~self.asked_twice)
         table = fresh.join(labels, on="query_id", maintain_order="left")
         table = table.join(good, on="query_id", how="semi", maintain_order="left")
@@ -190,7 +191,7 @@ class _Work:
 
     def _labels(self, asked: pl.DataFrame, given: str | None, *, keep_seen: bool) -> pl.DataFrame:
         if given is not None:
-            return tables.genders(given)
+            return read_genders(given)
         from evenrank.queries.classifier import predicted_genders
 
         found, said = predicted_genders(asked, keep_seen=keep_seen)
@@ -264,7 +265,7 @@ class _Work:
         label = f"{name}-{ranker}-{seed}"
         path = self.folder / "runs" / f"{label}.run.gz"
         if path.exists():
-            return tables.run(path)
+            return read_run(path)
         from evenrank.rankers.neural.reranking import rerank
         from evenrank.training.trainer import train_ranker
 
@@ -289,8 +290,8 @@ class _Work:
             depth=self.plan.depth,
             **how,
         )
-        tables.write_run(found, path, name=label)
-        return tables.run(path)
+        write_run(found, path, name=label)
+        return read_run(path)
 
     @cached_property
     def first(self) -> pl.DataFrame:
@@ -321,7 +322,7 @@ class _Work:
         from evenrank.measures.disparities import disparity
 
         both = self.test.filter(pl.col("gender") != "neutral")
-        qrels = tables.qrels(self.plan.test_qrels).join(both, on="query_id", how="semi")
+        qrels = read_qrels(self.plan.test_qrels).join(both, on="query_id", how="semi")
         labels = both.select("query_id", "gender")
         values = [disparity(run, qrels, labels, draws=100)["run"].values for run in runs]
         return (

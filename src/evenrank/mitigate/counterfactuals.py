@@ -21,10 +21,10 @@ import pyarrow as pa
 
 import evenrank
 from evenrank import stats
-from evenrank.data import door, tables
-from evenrank.data.columns import Block, listing
+from evenrank.data.docs import Docs, open_docs
 from evenrank.data.model_files import is_model
-from evenrank.data.tables import Docs
+from evenrank.data.read import read_qrels, read_queries, read_table
+from evenrank.data.schema import Block, listing
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import Swapper, swap, swapper
 from evenrank.rankers import catalogue
@@ -85,7 +85,7 @@ def counterfactual(
     -------
     :class:`Counterfactual`: per ranker the mean shift with interval and p, and every pair.
     """
-    collection, asked = tables.docs(docs), tables.queries(queries)
+    collection, asked = open_docs(docs), read_queries(queries)
     mirror = swapper(lexicon, names=names)
     left_out: dict[str, int] = {}
     if not gendered_queries:
@@ -95,7 +95,7 @@ def counterfactual(
     if asked.is_empty():
         raise InputError("all queries are about a gender; to keep them give gendered_queries=True")
     chosen = chosen_rankers(rankers, settings)
-    judged = None if qrels is None else tables.qrels(qrels).select("query_id", "doc_id")
+    judged = None if qrels is None else read_qrels(qrels).select("query_id", "doc_id")
     with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         if variants is None:
             searched, pairs, balanced = _beside_mirrors(collection, mirror, Path(folder))
@@ -223,7 +223,7 @@ def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, p
 
 def _variants(x: Any, searched: Index) -> pl.DataFrame:
     """Given pairs of documents, the female one first."""
-    table = door.table(x)
+    table = read_table(x)
     found = table.frame.columns
     if not {"female", "male"} <= set(found):
         raise table.error(f"variants need the columns female and male; found: {listing(found, 6)}")

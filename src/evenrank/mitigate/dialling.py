@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
 from evenrank.rankers.base import Progress
@@ -57,7 +57,7 @@ def dial(
     texts: list[str] = []
     turned: list[str] = []
     sides: list[float] = []
-    for batch in tables.docs(docs).batches():
+    for batch in open_docs(docs).batches():
         column = batch.column("text").cast(pa.string())
         found = mirror.texts(column)
         lean = np.sign(found.male - found.female)

@@ -18,8 +18,7 @@ from ir_measures.measures import Measure
 
 import evenrank
 from evenrank import stats
-from evenrank.data import tables
-from evenrank.data.frames import fingerprint
+from evenrank.data.read import fingerprint, read_qrels, read_queries
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import listed_measures, measure
@@ -126,8 +125,8 @@ def feedback(
     from evenrank.rankers.relevance_models import FeedbackTerms
 
     index = as_index(index)
-    asked = tables.queries(queries)
-    judged = None if qrels is None else tables.qrels(qrels)
+    asked = read_queries(queries)
+    judged = None if qrels is None else read_qrels(qrels)
     wanted = _measures(measures, judged is not None)
     strengths, ks, ns = _grid(lambdas, fb_docs, fb_terms)
     given = FeedbackSettings(alpha=alpha, estimator=estimator, candidates=candidates)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 import evenrank
-from evenrank.data import tables
+from evenrank.data.read import path_of, read_genders
 from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
 from evenrank.process import refuse_after_fork
@@ -245,10 +245,10 @@ def even_judgments(
 def predicted_or_given(made: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame, str]:
     """Genders of generated queries, and where they come from."""
     if genders is not None:
-        given = tables.genders(genders)
+        given = read_genders(genders)
         if not given["query_id"].is_in(made["query_id"].implode()).any():
             raise InputError(
-                "none of these labels is of a generated query; check the ids", path=tables.path_of(genders)
+                "none of these labels is of a generated query; check the ids", path=path_of(genders)
             )
         return given, "given"
     from evenrank.queries.classifier import predicted_genders

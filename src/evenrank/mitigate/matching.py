@@ -19,9 +19,9 @@ import polars as pl
 from numba import njit
 
 import evenrank
-from evenrank.data import door, tables
-from evenrank.data.columns import listing
 from evenrank.data.files import one_line
+from evenrank.data.read import is_path, read_genders, read_qrels, read_queries
+from evenrank.data.schema import listing
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.associating import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
@@ -69,7 +69,7 @@ class Balanced(Displayed):
 
     def queries(self, x: Any) -> pl.DataFrame:
         """Of these queries those that stay: all but those that were matched away or have no score."""
-        given = tables.queries(x)
+        given = read_queries(x)
         return given.filter(~pl.col("query_id").is_in(self._gone()))
 
     def qrels(self, x: Any) -> pl.DataFrame:
@@ -78,7 +78,7 @@ class Balanced(Displayed):
         A relevant document whose score was matched away goes; the judged documents that are not relevant
         stay with their query.
         """
-        given = tables.qrels(x)
+        given = read_qrels(x)
         staying = given.filter(~pl.col("query_id").is_in(self._gone()))
         if self.scores["doc_id"].null_count():
             return staying
@@ -147,7 +147,7 @@ class Balanced(Displayed):
 
     def _triple_lines(self, x: Any) -> str:
         """The triples that stay, as JSONL; those of a file as they are written there."""
-        if not door.is_path(x):
+        if not is_path(x):
             return self.triples(x).write_ndjson()
         gone = set(self._gone())
         return "".join(f"{line}\n" for found, line in read_triples(x) if str(found["query_id"]) not in gone)
@@ -186,8 +186,8 @@ def association_scores(
     """
     searched = index if isinstance(index, Index) else Index.open(index)
     model = BM25(k1=k1, b=b)
-    texts = dict(tables.queries(queries).iter_rows())
-    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(texts)))
+    texts = dict(read_queries(queries).iter_rows())
+    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(texts)))
     judged = judged.with_columns(number=pl.Series(searched.numbers(judged["doc_id"].to_list())))
     judged = judged.filter(pl.col("number") >= 0)
     bags = {q: _bag(searched, texts[q]) for q in judged["query_id"].unique(maintain_order=True)}
@@ -233,7 +233,7 @@ def score_table(
         return table, [each for each in ids or () if each not in known], []
     if genders is None:
         raise InputError("one table of scores needs genders to tell female from male queries")
-    labels = tables.genders(genders)
+    labels = read_genders(genders)
     table = pair_scores(scores).join(labels, on="query_id", how="left", maintain_order="left")
     chosen = table["gender"].is_in(["female", "male"]).fill_null(False)
     every = dict.fromkeys([*table["query_id"], *labels["query_id"]] if ids is None else ids)

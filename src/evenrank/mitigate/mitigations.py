@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, runtime_chec
 import numpy as np
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice, check_number, check_whole, is_number
 from evenrank.measures.base import good, is_sum
 from evenrank.measures.document_bias import bias_by, document_bias, run_bias
@@ -366,7 +366,7 @@ def interpolate(
     check_number("strength", strength, most=1)
     check_whole("candidates", candidates)
     check_choice("missing", missing, ("error", "zero"))
-    frame = tables.run(run)
+    frame = read_run(run)
     bias: Any = ARaB(magnitude=magnitude, of=of, against=against) @ 1
     top = frame.filter(pl.col("rank") <= candidates)
     sizes = document_bias(top, bias, tally=tally, missing=missing)
@@ -429,13 +429,13 @@ def penalise(
     for name in _UNREAD:
         if name in given:
             raise InputError(f"penalise takes no {name}; leave it out")
-    frame = tables.run(run)
+    frame = read_run(run)
     if tally is not None:
         given["tally"] = tally
     sizes = document_bias(frame, bias, **given)
     lowered = _lowered(frame["score"].to_numpy(), sizes, strength)
     lowered = level_ties(lowered, np.cumsum(frame["rank"].to_numpy() == 1))
-    return tables.run(frame.select("query_id", "doc_id", score=pl.Series(lowered)))
+    return read_run(frame.select("query_id", "doc_id", score=pl.Series(lowered)))
 
 
 def _lowered(scores: Floats, sizes: Floats, strength: float) -> Floats:

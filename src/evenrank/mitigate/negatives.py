@@ -20,10 +20,13 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from evenrank.data import door, tables
-from evenrank.data.columns import DOC_ID, QUERY_ID
-from evenrank.data.docs import Docs
+from evenrank.data import door
+from evenrank.data.docs import Docs, open_docs
 from evenrank.data.files import raw_blocks, refuse_input, writing
+from evenrank.data.formats import is_parquet, json_objects
+from evenrank.data.read import is_path, path_of, read_qrels, read_queries, read_table
+from evenrank.data.runs import read_run
+from evenrank.data.schema import DOC_ID, QUERY_ID
 from evenrank.errors import InputError, check_choice, check_whole, is_whole
 from evenrank.measures.document_bias import document_bias
 from evenrank.measures.lists import Floats
@@ -89,15 +92,15 @@ class Negatives:
             raise InputError("the form ids holds no texts; leave docs out")
         if form != "ids" and (docs is None or queries is None):
             raise InputError("texts are written: give docs and queries, or the form ids")
-        asked = {} if queries is None else dict(tables.queries(queries).iter_rows())
+        asked = {} if queries is None else dict(read_queries(queries).iter_rows())
         if queries is not None and (lacking := [each for each in table["query_id"] if each not in asked]):
             some = f"{counted(len(lacking), 'query has', 'queries have')} no text, such as {lacking[0]!r}"
-            raise InputError(f"{some}; add what is lacking to the queries", path=tables.path_of(queries))
+            raise InputError(f"{some}; add what is lacking to the queries", path=path_of(queries))
         if form == "ids":
             yield from table.iter_rows(named=True)
             return
         wanted = pl.concat([self.frame["doc_id"], self.positives["doc_id"]]).unique().to_list()
-        texts = tables.docs(docs).texts(wanted)
+        texts = open_docs(docs).texts(wanted)
         if not texts:
             raise InputError("the collection has none of the documents; check that it belongs to the run")
         if lost := len(wanted) - len(texts):
@@ -116,7 +119,7 @@ class Negatives:
     ) -> int:
         """Write the examples as JSONL or, by the name's ending, Parquet; returns how many there are."""
         target = Path(path)
-        sources = (each.path if isinstance(each, Docs) else tables.path_of(each) for each in (docs, queries))
+        sources = (each.path if isinstance(each, Docs) else path_of(each) for each in (docs, queries))
         refuse_input(target, *sources, what="the examples")
         rows = list(self.rows(form, docs, queries))
         if not rows:
@@ -185,9 +188,9 @@ def negatives(
     for name, value in (("n", n), ("depth", depth)):
         check_whole(name, value)
     check_whole("seed", seed, least=0)
-    judged = tables.qrels(qrels)
+    judged = read_qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
-    frame = tables.run(run)
+    frame = read_run(run)
     asked = good["query_id"].n_unique()
     used = frame.join(good, on="query_id", how="semi", maintain_order="left").filter(pl.col("rank") <= depth)
     if used.is_empty():
@@ -275,11 +278,11 @@ def negative_pairs(source: Any) -> pl.DataFrame:
 
     The third column, ``line``, says where in its file each was read; null where there are no lines.
     """
-    listed = _listed(source) if door.is_path(source) else None
+    listed = _listed(source) if is_path(source) else None
     if listed is not None:
         return listed
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID}
-    table = door.table(source, names, layouts=[list(names)])
+    table = read_table(source, names, layouts=[list(names)])
     lines = pl.lit(None) if table.line is None else table.line + pl.int_range(pl.len())
     return pl.DataFrame([table.ids(name) for name in names]).with_columns(line=lines.cast(pl.Int64))
 
@@ -287,10 +290,10 @@ def negative_pairs(source: Any) -> pl.DataFrame:
 def _listed(path: Any) -> pl.DataFrame | None:
     """Pairs out of a file of lists, JSONL or Parquet; None if it is another table."""
     objects: Iterator[tuple[int | None, dict[str, Any]]]
-    if door.is_parquet(path):
+    if is_parquet(path):
         objects = ((None, row) for row in door.read(path)[0].iter_rows(named=True))
     elif any(block.tobytes().lstrip()[:1] == b"{" for block in islice(raw_blocks(path), 1)):
-        objects = ((number, row) for number, row, _ in door.objects(path))
+        objects = ((number, row) for number, row, _ in json_objects(path))
     else:
         return None
     rows: list[tuple[str, str, int | None]] = []

@@ -22,8 +22,9 @@ from ir_measures.measures import Measure
 
 import evenrank
 from evenrank import stats
-from evenrank.data import tables
-from evenrank.data.tables import Docs
+from evenrank.data.docs import Docs, open_docs
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import leans
 from evenrank.measures.evaluate import measure as measure_runs
@@ -223,7 +224,7 @@ def preference(
         raise InputError(
             f"{wanted} names no group by its sign; the mirror test needs one that does, as ARaB@10"
         )
-    collection, asked = tables.docs(docs), tables.queries(queries)
+    collection, asked = open_docs(docs), read_queries(queries)
     mirror = swapper(lexicon, names=names)
     neutral = neutral_queries(asked, names=names, lexicon=lexicon)
     if gendered_queries == "mirror":
@@ -236,7 +237,7 @@ def preference(
         raise InputError(
             "all queries name a gender; preference with gendered_queries='mirror' mirrors them too"
         )
-    own = None if candidates is None else tables.qrels(candidates).select("query_id", "doc_id")
+    own = None if candidates is None else read_qrels(candidates).select("query_id", "doc_id")
     chosen = _chosen(rankers, settings)
     sides = {"raw": (collection, asked), "mirrored": (mirror.docs(collection), turned)}
     found: dict[str, dict[str, dict[str, float]]] = {label: {} for label in chosen}
@@ -254,7 +255,7 @@ def preference(
                     name, given = how
                     deep = built[0].documents if own is not None else max(depth, wanted.depth())
                     run = catalogue.make(name, index=built[0], **given).rank(questions, depth=max(deep, 1))
-                run = tables.run(run) if own is None else _among(tables.run(run), own, asked)
+                run = read_run(run) if own is None else _among(read_run(run), own, asked)
                 values = measure_runs(run, [wanted], tally=counted, confidence=None, missing="error")
                 found[label][side] = values[wanted].per_query()
                 if progress:
@@ -298,7 +299,7 @@ def _among(run: pl.DataFrame, own: pl.DataFrame, asked: pl.DataFrame) -> pl.Data
     wanted = own.filter(pl.col("query_id").is_in(asked["query_id"].implode()))
     ranked = wanted.join(run, on=["query_id", "doc_id"], how="left", maintain_order="left")
     lowest = pl.min_horizontal(pl.col("score").min().over("query_id").fill_null(0.0) - 1, pl.lit(0.0))
-    return tables.run(ranked.select("query_id", "doc_id", pl.col("score").fill_null(lowest)))
+    return read_run(ranked.select("query_id", "doc_id", pl.col("score").fill_null(lowest)))
 
 
 def _values(label: str, sides: Mapping[str, Mapping[str, float]]) -> pl.DataFrame:

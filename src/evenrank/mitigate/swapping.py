@@ -14,10 +14,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evenrank.data import tables
-from evenrank.data.columns import ROWS, Block, show
+from evenrank.data.docs import Docs, open_docs
 from evenrank.data.files import writing
-from evenrank.data.tables import Docs
+from evenrank.data.schema import ROWS, Block, show
 from evenrank.errors import InputError
 from evenrank.mitigate import swap_words as word_lists
 from evenrank.mitigate.swap_words import Mirrors, Names
@@ -51,7 +50,7 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
     ----------
     x
         A text; a list, Series, Arrow array or dict of texts; a table with a column ``text`` (queries, or
-        documents); or a collection: a :class:`~pathlib.Path` or a :class:`~evenrank.data.tables.Docs` handle,
+        documents); or a collection: a :class:`~pathlib.Path` or a :class:`~evenrank.data.docs.Docs` handle,
         which gives a handle that is mirrored as it is read.
     names
         Mirror given names too: the John of rank r among men's names becomes the Mary of rank r among women's
@@ -81,7 +80,7 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
     if isinstance(x, pa.Array):
         return pa.array(_many(mirror, x.to_pylist()), pa.string())
     if isinstance(x, Docs | os.PathLike):
-        return mirror.docs(tables.docs(Path(x) if isinstance(x, os.PathLike) else x))
+        return mirror.docs(open_docs(Path(x) if isinstance(x, os.PathLike) else x))
     if isinstance(x, Mapping) and all(isinstance(text, str) for text in x.values()):
         return dict(zip(x, _many(mirror, list(x.values())), strict=True))
     if isinstance(x, Sequence) and all(isinstance(text, str) for text in x):

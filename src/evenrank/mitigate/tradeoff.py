@@ -12,7 +12,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.measures.base import amount, amount_name, good, is_bias
 from evenrank.measures.evaluate import measured
@@ -205,7 +205,7 @@ def _curves(
     for method, strengths in zip(ready, wished, strict=True):
         made.append([])
         for strength in strengths:
-            made[-1].append((strength, tables.run(method.apply(strength))))
+            made[-1].append((strength, read_run(method.apply(strength))))
             done += 1
             if progress is not None:
                 progress(done, total)
@@ -291,7 +291,7 @@ def _ready(
     wanted = [each.name for each in ready if isinstance(each, Retrained)]
     training = training.aligned(measure, inputs, wanted)
     training.check(wanted, run, inputs.queries)
-    plain = tables.run(training.ranked(run, inputs.queries))
+    plain = read_run(training.ranked(run, inputs.queries))
     return [built(method, plain) for method in methods], plain
 
 

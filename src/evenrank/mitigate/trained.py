@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by, document_measure
 from evenrank.measures.document_groups import given_groups
@@ -188,11 +190,11 @@ class Training:
         from evenrank.rankers.neural.reranking import queries_of
         from evenrank.rankers.neural.saved import text_hashes
 
-        judged = tables.qrels(self.qrels).filter(pl.col("relevance") > 0)
-        learned = tables.queries(self.queries).join(judged, on="query_id", how="semi")
+        judged = read_qrels(self.qrels).filter(pl.col("relevance") > 0)
+        learned = read_queries(self.queries).join(judged, on="query_id", how="semi")
         if self.run is not None:
             learned = queries_of(self.first, learned)
-        tested = queries_of(run, tables.queries(queries))
+        tested = queries_of(run, read_queries(queries))
         known = np.isin(text_hashes(tested["text"]), text_hashes(learned["text"]))
         if known.any():
             seen = tested["query_id"].filter(pl.Series(known))
@@ -207,11 +209,11 @@ class Training:
     def first(self) -> pl.DataFrame:
         """The first stage of the training queries."""
         if self.run is not None:
-            return tables.run(self.run)
+            return read_run(self.run)
         from evenrank.rankers.catalogue import search
         from evenrank.rankers.index.building import own_index
 
-        index = own_index(tables.docs(self.docs)) if self.index is None else self.index
+        index = own_index(open_docs(self.docs)) if self.index is None else self.index
         return search(index, self.queries, depth=self.pool)
 
     def prepared(self, bias_lambda: float) -> Any:

@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 import xxhash
 
-from evenrank.data import door, tables
-from evenrank.data.columns import listing, show
 from evenrank.data.files import make_folder, refuse_input, writing
+from evenrank.data.formats import json_objects
+from evenrank.data.read import path_of, read_qrels, read_queries
+from evenrank.data.schema import listing, show
 from evenrank.errors import InputError
 from evenrank.queries.generation.closeness import refuse_other_index, relevant_pairs
 from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
@@ -37,13 +38,13 @@ class WithAdded:
 
     def queries(self, x: Any) -> pl.DataFrame:
         """These queries, and those that are added; an id that is in both is an error."""
-        given = tables.queries(x)
+        given = read_queries(x)
         self._refuse_known(given, x)
         return pl.concat([given, self.added.select("query_id", "text")])
 
     def qrels(self, x: Any) -> pl.DataFrame:
         """These judgments, and those of the added queries; a query that is in both is an error."""
-        given = tables.qrels(x)
+        given = read_qrels(x)
         self._refuse_known(given, x)
         return pl.concat([given, self.added.select("query_id", "doc_id", relevance=pl.lit(1, pl.Int64))])
 
@@ -53,7 +54,7 @@ class WithAdded:
         if len(known):
             problem = f"query_id {show(known[0])} is to be added, but is there already"
             remedy = "start from a set without generated queries, or give those other ids"
-            raise InputError(f"{problem}; {remedy}", path=tables.path_of(x))
+            raise InputError(f"{problem}; {remedy}", path=path_of(x))
 
     def telling(self) -> pl.DataFrame:
         """What tells the genders of the added queries."""
@@ -158,7 +159,7 @@ def write_folder(folder: str | os.PathLike[str], content: Mapping[str, str]) -> 
 
 def read_triples(path: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """The triples of a JSONL file, each with the line it stands on."""
-    for number, found, line in door.objects(path):
+    for number, found, line in json_objects(path):
         if not isinstance(found.get("query_id"), str | int):
             problem = f"triples need a query_id; found: {listing(found, 6)}"
             raise InputError(problem, path=path, line=number)

@@ -177,7 +177,7 @@ def classify(
     Parameters
     ----------
     queries
-        Anything :func:`evenrank.data.tables.queries` takes.
+        Anything :func:`evenrank.data.read.read_queries` takes.
     model
         ``static``, ``lexicon``, ``transformer``, the folder of a saved model, or a classifier.
     min_confidence
@@ -198,7 +198,7 @@ def classify(
     A query without any letter or digit, an empty one too, is neutral: nobody is asked about. Its
     probabilities are the shares of the classes in training, and its note is ``empty``.
     """
-    from evenrank.data.tables import queries as as_queries
+    from evenrank.data.read import read_queries as as_queries
 
     if min_confidence is not None and not 0 <= min_confidence <= 1:
         raise InputError(f"min_confidence is {min_confidence}; it must be between 0 and 1")

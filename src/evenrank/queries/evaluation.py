@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 import evenrank
-from evenrank.data import topics
 from evenrank.data.files import writing
+from evenrank.data.read import labelled_queries
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, Probabilities, Reason, clean, decide
 from evenrank.stats import Interval, mean_interval
@@ -207,7 +207,7 @@ def read_labelled(path: str | os.PathLike[str]) -> Labelled:
     Labels may be spelled as in annotation sheets (f, women, non-gendered). Queries of other or multiple
     genders are too few to learn from: they are left out and counted. So are empty queries.
     """
-    table = topics.read_labelled(path)
+    table = labelled_queries(path)
     if "text" not in table.columns:
         raise InputError("expected query_id<TAB>text<TAB>label", path=path, line=1)
     rows = table.select("text", "gender").iter_rows()

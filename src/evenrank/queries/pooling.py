@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenrank.data import door, tables
-from evenrank.data.columns import QUERY_ID, QUERY_TEXT, listing, pick, show
-from evenrank.data.topics import SPELLINGS, plain
+from evenrank.data.formats import read_sheet
+from evenrank.data.read import read_queries, read_table
+from evenrank.data.schema import QUERY_ID, QUERY_TEXT, SPELLINGS, listing, pick, plain, show
 from evenrank.errors import InputError
 
 CLASSES = ("neutral", "female", "male", "other")
@@ -68,7 +68,7 @@ def pool(
     for name, number in (("top", top), ("annotators", annotators)):
         if number < 1:
             raise InputError(f"{name} must be at least 1, found {number}")
-    texts = tables.queries(queries)
+    texts = read_queries(queries)
     if missing := {"run", "query_id", "value"} - set(values.columns):
         raise InputError(f"per-query values need the columns {listing(sorted(missing))}")
     if "measure" in values.columns and values["measure"].n_unique() > 1:
@@ -281,11 +281,11 @@ def _ballots(sheet: _Sheet, number: int, *, several: bool) -> Iterator[_Ballot]:
 def _read(sheet: Any) -> _Sheet:
     """A sheet as text cells, with line numbers."""
     if not isinstance(sheet, str | PathLike):
-        frame = door.table(sheet).frame
+        frame = read_table(sheet).frame
         rows = [["" if x is None else str(x) for x in row] for row in frame.iter_rows()]
         return _Sheet(None, [name.strip().lower() for name in frame.columns], list(enumerate(rows, 1)))
     path = fspath(sheet)
-    read = door.sheet(path, QUERY_ID)
+    read = read_sheet(path, QUERY_ID)
     if read is None:
         raise InputError(
             "the first line must name the columns: query_id, text, annotator_1 …", path=path, line=1

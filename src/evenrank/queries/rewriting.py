@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from evenrank.data import door, tables
-from evenrank.data.columns import show
+from evenrank.data.read import read_queries, read_table
+from evenrank.data.schema import Table, show
 from evenrank.queries.words import data, gendered_words
 
 SIDES = ("female", "male")
@@ -154,7 +154,7 @@ def variants(queries: Any, *, like: Any = None) -> pl.DataFrame:
     Parameters
     ----------
     queries
-        Anything :func:`evenrank.data.tables.queries` takes.
+        Anything :func:`evenrank.data.read.read_queries` takes.
     like
         Triples that people wrote (triple_id, neutral, female, male), as a model for the variants.
 
@@ -167,7 +167,7 @@ def variants(queries: Any, *, like: Any = None) -> pl.DataFrame:
     >>> variants({"a": "famous engineers", "b": "Do parents worry?"})["female"].to_list()
     ['famous female engineers', 'Do mothers worry?']
     """
-    asked = tables.queries(queries)
+    asked = read_queries(queries)
     patterns = shipped() if like is None else learned(like)
     gendered = gendered_words()
     rows = [
@@ -180,14 +180,14 @@ def variants(queries: Any, *, like: Any = None) -> pl.DataFrame:
 
 def triples(x: Any) -> pl.DataFrame:
     """A table of triples: triple_id, neutral, female, male; perhaps topic, stereotype (female or male)."""
-    table = door.table(x, _NAMES, optional=("topic", "stereotype"))
+    table = read_table(x, _NAMES, optional=("topic", "stereotype"))
     table.once("triple_id")
     found = pl.DataFrame([triple_column(table, name) for name in table.frame.columns])
     refuse_marked(table, found["triple_id"])
     return found
 
 
-def triple_column(table: door.Table, name: str) -> pl.Series:
+def triple_column(table: Table, name: str) -> pl.Series:
     """A column of triples, checked: topic and stereotype may be missing, and then are null."""
     if name not in ("topic", "stereotype"):
         return table.ids(name)
@@ -199,7 +199,7 @@ def triple_column(table: door.Table, name: str) -> pl.Series:
     return column
 
 
-def refuse_marked(table: door.Table, ids: pl.Series) -> None:
+def refuse_marked(table: Table, ids: pl.Series) -> None:
     """Refuse ids of triples that would be taken for those of variants."""
     for side in SIDES:
         ends = f"#{side}"  # as in the ids that `measures.query_variants` gives to variants

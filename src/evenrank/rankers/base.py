@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.runs import perfect_run, random_run
 from evenrank.errors import check_whole
 
 Progress = Callable[[int, int | None], None]
@@ -70,10 +70,10 @@ class Judged:
 
 def perfect(index: Any = None, *, qrels: Any) -> Judged:
     """All and only the relevant documents, the highest grade first: no ranker does better."""
-    return Judged("perfect", tables.perfect(qrels), {})
+    return Judged("perfect", perfect_run(qrels), {})
 
 
 def random(index: Any = None, *, qrels: Any, seed: int = 0) -> Judged:
     """The judged documents in random order: what a ranker that knows nothing does with them."""
     check_whole("seed", seed, least=0)
-    return Judged("random", tables.random_run(qrels, seed=seed), {"seed": seed})
+    return Judged("random", random_run(qrels, seed=seed), {"seed": seed})

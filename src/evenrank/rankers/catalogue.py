@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from evenrank.data import tables
-from evenrank.data.columns import listing, show
+from evenrank.data.docs import SUFFIXES
 from evenrank.data.model_files import is_model, model_kind
+from evenrank.data.read import read_queries
+from evenrank.data.schema import listing, show
 from evenrank.errors import InputError, nearest
 from evenrank.rankers.base import Progress, Ranker
 
@@ -222,7 +223,7 @@ def search(
         An index, the path of one, or the address of a live engine (``sqlite:///…``, ``postgresql://…``,
         ``elasticsearch://…``, ``opensearch://…``, ``http://…``). None for ``perfect`` and ``random``.
     queries
-        Anything :func:`evenrank.data.tables.queries` takes; or just a text or a list of texts, which are
+        Anything :func:`evenrank.data.read.read_queries` takes; or just a text or a list of texts, which are
         called q1, q2, ….
     ranker
         One of :func:`evenrank.rankers.names`; a live engine ranks by itself.
@@ -237,7 +238,7 @@ def search(
     -------
     A run table. Queries for which nothing is found are not in it.
     """
-    asked = tables.queries(_named_texts(queries))
+    asked = read_queries(_named_texts(queries))
     return ranker_for(where, ranker, **settings).rank(asked, depth=depth, progress=progress)
 
 
@@ -255,7 +256,7 @@ def _names_a_file(text: str) -> bool:
     if text.startswith(("irds:", "/", "./", "../", "~/")) or Path(text).exists():
         return True
     could_be_a_path = "/" in text or not re.search(r"\s", text)
-    return could_be_a_path and re.sub(r"\.(gz|zst)$", "", text.lower()).endswith(tables.SUFFIXES)
+    return could_be_a_path and re.sub(r"\.(gz|zst)$", "", text.lower()).endswith(SUFFIXES)
 
 
 def ranker_for(where: Index | str | os.PathLike[str] | None, name: str = "bm25", **settings: Any) -> Ranker:

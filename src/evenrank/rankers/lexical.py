@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from evenrank.data.columns import show
+from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order
 from evenrank.rankers import scoring

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import polars as pl
 from ir_measures.measures import Measure
 
-from evenrank.data import door, tables
+from evenrank.data.read import read_genders, read_qrels, read_queries, read_table
 from evenrank.errors import InputError
 from evenrank.measures.base import core, is_bias
 from evenrank.measures.evaluate import listed_measures, measure
@@ -80,13 +80,13 @@ class Watch:
         """A watch out of texts; a mistake in them is found before the engine is asked."""
         conditions = tuple(parse_condition(one) for one in fail_if)
         wanted: list[str | Measure] = [*(measures or MEASURES), *(one.subject for one in conditions)]
-        asked = tables.queries(queries)
+        asked = read_queries(queries)
         if more.get("qrels") is not None:
-            more["qrels"] = tables.qrels(more["qrels"])
+            more["qrels"] = read_qrels(more["qrels"])
         if more.get("genders") is not None:
-            more["genders"] = tables.genders(more["genders"])
+            more["genders"] = read_genders(more["genders"])
         if isinstance(more.get("labels"), str | os.PathLike):
-            more["labels"] = door.table(more["labels"]).frame
+            more["labels"] = read_table(more["labels"]).frame
         more["lexicon"] = lexicon(more.get("lexicon", cls.lexicon))
         listed = tuple(listed_measures(wanted))
         depth, targets = more.pop("depth", None), more.get("targets") is not None
@@ -194,7 +194,7 @@ def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any
     texts = as_index(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
     qrels = watch.qrels
     if qrels is not None:
-        qrels = tables.qrels(qrels).filter(pl.col("query_id").is_in(watch.queries["query_id"].implode()))
+        qrels = read_qrels(qrels).filter(pl.col("query_id").is_in(watch.queries["query_id"].implode()))
     return run, texts, qrels, watch.labels, made.describe()
 
 

@@ -16,9 +16,10 @@ import polars as pl
 import pyarrow as pa
 from ir_measures.measures import Measure
 
-from evenrank.data import door, tables
-from evenrank.data.columns import DOC_ID, QUERY_ID, RANK, SCORE, pick, refuse_repeats
-from evenrank.data.frames import is_spark
+from evenrank.data.columns import refuse_repeats
+from evenrank.data.read import is_spark, read_table
+from evenrank.data.runs import run_rows, sort_run
+from evenrank.data.schema import DOC_ID, QUERY_ID, RANK, RUN_SCHEMA, SCORE, pick
 from evenrank.errors import InputError
 from evenrank.measures.base import core, is_bias
 from evenrank.measures.evaluate import depth_to_read, listed_measures
@@ -87,7 +88,7 @@ def measure_frames(
     if given.get("docs") is not None:
         raise InputError("runs are Spark frames; give the tally of the documents, made with evenrank.tally")
     if given.get("targets") is not None and not isinstance(given["targets"], Mapping):
-        given["targets"] = door.table(given["targets"])  # read here: workers may not have the file
+        given["targets"] = read_table(given["targets"])  # read here: workers may not have the file
     head = None if tally is None else _headed(tally)
     inputs, values = opened_without(named, wanted, options, {**given, "tally": head})
     look = _Looking(inputs, tuple(named), tuple(map(str, values)), options)
@@ -136,9 +137,9 @@ class _Looking:
         for name in (*self.runs, _BEHIND):
             mine = frame.filter(pl.col("run") == name)
             firsts[name] = mine.group_by("query_id").agg(pl.col("first").min())
-            rows = tables.run_rows(mine, inputs.order)
+            rows = run_rows(mine, inputs.order)
             refuse_repeats(rows, ["query_id", "doc_id"])
-            runs[name] = tables.ordered_run(rows) if len(rows) else pl.DataFrame(schema=tables.RUN_SCHEMA)
+            runs[name] = sort_run(rows) if len(rows) else pl.DataFrame(schema=RUN_SCHEMA)
         behind = runs.pop(_BEHIND)
         parted = inputs.of_parts(runs, None if inputs.background is None else behind)
         scores = score_part(parted, [parse(one) for one in self.measures], self.options)

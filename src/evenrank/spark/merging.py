@@ -17,7 +17,7 @@ import pyarrow as pa
 from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
-from evenrank.data.tables import RUN_SCHEMA
+from evenrank.data.schema import RUN_SCHEMA
 from evenrank.measures.base import BiasMeasure, core, is_bias
 from evenrank.measures.evaluate import (
     effectiveness,

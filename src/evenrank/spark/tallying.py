@@ -13,10 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 import evenrank
-from evenrank.data import tables
-from evenrank.data.columns import DOC_ID, pick, pick_fields
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, open_docs
 from evenrank.data.files import Part, writing
+from evenrank.data.schema import DOC_ID, pick, pick_fields
 from evenrank.errors import InputError, NoDocumentsError
 from evenrank.show.numbers import counted
 from evenrank.text.lexicon import Lexicon
@@ -84,12 +83,12 @@ class TallyBatches:
 
     def _of_share(self, share: Share) -> Iterator[pa.RecordBatch]:
         for path, part in share:
-            docs = tables.docs(path, fields=self.fields, id_field=self.id_field)
+            docs = open_docs(path, fields=self.fields, id_field=self.id_field)
             for block in docs.blocks(part):
                 yield count_batch(block.read(), self.matcher)
 
     def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        docs = tables.docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
+        docs = open_docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
         pieces = [count_batch(block.read(), self.matcher) for block in docs.blocks()]
         table = pa.Table.from_batches(pieces, self.schema) if pieces else self.schema.empty_table()
         return table.combine_chunks().to_batches()[0] if len(table) else _empty(self.schema)
@@ -219,7 +218,7 @@ def _opened(named: Sequence[Sequence[str]], count: TallyBatches) -> list[tuple[s
         before = len(found)
         for path in inside:
             try:
-                found.append((path, tables.docs(path, fields=count.fields, id_field=count.id_field)))
+                found.append((path, open_docs(path, fields=count.fields, id_field=count.id_field)))
             except NoDocumentsError:
                 if len(inside) == 1:
                     raise

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
+from evenrank.data.docs import Docs
 from evenrank.data.files import writing
 from evenrank.data.formats import check_parquet, metadata_checksum, read_checked
-from evenrank.data.tables import Docs
 from evenrank.errors import InputError
 from evenrank.text.matcher import Matcher, Progress, count_documents
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from evenrank.data.columns import listing
+from evenrank.data.schema import listing
 from evenrank.errors import InputError, nearest
 from evenrank.text import wordlists
 from evenrank.text.wordlists import Entry

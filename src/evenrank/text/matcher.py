@@ -13,10 +13,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evenrank.data.columns import Block
-from evenrank.data.columns import strings as as_strings
-from evenrank.data.docs import DuplicateCheck
-from evenrank.data.tables import Docs
+from evenrank.data.docs import Docs, DuplicateCheck
+from evenrank.data.schema import Block
+from evenrank.data.schema import strings as as_strings
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order
 from evenrank.text.lexicon import Lexicon, lexicon

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.columns import refuse_repeats, show
+from evenrank.data.columns import refuse_repeats
+from evenrank.data.docs import Docs
+from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
-from evenrank.data.frames import is_spark, spark
-from evenrank.data.tables import Docs
-from evenrank.data.tables import docs as as_docs
+from evenrank.data.read import is_spark, spark
+from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.text import cache
 from evenrank.text.lexicon import Lexicon

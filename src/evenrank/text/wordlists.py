@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenrank.data import jsonl
-from evenrank.data.columns import show
 from evenrank.data.files import one_line
+from evenrank.data.formats import json_value
+from evenrank.data.schema import show
 from evenrank.errors import InputError
 
 # What a TOML or JSON file may say about itself beside its ``groups`` table.
@@ -162,7 +162,7 @@ def _read_toml(text: str, path: Path) -> WordList:
 
 
 def _read_json(text: str, path: Path) -> WordList:
-    content = jsonl.value_of(text, path)
+    content = json_value(text, path)
     if not isinstance(content, dict):
         raise InputError('expected {"group": ["word", ...], ...}', path=path)
     return _of_content(content, text, path)

@@ -61,7 +61,9 @@ class BiasEvaluator(BaseEvaluator):
         name: str = "bias",
         **inputs: Any,
     ) -> None:
-        from evenrank.data import tables
+        from evenrank.data.docs import open_docs
+        from evenrank.data.read import read_queries
+        from evenrank.data.runs import read_run
         from evenrank.measures.base import amount_name, good
         from evenrank.measures.evaluate import listed_measures
 
@@ -70,9 +72,9 @@ class BiasEvaluator(BaseEvaluator):
         self.measures = listed_measures(measures)
         self._primary = _sized(self.measures[0])
         self.inputs = inputs
-        self._docs = tables.docs(docs)
-        self._queries = tables.queries(queries)
-        self._run = tables.run(run)
+        self._docs = open_docs(docs)
+        self._queries = read_queries(queries)
+        self._run = read_run(run)
         self._pairs = candidates(self._run, self._docs, self._queries, depth=depth)
         self._tally = inputs.pop("tally", None)
         self.primary_metric = f"{name}_{amount_name(self._primary)}"

@@ -19,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
 from evenrank.rankers.base import Progress, Say
@@ -209,11 +211,11 @@ def examples(
         Pairs ``query_id, doc_id, line`` to learn against, instead of the candidates of training queries, and
         the file that they were read from, for messages.
     """
-    asked, judged = tables.queries(queries), tables.qrels(qrels)
+    asked, judged = read_queries(queries), read_qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
     good = good.join(asked.select("query_id"), on="query_id", how="semi")
     answered = good["query_id"].n_unique()
-    whole = tables.run(run).join(good, on="query_id", how="semi", maintain_order="left")
+    whole = read_run(run).join(good, on="query_id", how="semi", maintain_order="left")
     if good.is_empty():
         raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
     if whole.is_empty():
@@ -228,7 +230,7 @@ def examples(
                 path=negatives_path,
             )
     wanted = [good["doc_id"], *([] if negatives is None else [negatives["doc_id"]])]
-    known = set(tables.docs(docs).texts(pl.concat(wanted).unique().to_list()))
+    known = set(open_docs(docs).texts(pl.concat(wanted).unique().to_list()))
     absent = good.filter(~pl.col("doc_id").is_in(list(known)))
     good = good.filter(pl.col("doc_id").is_in(list(known)))
     outside, unscored = _outside(good, listed, whole, scores)
@@ -246,7 +248,7 @@ def examples(
     table = pl.concat([*parts, *([] if extra is None else [extra])])
     table = table.join(good.with_columns(relevant=pl.lit(True)), on=["query_id", "doc_id"], how="left")
     table = table.with_columns(pl.col("relevant").fill_null(False)).sort("query_id", maintain_order=True)
-    order = tables.run(table.select("query_id", "doc_id", "score"))
+    order = read_run(table.select("query_id", "doc_id", "score"))
     both = ["query_id", "doc_id"]
     flags = order.join(table.select(*both, "relevant", "listed"), on=both, how="left", maintain_order="left")
     pairs = candidates(order, docs, asked)

@@ -34,7 +34,7 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
-from evenrank.data import tables
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, choices
 from evenrank.measures.document_bias import KINDS, check_read, document_bias, document_measure
 from evenrank.training.adversary import pair_labels, reader, reverse
@@ -195,7 +195,7 @@ def pair_bias(found: Examples, bias: Any = "tf", *, lexicon: Any = None, labels:
     run = pl.DataFrame({"query_id": ["all"] * len(pairs.doc_ids), "doc_id": pairs.doc_ids})
     run = run.with_columns(score=-pl.int_range(pl.len()).cast(pl.Float64))
     docs = pl.DataFrame({"doc_id": pairs.doc_ids, "text": pairs.documents})
-    table = tables.run(run)
+    table = read_run(run)
     size = document_bias(table, bias, docs=docs, lexicon=lexicon, labels=labels)
     most = float(size.max(initial=0.0))
     by_id = dict(zip(table["doc_id"].to_list(), (size / most if most else size).tolist(), strict=True))

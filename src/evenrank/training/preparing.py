@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from evenrank.data import tables
-from evenrank.data.frames import fingerprint
+from evenrank.data.docs import open_docs
+from evenrank.data.read import fingerprint, path_of, read_qrels, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.mitigate.negatives import negative_pairs
 from evenrank.rankers.base import Say
@@ -44,7 +45,7 @@ def prepared(
     say: Say = lambda text: None,
 ) -> Prepared:
     """The training data of :func:`train_ranker`, to train several rankers on the same."""
-    collection, asked, judged = tables.docs(docs), tables.queries(queries), tables.qrels(qrels)
+    collection, asked, judged = open_docs(docs), read_queries(queries), read_qrels(qrels)
     if index is not None and index.provenance["input"]["fingerprint"] != collection.fingerprint():
         say("the index is of another file or table than is given: it finds and scores by its own texts")
     deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
@@ -61,11 +62,11 @@ def prepared(
         seed=seed,
         scores=scores,
         negatives=named,
-        negatives_path=tables.path_of(negatives),
+        negatives_path=path_of(negatives),
     )
     for each in found.told_left_out():
         say(f"left out: {each}")
-    of_named = None if named is None else _named(named, tables.path_of(negatives))
+    of_named = None if named is None else _named(named, path_of(negatives))
     return Prepared(found, stage, collection.describe(), of_named)
 
 
@@ -82,7 +83,7 @@ def _first_stage(
     """The run, where to ask for the scores of other pairs, and its provenance."""
     if run is not None:
         name = Path(run).name if isinstance(run, (str, os.PathLike)) else "run"
-        return tables.run(run), None, {"run": name}
+        return read_run(run), None, {"run": name}
     from evenrank.rankers.index.building import own_index
     from evenrank.rankers.lexical import bm25 as make_bm25
 

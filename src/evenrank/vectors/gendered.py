@@ -22,9 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evenrank.data import door, formats
-from evenrank.data.columns import show
+from evenrank.data import formats
 from evenrank.data.files import magic, writing
+from evenrank.data.formats import text_lines, text_of
+from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.text.lexicon import lexicon
 from evenrank.vectors.files import load, read_provenance
@@ -76,7 +77,7 @@ MIRRORED: tuple[Pair, ...] = _pairs(_MIRRORED)
 def read_words(path: str | os.PathLike[str]) -> list[str]:
     """Read words from a file: one on each line, where ``#`` begins a comment; or a JSON list."""
     if (words := _json_list(path)) is None:
-        words = [line for _, line in door.lines(path)]
+        words = [line for _, line in text_lines(path)]
     elif not all(isinstance(word, str) and word for word in words):
         raise InputError("expected a list of words", path=path)
     if not words:
@@ -95,7 +96,7 @@ def read_pairs(source: Pairs) -> tuple[Pair, ...]:
     if (content := _json_list(source)) is not None:
         return _unique_pairs(content, source)
     pairs: list[list[str]] = []
-    for number, line in door.lines(source):
+    for number, line in text_lines(source):
         separator = "\t" if "\t" in line else "," if "," in line else None
         words = [word.strip() for word in line.split(separator)]
         if len(words) != 2 or not all(words):
@@ -118,7 +119,7 @@ def _unique_pairs(pairs: Iterable[Any], path: str | os.PathLike[str] | None) -> 
 
 def _json_list(path: str | os.PathLike[str]) -> list[Any] | None:
     """The list in a JSON file; None if the file is not JSON."""
-    text = door.text(path)
+    text = text_of(path)
     if not text.lstrip().startswith("["):
         return None
     try:

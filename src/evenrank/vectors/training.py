@@ -58,7 +58,7 @@ def train(
     (it is high where all words are alike); check :func:`~evenrank.vectors.association_tests` and the
     neighbours of some words.
     """
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
 
     if method not in get_args(Method):
         raise InputError(f"unknown method {method!r}; choose one of: {', '.join(get_args(Method))}")
@@ -105,7 +105,7 @@ def train(
 
 def vocabulary(docs: Any, *, min_count: int = 5, progress: Progress | None = None) -> list[str]:
     """Return the words that occur at least ``min_count`` times in a collection, the most frequent first."""
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
 
     counts = _count_tokens(open_docs(docs), None, progress)
     words = [word for word, count in counts.items() if count >= min_count]

@@ -152,11 +152,11 @@ def _refuse_unread(
 
 def _ids(queries: str | None, qrels: str | None) -> list[str] | None:
     """The ids of all queries that are to be reduced; None if only scores are given."""
-    from evenrank.data import tables
+    from evenrank.data.read import read_qrels, read_queries
 
     if queries is not None:
-        return tables.queries(queries)["query_id"].to_list()
-    return None if qrels is None else tables.qrels(qrels)["query_id"].unique(maintain_order=True).to_list()
+        return read_queries(queries)["query_id"].to_list()
+    return None if qrels is None else read_qrels(qrels)["query_id"].unique(maintain_order=True).to_list()
 
 
 def _fill(

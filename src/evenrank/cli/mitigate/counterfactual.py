@@ -68,7 +68,7 @@ def counterfactual_command(
 
         evenrank mitigate counterfactual --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
     """
-    from evenrank.data import tables
+    from evenrank.data.docs import open_docs
     from evenrank.mitigate.counterfactuals import counterfactual
 
     settings: dict[str, Any] = {} if vectors is None else {"vectors": vectors}
@@ -77,7 +77,7 @@ def counterfactual_command(
         raise InputError("a ranker is given twice")
     with progress_bar("ranking", unit="rankers") as progress:
         found = counterfactual(
-            tables.docs(docs, fields=split_names(fields), id_field=id_field),
+            open_docs(docs, fields=split_names(fields), id_field=id_field),
             queries,
             rankers=named,
             variants=variants,
@@ -175,8 +175,9 @@ def swap_command(
 
     evenrank mitigate swap docs.tsv -o mirrored.tsv
     """
-    from evenrank.data import tables
+    from evenrank.data.docs import open_docs
     from evenrank.data.files import format_suffix
+    from evenrank.data.read import read_queries
     from evenrank.mitigate.swapping import swap, write_docs, write_queries
 
     if form is None:
@@ -184,10 +185,10 @@ def swap_command(
         form = endings.get(format_suffix(output), FileFormat.tsv)
     words = None if lexicon.lower() == "none" else lexicon
     if queries:
-        mirrored = swap(tables.queries(docs), names=not no_names, lexicon=words)
+        mirrored = swap(read_queries(docs), names=not no_names, lexicon=words)
         note(f"{write_queries(mirrored, output, form=form.value):,} queries: {output}")
         return
-    source = tables.docs(docs, fields=split_names(fields), id_field=id_field)
+    source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("mirroring", unit="bytes") as progress:
         turned = swap(source, names=not no_names, lexicon=words)
         count = write_docs(turned, output, form=form.value, progress=progress)
@@ -215,7 +216,7 @@ def dial_command(
     evenrank mitigate dial --docs other.tsv -o gender.dial
     evenrank search --index IDX --queries Q --ranker dense --set dial=gender.dial --set strength=0.5 -o RUN
     """
-    from evenrank.data.tables import docs as open_docs
+    from evenrank.data.docs import open_docs
     from evenrank.mitigate.dialling import dial
 
     opened = open_docs(docs, fields=split_names(fields), id_field=id_field)

@@ -183,7 +183,7 @@ def expanded_terms_command(
     found = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}
     pairs = []
     if len(tables) == 2:
-        from evenrank.data.tables import queries as read_queries
+        from evenrank.data.read import read_queries
 
         first, second = tables.values()
         terms = [*first["term"].unique().to_list(), *second["term"].unique().to_list()]
@@ -232,7 +232,7 @@ def _draw(swept: FeedbackSweep, show: float | None, chart: Path | None, queries:
 def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
     """Each step's run and expanded queries, by their settings."""
     from evenrank.data.files import make_folder
-    from evenrank.data.tables import write_run
+    from evenrank.data.runs import write_run
     from evenrank.mitigate.feedback_effects import write_expanded
 
     make_folder(folder)

@@ -75,7 +75,7 @@ def constrain_command(
 
         evenrank mitigate constrain --run bm25.run --docs docs.tsv --limit 'abs(ARaB@10)<=0.1' -o fair.run
     """
-    from evenrank.data.tables import write_run
+    from evenrank.data.runs import write_run
     from evenrank.measures.inputs import run_name
     from evenrank.mitigate.constrain.reranking import constrain
 
@@ -195,7 +195,7 @@ def rebalance_command(
 
         evenrank mitigate rebalance --run bm25.run --labels labels.tsv --target equal -o even.run
     """
-    from evenrank.data.tables import write_run
+    from evenrank.data.runs import write_run
     from evenrank.measures.inputs import run_name
     from evenrank.mitigate.rebalancing import rebalance
 
@@ -246,7 +246,7 @@ _SAYING = {
 
 def _rebalanced(even: Rebalanced) -> list[str]:
     """What was done, in a few lines for people; queries that cannot have the shares by name."""
-    from evenrank.data.columns import listing
+    from evenrank.data.schema import listing
 
     lines = []
     for status, text in _SAYING.items():

@@ -71,8 +71,8 @@ def negatives_command(
 
         evenrank mitigate negatives --run bm25.run --qrels qrels.txt --docs docs.tsv --ids -o negatives.jsonl
     """
+    from evenrank.data.docs import open_docs
     from evenrank.data.files import refuse_input
-    from evenrank.data.tables import docs as open_docs
     from evenrank.measures.document_bias import document_measure
     from evenrank.measures.groups import Groups
     from evenrank.mitigate.negatives import negatives
@@ -173,13 +173,13 @@ def judgments_command(
     """
     import polars as pl
 
-    from evenrank.data import tables
+    from evenrank.data.read import read_qrels
     from evenrank.mitigate.judgments import even_judgments
     from evenrank.mitigate.training_sets import refuse_folder_of
     from evenrank.rankers.index import Index
 
     refuse_folder_of(output, queries, qrels, triples, generated, genders, docs, dictionary)
-    judged = tables.qrels(qrels)
+    judged = read_qrels(qrels)
     found = even_judgments(
         generated,
         docs,

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.data.frames import described, fingerprint
+from evenrank.data.read import described, fingerprint
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.gsr.results import compare_reinforcement, measure_reinforcement

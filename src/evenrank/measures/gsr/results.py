@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.data import tables
+from evenrank.data.read import read_queries
 from evenrank.errors import InputError
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
@@ -291,7 +291,7 @@ def most_gendered(
     """
     from evenrank.vectors.texts import gendered_texts
 
-    table, texts = tables.queries(queries), gendered_texts(vectors, pairs=pairs)
+    table, texts = read_queries(queries), gendered_texts(vectors, pairs=pairs)
     g = texts.of_texts(table["text"].to_list())
     value = dict(zip(texts.vocabulary, texts.values.tolist(), strict=True))
 

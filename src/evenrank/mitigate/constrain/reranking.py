@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import polars as pl
 
-from evenrank.data.trec import falling
+from evenrank.data.runs import falling
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
 from evenrank.measures.groups import Groups

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.read import read_qrels, read_queries
 from evenrank.errors import InputError
 from evenrank.queries.generation.generating import read_generated
 from evenrank.rankers.index import Index
@@ -140,8 +140,8 @@ def refuse_other_index(doc_ids: pl.Series, index: Index) -> None:
 
 def relevant_pairs(queries: Any, qrels: Any) -> pl.DataFrame:
     """Queries with each of their relevant documents: ``query_id, doc_id, text``."""
-    asked = tables.queries(queries)
-    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0)
+    asked = read_queries(queries)
+    judged = read_qrels(qrels).filter(pl.col("relevance") > 0)
     return judged.join(asked, on="query_id", maintain_order="left").select("query_id", "doc_id", "text")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_whole, is_whole
 from evenrank.queries.generation.closeness import overlap, own_ranks, refuse_other_index
 from evenrank.queries.generation.generating import Generated, read_generated
@@ -69,7 +70,7 @@ def filter_generated(
     if not repeats:
         steps.append(("say the same as another", _first))
     if known is not None:
-        said = {_plain(text) for text in tables.queries(known)["text"].to_list()}
+        said = {_plain(text) for text in read_queries(known)["text"].to_list()}
         steps.append(
             ("say the same as a real query", lambda some: [_plain(t) not in said for t in some["text"]])
         )
@@ -156,7 +157,7 @@ def _scored(frame: pl.DataFrame, index: Index, reranker: Any, least: float) -> l
     from evenrank.rankers.neural.reranking import make_reranker
 
     run = frame.select("query_id", "doc_id", score=pl.lit(0.0))
-    pairs = candidates(tables.run(run), index.docs, frame.select("query_id", "text"))
+    pairs = candidates(read_run(run), index.docs, frame.select("query_id", "text"))
     scores = np.asarray(make_reranker(reranker, queries=frame.select("query_id", "text")).score(pairs))
     good = {pairs.query_ids[row] for row in pairs.query[scores >= least]}
     return [query in good for query in frame["query_id"].to_list()]

@@ -16,10 +16,10 @@ import polars as pl
 import xxhash
 
 import evenrank
-from evenrank.data import door, tables
-from evenrank.data.columns import DOC_ID, QUERY_ID, QUERY_TEXT, show
-from evenrank.data.docs import DuplicateCheck
+from evenrank.data.docs import DuplicateCheck, open_docs
 from evenrank.data.files import fingerprint, format_suffix, refuse_beneath_file, refuse_input, writing
+from evenrank.data.read import is_path, read_qrels, read_queries, read_table
+from evenrank.data.schema import DOC_ID, QUERY_ID, QUERY_TEXT, show
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress
 
@@ -75,7 +75,7 @@ class Generated:
         return len(self.queries)
 
     def texts(self) -> pl.DataFrame:
-        """The queries as :func:`evenrank.data.tables.queries` has them."""
+        """The queries as :func:`evenrank.data.read.read_queries` has them."""
         return self.queries.select("query_id", "text")
 
     def qrels(self) -> pl.DataFrame:
@@ -138,12 +138,12 @@ def read_generated(x: Any) -> Generated:
     if isinstance(x, Generated):
         return x
     names = {"query_id": QUERY_ID[:3], "doc_id": DOC_ID[:3], "text": QUERY_TEXT[:2]}
-    table = door.table(x, names)
+    table = read_table(x, names)
     frame = pl.DataFrame([table.ids("query_id"), table.ids("doc_id"), table.texts("text")])
     table.once("query_id")
     if frame.is_empty():
         raise table.error("there are no generated queries")
-    known = _told(x) if door.is_path(x) else {}
+    known = _told(x) if is_path(x) else {}
     return Generated(frame, dict(known.get("left_out", {})), dict(known.get("provenance", {})))
 
 
@@ -211,7 +211,7 @@ def generate(
         if value is not None:
             check_whole(name, value, least=0 if name == "shots" else 1)
     check_whole("seed", seed, least=0)
-    opened = tables.docs(docs)
+    opened = open_docs(docs)
     if output is not None:
         check_output(output, opened.path)
     writer = _writer(model, opened, queries, qrels, shots, seed, settings)
@@ -295,10 +295,10 @@ def examples(docs: Any, queries: Any, qrels: Any, shots: int, seed: int) -> list
     if queries is None:
         here = Path(evenrank.__file__).parent / "demo" / "data"  # files only: demo's code stands above this
         docs, queries, qrels = here / "docs.tsv", here / "queries.tsv", here / "qrels.txt"
-    asked = dict(tables.queries(queries).iter_rows())
-    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
+    asked = dict(read_queries(queries).iter_rows())
+    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
     order = sorted(judged.select("query_id", "doc_id").iter_rows(), key=lambda pair: own_number(seed, *pair))
-    texts = tables.docs(docs).texts(doc_id for _, doc_id in order[: 100 * shots])
+    texts = open_docs(docs).texts(doc_id for _, doc_id in order[: 100 * shots])
     held = [pair for pair in order[: 100 * shots] if pair[1] in texts]
     low, high = _SHORT
     short = [pair for pair in held if low <= len(texts[pair[1]].split()) <= high]

@@ -18,8 +18,9 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
 from evenrank.data.files import refuse_beneath_file, writing, writing_folder
+from evenrank.data.read import read_qrels, read_queries
 from evenrank.errors import InputError, check_whole
 from evenrank.queries.generation.language import (
     ASKED,
@@ -158,10 +159,10 @@ def _pairs(docs: Any, queries: Any, qrels: Any, most: int | None, seed: int) -> 
     """Relevant documents with their queries, in an order that the seed decides."""
     from evenrank.queries.generation.generating import own_number
 
-    asked = dict(tables.queries(queries).iter_rows())
-    judged = tables.qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
+    asked = dict(read_queries(queries).iter_rows())
+    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
     order = sorted(judged.select("query_id", "doc_id").iter_rows(), key=lambda pair: own_number(seed, *pair))
-    texts = tables.docs(docs).texts(doc_id for _, doc_id in order)
+    texts = open_docs(docs).texts(doc_id for _, doc_id in order)
     found = [(texts[doc_id], asked[query]) for query, doc_id in order if doc_id in texts][:most]
     if not found:
         raise InputError("no query has a relevant document in the collection; do their ids agree?")

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenrank.data import door
-from evenrank.data.columns import show
+from evenrank.data.formats import text_lines
+from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.text.tokens import unicode_tables
 
@@ -242,5 +242,5 @@ def read_stop_words(source: str | os.PathLike[str] | Iterable[str] | None) -> fr
     if isinstance(source, str) and source == "lucene":
         return LUCENE_STOP_WORDS
     if isinstance(source, (str, os.PathLike)):
-        return frozenset(line.lower() for _, line in door.lines(source))
+        return frozenset(line.lower() for _, line in text_lines(source))
     return frozenset(word.lower() for word in source)

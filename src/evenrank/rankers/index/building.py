@@ -18,11 +18,10 @@ import pyarrow as pa
 import xxhash
 
 import evenrank
-from evenrank.data.columns import Block
-from evenrank.data.docs import DuplicateCheck
+from evenrank.data.docs import Docs, DuplicateCheck
+from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import alone
-from evenrank.data.tables import Docs
-from evenrank.data.tables import docs as as_docs
+from evenrank.data.schema import Block
 from evenrank.errors import InputError
 from evenrank.process import cores, in_order, refuse_after_fork
 from evenrank.rankers.base import Progress

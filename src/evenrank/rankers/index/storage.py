@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from evenrank.data.columns import SCHEMA, Block
 from evenrank.data.docs import Docs
 from evenrank.data.files import checksum, reading, writing
+from evenrank.data.schema import SCHEMA, Block
 from evenrank.errors import InputError
 from evenrank.text.matcher import strings
 

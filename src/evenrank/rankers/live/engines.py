@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from evenrank.data.columns import listing, show
+from evenrank.data.schema import listing, show
 from evenrank.errors import InputError, nearest
 from evenrank.rankers.live.calls import Limits
 from evenrank.rankers.live.http import HTTP, Elastic, ElasticSettings, HTTPSettings

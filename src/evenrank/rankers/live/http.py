@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from evenrank.data.columns import BODY, DOC_ID, TITLE, listing, show
+from evenrank.data.schema import BODY, DOC_ID, TITLE, listing, show
 from evenrank.errors import InputError, is_whole
 from evenrank.rankers.live.calls import Busy, QueryFailed
 from evenrank.rankers.live.ranker import Hit

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
 from evenrank.data.files import one_line
+from evenrank.data.schema import BODY, DOC_ID, TITLE, listing
 from evenrank.errors import InputError
 from evenrank.rankers.live.calls import Busy, Pool, QueryFailed, cut_after
 from evenrank.rankers.live.ranker import Hit, encodable

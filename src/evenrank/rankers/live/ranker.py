@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import polars as pl
 
-from evenrank.data import tables
-from evenrank.data.columns import DOC_ID, show
+from evenrank.data.docs import Docs, open_docs
+from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.runs import read_run
+from evenrank.data.schema import DOC_ID, RUN_SCHEMA, show
 from evenrank.errors import InputError, is_whole
 from evenrank.rankers.base import Progress
 from evenrank.rankers.live.calls import Calls, EngineDown, Limits, QueryFailed
@@ -157,10 +159,10 @@ class Answers:
     def run(self) -> pl.DataFrame:
         """The run table: the engine's order, with scores that restore it in any tool."""
         if self.frame.is_empty():
-            return pl.DataFrame(schema=tables.RUN_SCHEMA)
-        return tables.run(self._scored(self.frame))
+            return pl.DataFrame(schema=RUN_SCHEMA)
+        return read_run(self._scored(self.frame))
 
-    def shown(self) -> tuple[pl.DataFrame, tables.Docs]:
+    def shown(self) -> tuple[pl.DataFrame, Docs]:
         """The run, and the collection of the texts that the engine showed: enough to audit it.
 
         A document that was shown with different texts (snippets cut to the query) is one document per
@@ -172,15 +174,15 @@ class Answers:
             raise InputError("no result has a text; the setting text= says which field holds it")
         texts = self._variants()
         collection = texts.unique("doc_id", keep="first", maintain_order=True)
-        docs = tables.docs(collection.select("doc_id", "title", "text"), name="shown")
-        return tables.run(self._scored(texts)), docs
+        docs = open_docs(collection.select("doc_id", "title", "text"), name="shown")
+        return read_run(self._scored(texts)), docs
 
     def judged(self, qrels: Any) -> pl.DataFrame:
         """Judgments of the queries that were asked and did not fail, for the documents of :meth:`shown`.
 
         A judgment of ``id`` goes to the text of it that its query was shown.
         """
-        given = tables.qrels(qrels)
+        given = read_qrels(qrels)
         asked = {*self.frame["query_id"].unique(), *self.empty}
         shown = self._variants().select("query_id", doc_id="original", variant="doc_id")
         return (
@@ -237,7 +239,7 @@ class Answers:
         lists = frame.partition_by("query_id", maintain_order=True)
         scores = [run_scores(part["doc_id"].to_list(), part["score"].to_list()) for part in lists]
         column = pl.Series("score", [score for part in scores for score in part], dtype=pl.Float64)
-        return pl.concat(lists).with_columns(column).select(*tables.RUN_SCHEMA)
+        return pl.concat(lists).with_columns(column).select(*RUN_SCHEMA)
 
 
 def _count(number: int, noun: str) -> str:
@@ -317,7 +319,7 @@ class LiveRanker:
         Parameters
         ----------
         queries
-            Anything :func:`evenrank.data.tables.queries` takes. A query without any text is not sent:
+            Anything :func:`evenrank.data.read.read_queries` takes. A query without any text is not sent:
             it has no results.
         depth
             Results per query.
@@ -329,7 +331,7 @@ class LiveRanker:
         if depth < 1:
             raise InputError(f"depth is {depth}; it must be 1 or more")
         self._last.notes = ()
-        asked = tables.queries(queries)
+        asked = read_queries(queries)
         calls = Calls(self.limits)
         try:
             calls.call(self._prepare)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
-from evenrank.data.columns import BODY, DOC_ID, TITLE, listing
+from evenrank.data.schema import BODY, DOC_ID, TITLE, listing
 from evenrank.errors import InputError
 from evenrank.rankers.live.calls import Busy, Pool, QueryFailed
 from evenrank.rankers.live.ranker import Hit, encodable

@@ -22,8 +22,8 @@ from functools import cache
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from evenrank.data import door
-from evenrank.data.columns import listing, show
+from evenrank.data.formats import text_of
+from evenrank.data.schema import listing, show
 from evenrank.errors import InputError
 from evenrank.rankers.live.calls import Busy, QueryFailed, cut_after
 from evenrank.rankers.live.secrets import Secrets, hidden
@@ -269,7 +269,7 @@ def template(setting: str, text: str) -> Any:
     """JSON with `{query}` and `{depth}` in it, from a text or, as `@path`, from a file."""
     path = text[1:] if text.startswith("@") else None
     if path is not None:
-        text = door.text(path)
+        text = text_of(path)
     try:
         return json.loads(text)
     except ValueError as error:

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.docs import open_docs
+from evenrank.data.read import path_of, read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.stats.rounding import level_ties
@@ -63,7 +65,7 @@ class Candidates:
 
     def run(self, scores: Doubles) -> pl.DataFrame:
         """A run table of the pairs with these scores."""
-        return tables.run(
+        return read_run(
             pl.DataFrame(
                 {
                     "query_id": pl.Series(self.query_ids, dtype=pl.String).gather(self.query),
@@ -82,7 +84,7 @@ def candidates(
     Parameters
     ----------
     run
-        The first stage; anything :func:`evenrank.data.tables.run` takes.
+        The first stage; anything :func:`evenrank.data.runs.read_run` takes.
     docs
         The collection; one pass over it collects the texts.
     queries
@@ -93,12 +95,12 @@ def candidates(
     named
         What run and queries were read from, for messages, where they are tables here.
     """
-    of_run, of_queries = (tables.path_of(each) for each in named or (run, queries))
-    table = tables.run(run)
+    of_run, of_queries = (path_of(each) for each in named or (run, queries))
+    table = read_run(run)
     if depth is not None:
         check_depth(depth)
         table = table.filter(pl.col("rank") <= depth)
-    asked = tables.queries(queries)
+    asked = read_queries(queries)
     texts = dict(asked.iter_rows())
     query_ids = table["query_id"].unique(maintain_order=True).to_list()
     doc_ids = table["doc_id"].unique(maintain_order=True).to_list()
@@ -110,7 +112,7 @@ def candidates(
         )
     if blank := [each for each in query_ids if not texts[each].strip()]:
         raise InputError(f"query {blank[0]!r} is empty; leave it out", path=of_queries)
-    found = tables.docs(docs).texts(doc_ids)
+    found = open_docs(docs).texts(doc_ids)
     if lacking := [each for each in doc_ids if each not in found]:
         raise InputError(
             f"the collection lacks {len(lacking):,} of the {len(doc_ids):,} documents that are ranked or "

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import numpy as np
 import polars as pl
 
-from evenrank.data import tables
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Ranker, check_depth
 from evenrank.rankers.index import Index
@@ -97,7 +98,7 @@ def rerank(
     for name, value in (("model", model), ("run", run), ("docs", docs), ("queries", queries)):
         if value is None:
             raise InputError(f"rerank needs {name}, or a method that balances groups")
-    table, asked = tables.run(run), tables.queries(queries)
+    table, asked = read_run(run), read_queries(queries)
     checked = None if allow_training_queries else queries_of(table, asked)
     made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
     return reordered(
@@ -138,7 +139,7 @@ def reordered(
     below = rest.join(lowest, on="query_id", how="left", maintain_order="left").select(
         "query_id", "doc_id", score=pl.col("low") - pl.col("rank") + depth
     )
-    return tables.run(pl.concat([found.select("query_id", "doc_id", "score"), below]))
+    return read_run(pl.concat([found.select("query_id", "doc_id", "score"), below]))
 
 
 def _refuse_unused(method: str, **given: bool) -> None:
