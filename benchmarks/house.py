@@ -42,7 +42,7 @@ _LATER = tuple(
     mitigate/training_sets.py mitigate/comparing_sets.py mitigate/comparing_plan.py
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
-    server/sequences.py server/changes.py data/sequences.py measures/alignments.py
+    server/sequences.py server/changes.py data/sequences.py
     measures/expected_exposure.py
     auditing/rules.py
     process.py cli/streams.py queries/teaching.py

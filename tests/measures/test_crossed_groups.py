@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.cli import main
-from evenrank.measures.alignments import Alignments, averaged
+from evenrank.measures.document_groups import Labels
 from evenrank.measures.exposure import js_divergence
+from evenrank.measures.groups import averaged
 
 DOCS = [f"d{i}" for i in range(6)]
 GENDERS, FIELDS = st.sampled_from(["f", "m", None]), st.sampled_from(["art", "law", None])
@@ -46,7 +47,7 @@ def soft(pairs):
 
 @given(TABLE)
 def test_crossed_shares_add_up_to_those_of_each_attribute(rows):
-    found = Alignments.of(table(rows))
+    found = Labels.of(table(rows))
     crossed, gender = found.groups("gender × field"), found.groups("gender")
     assert crossed.frame.select(pl.sum_horizontal(crossed.groups)).to_series().to_list() == [1] * 6
     for group in gender.groups:

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from evenrank.measures.document_groups import given_attributes
+from evenrank.errors import InputError
+from evenrank.measures.document_groups import Labels
 
 AND = " × "
 """Between the parts of a crossed category."""
@@ -171,8 +172,13 @@ def selection(runs: Mapping[str, pl.DataFrame], labels: Any, *, at: int = 10) ->
     at
         Ranks that count as selected.
     """
-    table, left_aside = given_attributes(labels)
-    attributes = tuple(table.columns[1:])
+    given = Labels.of(labels)
+    if given.soft:
+        raise InputError("these labels are shares; give labels of which each document has one")
+    left_aside = given.left_aside
+    columns = {name: rows["group"] for name, rows in given.attributes.items() if name not in left_aside}
+    attributes = tuple(columns)
+    table = pl.DataFrame({"doc_id": given.table.frame["doc_id"], **columns})
     crossed = [AND.join(attributes)] if len(attributes) > 1 else []
     # Null where any part is unknown: a crossed category needs all of its parts.
     table = table.with_columns(pl.concat_str(attributes, separator=AND).alias(name) for name in crossed)

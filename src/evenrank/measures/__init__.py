@@ -14,8 +14,7 @@ rank_bias.py       RaB and ARaB: which group the top of a ranking favours
 neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at the top
 gsr/               GSR: do lists speak the gendered language that their queries suggest
 dictionary_bias.py LIWC: the gender words of a psychological dictionary in the top documents
-groups.py          what measures of groups share; document_groups.py: labels, wished-for shares
-alignments.py      labels as shares, several attributes and their crossings
+groups.py          what measures of groups share; document_groups.py: labels, attributes, targets
 ranked_parity.py   rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
 exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention;

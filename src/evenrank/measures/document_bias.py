@@ -60,22 +60,24 @@ def document_measure(bias: Any) -> LinearMeasure:
         return bias
     if not isinstance(bias, (str, Measure)):
         raise InputError(f"bias is {bias!r}; choose one of {', '.join(KINDS)}, or a measure, as in FaiRR@10")
-    name = str(bias)
-    if name.lower() in MAGNITUDES:
-        return _at_one(RaB(magnitude=name.lower()))
-    if name.lower() == "liwc":
+    name = str(bias).lower()
+    measure: Any  # with a cut-off, which the values of documents do not depend on
+    if name in MAGNITUDES:
+        measure = RaB(magnitude=name) @ 1
+    elif name == "liwc":
         from evenrank.measures.dictionary_bias import LIWC
 
-        return _at_one(LIWC(signed=True))
-    if name.lower() == "label":
-        return _at_one(_Labelled())
-    try:
-        measure: Any = parse(bias)
-    except InputError:
-        raise InputError(
-            f"bias {name!r}: choose one of {', '.join(KINDS)}, or a measure that is a sum over documents, as "
-            "in FaiRR@10"
-        ) from None
+        measure = LIWC(signed=True) @ 1
+    elif name == "label":
+        measure = _Labelled() @ 1
+    else:
+        try:
+            measure = parse(bias)
+        except InputError:
+            raise InputError(
+                f"bias {str(bias)!r}: choose one of {', '.join(KINDS)}, or a measure that is a sum over "
+                "documents, as in FaiRR@10"
+            ) from None
     if not isinstance(measure, LinearMeasure):
         raise InputError(f"{measure} is not a sum over documents, so a single document has no bias")
     return measure
@@ -91,12 +93,6 @@ def check_read(measure: LinearMeasure, given: Mapping[str, Any]) -> None:
         )
     if measure.VIEW is Groups and given.get("labels") is not None and given.get("lexicon") is not None:
         raise InputError("lexicon is given beside labels, which tell the groups; give one of them")
-
-
-def _at_one(measure: Any) -> LinearMeasure:
-    """With a cut-off, which the values of documents do not hang on."""
-    made: LinearMeasure = measure @ 1
-    return made
 
 
 def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:

@@ -1,7 +1,10 @@
-"""Which group each document shows, and which share of each group is wished for.
+"""Which group each document shows, and which share each group should have.
 
-Groups are given by a table of labels, or inferred from a tally by majority. Targets are the true share of
-each group for each query, out of files, frames or dicts, as exact fractions.
+Groups are given by a table of labels, or inferred from a tally by majority. A document may be 0.7 female and
+0.3 unknown, or female and a physicist: labels are read as rows of document, attribute, group and share, and
+crossed groups (gender × field) are shown in the product of the shares, as in the TREC Fair Ranking track of
+2022. What labels do not say of a document is `unknown`, a group like the others wherever an attribute is
+named. Targets are the true share of each group for each query, as exact fractions.
 """
 
 from __future__ import annotations
@@ -12,21 +15,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
+from numbers import Real
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from evenrank.data import door
-from evenrank.data.columns import refuse_repeats
-from evenrank.data.read import as_frame, fingerprint, read_table
-from evenrank.data.schema import DOC_ID, listing, pick, show
-from evenrank.errors import InputError
+from evenrank.data.read import as_frame, fingerprint, is_frame, is_path, read_table
+from evenrank.data.schema import DOC_ID, Table, listing, pick, show
+from evenrank.errors import InputError, choices
+from evenrank.measures.lists import Floats, find_rows
 
 if TYPE_CHECKING:
     from evenrank.text.tally import Tally
-
 
 QUERY = ("query", "query_id", "qid", "topic")
 """What the column of queries may be called; the first that is there wins."""
@@ -36,15 +40,16 @@ _ENDLESS = re.compile(r"[eE][-+]?\d{4}|.{60}", re.DOTALL)
 """1e-999999999 is short to write, and has a billion digits as a fraction."""
 GROUP = ("group", "gender", "label", "sex")
 """What a column of labels may be called; the first that is there wins."""
+ATTRIBUTE = "attribute"
 UNKNOWN = "unknown"
 SHARE = {"share", "weight", "probability"}
 """What a column may be called that says how much of a document shows a group."""
 VALUES = 50
 """A column of labels with more values than this tells documents apart, not groups of them."""
+CROSS = " × "
+_ROUNDING = 1e-6
 _GENDERS = {"f": "female", "female": "female", "m": "male", "male": "male"}
 _NONE = {"", "unknown", "none", "null", "nan", "n/a", "na", "-", "–", "?"}
-
-Path = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +68,22 @@ class DocumentGroups:
     axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
     listed: int | None = None
 
+    @classmethod
+    def of(
+        cls, doc_ids: pl.Series, groups: Iterable[str], shown: Floats, how: str, **more: Any
+    ) -> DocumentGroups:
+        """Groups out of an array, documents × groups; whole numbers where no share is given."""
+        groups = tuple(groups)
+        values = shown.astype(np.int64) if (shown % 1 == 0).all() else shown
+        frame = pl.DataFrame({"doc_id": doc_ids, **dict(zip(groups, values.T, strict=True))})
+        return cls(frame, groups, how, **more)
+
     @property
     def unknown(self) -> np.ndarray:
         """For each document, how much of what it shows is not known: from 0 to 1."""
         known = [name for name, hidden in zip(self.groups, self.hidden, strict=True) if not hidden]
-        found: np.ndarray = 1 - self.frame.select(known).to_numpy().sum(axis=1)
-        return found
+        result: np.ndarray = 1 - self.frame.select(known).to_numpy().sum(axis=1)
+        return result
 
     @property
     def soft(self) -> bool:
@@ -85,8 +100,8 @@ class DocumentGroups:
     @property
     def known(self) -> np.ndarray:
         """For each document, whether it shows a group."""
-        found: np.ndarray = self.unknown < 1
-        return found
+        result: np.ndarray = self.unknown < 1
+        return result
 
     def with_unknown(self, doc_ids: pl.Series) -> DocumentGroups:
         """With these documents, which have no label, as unknown."""
@@ -119,100 +134,207 @@ def ordered_groups(labels: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted({label for label in labels if label is not None}))
 
 
-def given_groups(labels: Any) -> DocumentGroups:
-    """Groups from a table of labels: doc_id and group (or gender, or label), each document once.
+def crossed_name(text: str) -> str:
+    """`male*law` and `male×law` as `male × law`."""
+    return CROSS.join(part.strip() for part in re.split(r"[*×]", text))
 
-    `labels` is a path (TSV or CSV with a header, Parquet), a frame, a dict ``{doc_id: group}``, rows, or such
-    groups already. Labels as shares (a document in several rows, and a column share) `alignments.py` reads.
+
+def normal_attribute(text: str) -> str:
+    """`Gender*field` as `gender × field`."""
+    return crossed_name(text).lower()
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of documents, read once.
+
+    Attributes
+    ----------
+    attributes
+        For each attribute its rows: doc_id, group (None where it is not known) and share.
+    soft
+        Whether shares are given; else each document has one row of each attribute, with share 1.
+    main
+        The column that is meant where no attribute is named.
+    left_aside
+        Columns that tell documents apart, not groups of them.
     """
-    path, line = None, None
-    if isinstance(labels, DocumentGroups):
-        return labels
-    if by_attribute(labels):
-        return _as_shares(labels)
+
+    attributes: Mapping[str, pl.DataFrame]
+    table: Table
+    soft: bool = False
+    main: str | None = None
+    left_aside: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, labels: Any) -> Labels:
+        """Labels as given: a path (TSV or CSV with a header, JSONL, Parquet), a frame, rows or a dict.
+
+        They hold doc_id and a column for each attribute, or doc_id, (attribute,) group and share. A dict is
+        ``{doc_id: group}``, ``{doc_id: {group: share}}``, ``{doc_id: {attribute: group}}``, or
+        ``{doc_id: {attribute: {group: share}}}``.
+        """
+        if labels is None:
+            raise InputError("an attribute is a column of the labels of documents; give labels")
+        table = _label_table(labels)
+        frame = table.frame
+        if SHARE & {*frame.columns}:
+            rows = _share_rows(table)
+            parts = rows.partition_by(ATTRIBUTE, as_dict=True, maintain_order=True)
+            return cls({str(name): part for (name,), part in parts.items()}, table, soft=True)
+        table.require_unique("doc_id")
+        main = next((name for name in GROUP if name in frame.columns), None)
+        attributes, left_aside = {}, []
+        for name, kind in frame.schema.items():
+            if name == "doc_id" or (name != main and (kind.is_nested() or kind in (pl.Object, pl.Binary))):
+                continue
+            group = _normal(frame[name].cast(pl.String))
+            if group.n_unique() > VALUES:
+                left_aside.append(name)
+            if name == main or (name not in left_aside and group.null_count() < len(group)):
+                attributes[name] = pl.DataFrame({"doc_id": frame["doc_id"], "group": group, "share": 1.0})
+        return cls(attributes, table, main=main, left_aside=tuple(left_aside))
+
+    def one_attribute(self) -> DocumentGroups:
+        """The groups where no attribute is named; what is unknown shows no group.
+
+        Of the only attribute, or of the column that is called group, gender, label or sex.
+        """
+        names, path = list(self.attributes), self.table.path
+        if self.soft and len(names) > 1:
+            raise InputError(
+                f"the labels are about {listing(names)}; name one, as in AWRF(attribute={names[0]!r})"
+            )
+        if self.main is None and not self.soft and (path is not None or len(names) != 1):
+            pick(self.table.frame.columns, GROUP, path=path, line=None if path is None else 1)
+        with_unknown = self.groups(self.main or names[0])
+        return DocumentGroups(with_unknown.frame.drop(UNKNOWN), with_unknown.groups[:-1], "given")
+
+    @cached_property
+    def axes(self) -> dict[str, DocumentGroups]:
+        """The groups of each attribute; `unknown` is the last."""
+        return {name: self.groups(name) for name in self.attributes}
+
+    def groups(self, attribute: str) -> DocumentGroups:
+        """The groups of an attribute, or of several crossed; what is left of a document is unknown."""
+        names = attribute.split(CROSS)
+        for name in names:
+            if name not in self.attributes:
+                raise InputError(f"the labels have no attribute {name!r}; {choices(name, self.attributes)}")
+        if len(set(names)) < len(names):
+            raise InputError(f"{attribute} crosses an attribute with itself")
+        every = [self.attributes[name] for name in names]
+        doc_ids = pl.concat(rows["doc_id"] for rows in every).unique(maintain_order=True)
+        shares, axes = np.ones((len(doc_ids), 1)), []
+        for name, rows in zip(names, every, strict=True):
+            groups = ordered_groups(rows["group"].unique())
+            if not groups:
+                raise InputError("no document has a label", path=self.table.path)
+            # Where no shares are given, each attribute has one row for each document.
+            place = find_rows(rows["doc_id"], doc_ids) if self.soft else np.arange(len(doc_ids))
+            column = rows["group"].replace_strict(
+                groups, range(len(groups)), default=-1, return_dtype=pl.Int64
+            )
+            known = rows["group"].is_not_null().to_numpy()
+            more = np.zeros((len(doc_ids), len(groups) + 1))
+            np.add.at(more, (place[known], column.to_numpy()[known]), rows["share"].to_numpy()[known])
+            unknown = np.maximum(1 - more.sum(axis=1), 0.0)
+            more[:, -1] = np.where(unknown < _ROUNDING, 0.0, unknown)
+            shares = (shares[:, :, None] * more[:, None, :]).reshape(len(doc_ids), -1)
+            axes.append((name, (*groups, UNKNOWN)))
+        columns_crossed = [CROSS.join(each) for each in product(*(groups for _, groups in axes))]
+        how = f"given, {attribute}"
+        return DocumentGroups.of(doc_ids, columns_crossed, shares, how, axes=tuple(axes))
+
+
+def _label_table(labels: Any) -> Table:
+    """Labels as a table with names in lower case: doc_id and a column for each attribute, or with a share."""
+    table = _as_given(labels)
+    names = [name.lower() for name in table.frame.columns]
+    if len(set(names)) < len(names):
+        raise table.error(f"two columns differ only in case: {listing(table.frame.columns)}")
+    if table.frame.is_empty():
+        raise table.error("the labels table has no rows")
+    doc_id = pick(names, DOC_ID, path=table.path, line=None if table.line is None else 1)
+    new = ["doc_id" if name == doc_id else name for name in names]
+    frame = table.frame.rename(dict(zip(table.frame.columns, new, strict=True)))
+    table = replace(table, frame=frame.with_columns(pl.col("doc_id").cast(pl.String)))
+    table.refuse(table.frame["doc_id"].fill_null("") == "", "doc_id is empty")
+    return table
+
+
+def _as_given(labels: Any) -> Table:
     names = {"doc_id": DOC_ID, "group": GROUP}
-    if isinstance(labels, str | os.PathLike):
-        path = labels
-        table, line = door.read(path)
-        table = _lower(table, path)
-        if SHARE & {*table.columns}:
-            return _as_shares(labels)
-        table = door.rename(table, names, path=path)
-    elif SHARE & {str(name).lower() for name in getattr(labels, "columns", ())}:
-        return _as_shares(labels)
-    else:
-        table = as_frame(labels, names, part="docs")
-    if table.is_empty():
-        raise InputError("the labels table has no rows", path=path)
-    table = table.cast(pl.String)
-    empty = table["doc_id"].fill_null("") == ""
-    if empty.any():
-        at = int(empty.arg_true()[0])
-        if line is None:
-            raise InputError(f"row {at + 1}: doc_id is empty", path=path)
-        raise InputError("doc_id is empty", path=path, line=line + at)
-    refuse_repeats(table, ["doc_id"], path=path, line=line)
-    found = normal_groups(table["group"].to_list())
-    groups = ordered_groups(found)
-    if not groups:
-        raise InputError("no document has a label", path=path)
-    return DocumentGroups(_one_hot(table["doc_id"], found, groups), groups, "given")
+    if isinstance(labels, Mapping):
+        first = next((of for of in labels.values() if isinstance(of, Mapping)), None)
+        if first is None:
+            return Table(as_frame(labels, names, part="docs"))
+        for doc, of in labels.items():
+            if not isinstance(of, Mapping):
+                raise InputError(f"the label of {show(doc)} is {show(of)}; others are given as shares")
+        inner = next(iter(first.values()), None)
+        if not isinstance(inner, Mapping | Real):
+            rows = [{"doc_id": str(doc), **of} for doc, of in labels.items()]
+            return Table(pl.DataFrame(rows, infer_schema_length=None))
+        by = {doc: of if isinstance(inner, Mapping) else {"group": of} for doc, of in labels.items()}
+        shares = []
+        for doc, of in by.items():
+            for attribute, each in of.items():
+                for group, share in each.items():
+                    if not isinstance(share, Real):
+                        raise InputError(
+                            f"the share of {group} in {show(doc)} is {show(share)}; give a number"
+                        )
+                    shares.append((str(doc), str(attribute), str(group), float(share)))
+        return Table(pl.DataFrame(shares, schema=["doc_id", ATTRIBUTE, "group", "share"], orient="row"))
+    if is_path(labels) or is_frame(labels):
+        return read_table(labels)
+    labels = list(labels) if isinstance(labels, Iterable) else labels
+    pairs = isinstance(labels, list) and labels and type(labels[0]) in (tuple, list)
+    return Table(as_frame(labels, names, part="docs")) if pairs else read_table(labels)
 
 
-def by_attribute(labels: Any) -> bool:
-    """Whether labels are a dict of dicts: shares of groups, or groups by attribute."""
-    return isinstance(labels, Mapping) and isinstance(next(iter(labels.values()), None), Mapping)
-
-
-def _as_shares(labels: Any) -> DocumentGroups:
-    from evenrank.measures.alignments import soft_groups
-
-    return soft_groups(labels)
-
-
-def given_attributes(labels: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Every column of a table of labels that tells groups apart: doc_id, then one column each.
-
-    None where the group is not known. Also the names of columns with too many values for that. Labels as for
-    :func:`given_groups`, which reads the first of these columns that it knows by name.
-    """
-    if isinstance(labels, str | os.PathLike):
-        table = _lower(door.read(labels)[0], labels)
-    elif by_attribute(labels):
-        table = pl.DataFrame([{"doc_id": str(doc), **dict(of)} for doc, of in labels.items()])
-    elif isinstance(labels, Mapping):
-        table = as_frame(labels, {"doc_id": DOC_ID, "group": GROUP}, part="docs")
-    else:
-        table = read_table(labels).frame
-    doc_id = next(name for name in DOC_ID if name in table.columns)
-    table = table.cast(pl.String).rename({doc_id: "doc_id"})
-    kept, many = [table["doc_id"]], []
-    for name in table.columns:
-        if name != "doc_id":
-            found = pl.Series(name, normal_groups(table[name].to_list()), dtype=pl.String)
-            if found.n_unique() > VALUES:
-                many.append(name)
-            elif found.null_count() < len(found):
-                kept.append(found)
-    return pl.DataFrame(kept), tuple(many)
-
-
-def _lower(table: pl.DataFrame, path: str | os.PathLike[str]) -> pl.DataFrame:
-    lower = [name.lower() for name in table.columns]
-    if len(set(lower)) < len(lower):
-        raise InputError(f"two columns differ only in case: {listing(table.columns)}", path=path)
-    pick(lower, DOC_ID, path=path, line=1)
-    return table.rename(dict(zip(table.columns, lower, strict=True)))
-
-
-def _one_hot(doc_ids: pl.Series, labels: list[str | None], groups: tuple[str, ...]) -> pl.DataFrame:
-    group = pl.Series("group", labels, dtype=pl.String)
-    return pl.DataFrame(
-        [
-            doc_ids.alias("doc_id"),
-            *((group == name).fill_null(False).cast(pl.Int64).alias(name) for name in groups),
-        ]
+def _share_rows(table: Table) -> pl.DataFrame:
+    """Rows of doc_id, attribute, group and share: no group of a document twice, together at most 1."""
+    frame = table.frame
+    share = next(name for name in frame.columns if name in SHARE)
+    group = pick(frame.columns, GROUP, path=table.path, line=None if table.line is None else 1)
+    attribute = pl.col(ATTRIBUTE).cast(pl.String) if ATTRIBUTE in frame.columns else pl.lit(group)
+    rows = frame.select(
+        "doc_id",
+        attribute.str.to_lowercase().alias(ATTRIBUTE),
+        pl.col(group).cast(pl.String).alias("group"),
+        pl.col(share).cast(pl.Float64, strict=False).alias("share"),
     )
+    table.refuse(
+        ~rows["share"].is_between(0, 1).fill_null(False),
+        lambda row: f"share is {show(frame[share][row])}; it must be a number between 0 and 1",
+    )
+    named = [ATTRIBUTE, "group"]
+    spellings = rows.select(named).unique(maintain_order=True).partition_by(ATTRIBUTE)
+    normal = pl.concat(each.with_columns(normal=_normal(each["group"])) for each in spellings)
+    rows = rows.join(normal, on=named, how="left", maintain_order="left", nulls_equal=True)
+    rows = rows.select("doc_id", ATTRIBUTE, pl.col("normal").alias("group"), "share")
+    table.refuse(
+        ~rows.select(pl.struct("doc_id", *named).is_first_distinct()).to_series(),
+        lambda row: f"document {show(rows['doc_id'][row])} has the same group twice",
+    )
+    table.refuse(
+        rows.select(pl.col("share").cum_sum().over("doc_id", ATTRIBUTE) > 1 + _ROUNDING)["share"],
+        lambda row: f"the shares of document {show(rows['doc_id'][row])} add up to more than 1",
+    )
+    return rows
+
+
+def _normal(labels: pl.Series) -> pl.Series:
+    """Labels as groups, each spelling looked at once."""
+    values = labels.unique().to_list()
+    return labels.replace_strict(values, normal_groups(values), return_dtype=pl.String)
+
+
+def given_groups(labels: Any) -> DocumentGroups:
+    """Groups from labels where no attribute is named; labels as for :meth:`Labels.of`, or such groups."""
+    return labels if isinstance(labels, DocumentGroups) else Labels.of(labels).one_attribute()
 
 
 def inferred_groups(tally: Tally) -> DocumentGroups:
@@ -221,17 +343,12 @@ def inferred_groups(tally: Tally) -> DocumentGroups:
     None where it has no such word, or where two groups share the first place.
     """
     counts = tally.frame.select(tally.groups).to_numpy()
-    most = counts.max(axis=1, initial=0)
-    alone = (counts == most[:, None]).sum(axis=1) == 1
-    shown = (counts == most[:, None]) & (alone & (most > 0))[:, None]
-    frame = pl.DataFrame(
-        [
-            tally.frame["doc_id"],
-            *(pl.Series(g, shown[:, i].astype(np.int64)) for i, g in enumerate(tally.groups)),
-        ]
-    )
+    most = counts.max(axis=1, initial=0)[:, None]
+    alone = (counts == most).sum(axis=1, keepdims=True) == 1
+    shown = np.asarray((counts == most) & alone & (most > 0), np.float64)
     words = "" if tally.lexicon is None else f" (lexicon {tally.lexicon.name})"
-    return DocumentGroups(frame, tally.groups, f"inferred, the group with most words{words}", inferred=True)
+    how = f"inferred, the group with most words{words}"
+    return DocumentGroups.of(tally.frame["doc_id"], tally.groups, shown, how, inferred=True)
 
 
 @dataclass(frozen=True)
@@ -254,7 +371,7 @@ class Targets:
             for one, other in ((first, second), (second, first)):
                 if one not in known and other in known:
                     shares[query][one] = 1 - known[other]
-        return Targets(shares, self.given, self.how, self.populations)
+        return replace(self, shares=shares)
 
 
 def group_targets(targets: Any, groups: tuple[str, ...]) -> dict[str, dict[str, Fraction]]:
@@ -271,57 +388,44 @@ def targets_fingerprint(shares: Mapping[str, Mapping[str, Fraction]]) -> str:
     return fingerprint([pl.DataFrame(rows, schema=schema, orient="row")])
 
 
-def full_targets(lists: Mapping[str, list[str | None]], features: tuple[str, ...]) -> Targets:
-    shares = {
-        query: {feature: Fraction(values.count(feature), len(values)) for feature in features}
-        for query, values in lists.items()
-    }
-    return Targets(shares, features, "the full result lists")
-
-
 def read_targets(targets: Any, shown: tuple[str, ...]) -> Targets:
+    """Targets out of a table (query and a column for each group), or ``{query: {group: share}}``."""
+    table, how, sizes = None, "given", None
     if isinstance(targets, Mapping):
-        return _of_mapping(targets, shown)
-    opened = read_table(targets)
-    table, path, line = opened.frame, opened.path, opened.line
-    query_at = next((name for name in QUERY if name in table.columns), None)
-    if query_at is None:
-        raise InputError(f"no column query; found {listing(table.columns)}", path=path)
-    table = table.rename({query_at: "query"}).with_columns(pl.col("query").cast(pl.String))
-    refuse_where(table["query"].fill_null("") == "", "query is empty", path, line)
-    refuse_repeats(table, ["query"], path=path, line=line)
-    names = [name for name in table.columns if name not in ("query", POPULATION)]
+        for query, shares in targets.items():
+            if not isinstance(shares, Mapping):
+                raise InputError(
+                    f"the target of {show(query)} is {show(shares)}; expected {{feature: share}}"
+                )
+        rows = {str(q): {str(name): share for name, share in of.items()} for q, of in targets.items()}
+    else:
+        table = read_table(targets)
+        query = pick(table.frame.columns, QUERY, path=table.path)
+        frame = table.frame.rename({query: "query"}).with_columns(
+            pl.col(query).cast(pl.String).alias("query")
+        )
+        table = replace(table, frame=frame)
+        table.refuse(frame["query"].fill_null("") == "", "query is empty")
+        table.require_unique("query")
+        how = how if table.path is None else PurePath(table.path).name
+        if POPULATION in frame.columns:
+            sizes = _populations(table)
+        rows = {row.pop("query"): row for row in frame.drop(POPULATION, strict=False).iter_rows(named=True)}
+    names = list(dict.fromkeys(name for of in rows.values() for name in of))
+    path = None if table is None else table.path
     given = _matched(names, shown, path)
-    shares: dict[str, dict[str, Fraction]] = {}
-    for at, row in enumerate(table.iter_rows(named=True)):
-        where = f"row {at + 1}: " if line is None else ""
+    exact = {}
+    for row, (query, of) in enumerate(rows.items()):
         try:
-            shares[row["query"]] = _shares({feature: row[name] for name, feature in given.items()})
+            exact[query] = _shares({given[name]: share for name, share in of.items()})
         except InputError as error:
-            raise InputError(
-                f"{where}{error.message}", path=path, line=None if line is None else line + at
-            ) from None
-    how = "given" if path is None else os.path.basename(path)  # noqa: PTH119
-    sizes = _populations(table, path, line) if POPULATION in table.columns else None
-    return Targets(shares, tuple(given.values()), how, sizes)
+            if table is None:
+                raise InputError(f"query {show(query)}: {error.message}") from None
+            raise table.error(error.message, row) from None
+    return Targets(exact, tuple(given.values()), how, sizes)
 
 
-def _of_mapping(targets: Mapping[Any, Any], shown: tuple[str, ...]) -> Targets:
-    for query, shares in targets.items():
-        if not isinstance(shares, Mapping):
-            raise InputError(f"the target of {show(query)} is {show(shares)}; expected {{feature: share}}")
-    names = list(dict.fromkeys(str(name) for shares in targets.values() for name in shares))
-    given = _matched(names, shown, None)
-    found = {}
-    for query, shares in targets.items():
-        try:
-            found[str(query)] = _shares({given[str(name)]: share for name, share in shares.items()})
-        except InputError as error:
-            raise InputError(f"query {show(query)}: {error.message}") from None
-    return Targets(found, tuple(given.values()), "given")
-
-
-def _matched(names: list[str], shown: tuple[str, ...], path: Path | None) -> dict[str, str]:
+def _matched(names: list[str], shown: tuple[str, ...], path: str | os.PathLike[str] | None) -> dict[str, str]:
     """The feature value that each column of targets is about; labels may be written in another case."""
     if not names:
         raise InputError(
@@ -341,15 +445,15 @@ def _matched(names: list[str], shown: tuple[str, ...], path: Path | None) -> dic
 
 def _shares(given: Mapping[str, Any]) -> dict[str, Fraction]:
     """Shares as exact fractions, each between 0 and 1, together not above 1; an empty cell is no target."""
-    shares = {feature: _share(feature, value) for feature, value in given.items() if not _empty(value)}
+    shares = {
+        feature: _share(feature, value)
+        for feature, value in given.items()
+        if value is not None and str(value).strip()
+    }
     rounding = Fraction(1, 200) * len(shares)  # shares may have been rounded to hundredths
     if sum(shares.values()) > 1 + rounding:
         raise InputError(f"the targets add up to {float(sum(shares.values())):g}; they must not exceed 1")
     return shares
-
-
-def _empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _share(feature: str, value: Any) -> Fraction:
@@ -365,21 +469,7 @@ def _share(feature: str, value: Any) -> Fraction:
     return share
 
 
-def _populations(table: pl.DataFrame, path: Path | None, line: int | None) -> dict[str, float]:
-    sizes = table[POPULATION].cast(pl.Float64, strict=False)
-    good = sizes.is_finite().fill_null(False) & (sizes >= 0).fill_null(False)
-    refuse_where(~good, "population is not a number", path, line)
-    return dict(zip(table["query"].to_list(), sizes.to_list(), strict=True))
-
-
-def refuse_where(bad: pl.Series, problem: str, path: Path | None, line: int | None) -> None:
-    if not bad.any():
-        return
-    at = int(bad.arg_true()[0])
-    if line is None:
-        raise InputError(f"row {at + 1}: {problem}", path=path)
-    raise InputError(problem, path=path, line=line + at)
-
-
-def is_path(x: Any) -> bool:
-    return isinstance(x, str | os.PathLike)
+def _populations(table: Table) -> dict[str, float]:
+    sizes = table.frame[POPULATION].cast(pl.Float64, strict=False)
+    table.refuse(~((sizes >= 0) & sizes.is_finite()).fill_null(False), "population is not a number")
+    return dict(zip(table.frame["query"].to_list(), sizes.to_list(), strict=True))

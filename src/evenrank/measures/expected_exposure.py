@@ -7,7 +7,6 @@ Overview of the TREC 2022 Fair Ranking Track, Task 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,7 +16,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
-from evenrank.measures.groups import AttributeGroups, GroupMeasure, Groups, Shares, relevant_shares
+from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists
 
 
@@ -58,68 +57,42 @@ class Sequences(Groups):
         return Rankings(**known, places=places.to_numpy(), rankings=several["seq"].to_numpy())
 
 
-class AttributeSequences(Sequences, AttributeGroups):
-    """The same, of the groups of one attribute, or of several crossed."""
-
-
 class ExpectedExposure(GroupMeasure):
     """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
 
+    VIEW = Sequences
     DEFAULT_TARGET = "relevant"
     UNDEFINED = "nothing is judged relevant"
+    relevant_weights = staticmethod(deserved)
     NEEDS = frozenset({"groups", "qrels"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **GroupMeasure.SUPPORTED_PARAMS,
         "only_relevant": Param(dtype=bool, default=True, desc="count exposure of relevant documents only"),
     }
 
-    @property
-    def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return Sequences if self.params.get("attribute") is None else AttributeSequences
-
     def depth(self) -> int:
         return WHOLE
 
-    def targets(self, lists: RankedLists) -> Iterator[Shares | None]:
-        """As for other measures; unless they are given, those of the relevant documents."""
-        by_table = self["target"] is None and lists.targets is not None
-        if by_table or self["target"] not in (None, "relevant"):
-            yield from super().targets(lists)
-        else:
-            yield from relevant_shares(lists, self.params.get("world"), weights=deserved)
-
-    def undefined(self, lists: RankedLists) -> str:
-        return self.UNDEFINED
-
     def per_query(self, lists: RankedLists) -> PerQuery:
-        values = [
-            float("nan") if system is None else self.told(system, target)
-            for system, target in self.exposures(lists)
-        ]
-        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
-
-    def exposures(self, lists: RankedLists) -> Iterator[tuple[Floats | None, Floats]]:
-        """For each query the groups' exposures in the mean over its rankings, and those they should have."""
         assert isinstance(lists, Rankings)
-        shown = lists.counts()
-        relevant = relevance_of(lists) > 0
-        spans = zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True)
-        for query, ((start, n), target) in enumerate(zip(spans, self.targets(lists), strict=True)):
-            places = lists.places[start : start + n]
+        values = np.full(len(lists.lengths), np.nan)
+        relevant, each_target = relevance_of(lists) > 0, self.targets(lists)
+        for query, (start, shown) in enumerate(
+            zip(lists.starts.tolist(), self.each_list(lists), strict=True)
+        ):
+            target, places = each_target[query], lists.places[start : start + len(shown)]
+            if np.isnan(target).any() or not target.sum():
+                continue
             ranks = int(places.max()) if self["cutoff"] is None else int(self["cutoff"])
             weights = np.where(places <= ranks, attention(places), 0.0)
             if self["only_relevant"]:
-                weights = weights * relevant[start : start + n]
-            here = shown[start : start + n]
-            wished = self.wished(here, target)
-            if np.isnan(wished).any() or not wished.sum():
-                yield None, wished
-                continue
-            system = np.dot(1.0 * here.T, weights) / lists.rankings[query]
-            yield system, wished * attention(np.arange(1, ranks + 1)).sum()
+                weights = weights * relevant[start : start + len(shown)]
+            system = np.dot(1.0 * shown.T, weights) / lists.rankings[query]
+            values[query] = self.compared(system, target * attention(np.arange(1, ranks + 1)).sum())
+        return PerQuery(values, undefined=self.UNDEFINED)
 
-    def told(self, system: Floats, target: Floats) -> float:
-        """The value, from the exposures of groups."""
+    def compared(self, system: Floats, target: Floats) -> float:
+        """The value, from the exposures of groups in the mean over rankings, and those they should have."""
         raise NotImplementedError
 
 
@@ -144,7 +117,7 @@ class _EEL(ExpectedExposure):
     PREFERRED = "low"
     MEANING = "How far the exposures of groups, over all rankings of a query, are from what they should be."
 
-    def told(self, system: Floats, target: Floats) -> float:
+    def compared(self, system: Floats, target: Floats) -> float:
         return float(np.dot(system - target, system - target))
 
 
@@ -163,7 +136,7 @@ class _EED(ExpectedExposure):
     PREFERRED = "low"
     MEANING = "How unevenly exposure is spread over groups, over all rankings of a query."
 
-    def told(self, system: Floats, target: Floats) -> float:
+    def compared(self, system: Floats, target: Floats) -> float:
         return float(np.dot(system, system))
 
 
@@ -181,7 +154,7 @@ class _EER(ExpectedExposure):
     PREFERRED = "high"
     MEANING = "How much exposure goes to the groups that should have it, over all rankings of a query."
 
-    def told(self, system: Floats, target: Floats) -> float:
+    def compared(self, system: Floats, target: Floats) -> float:
         return float(np.dot(system, target))
 
 

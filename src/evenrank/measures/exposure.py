@@ -15,18 +15,14 @@ import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
     GROUP,
     WHOLE,
-    AttributeGroups,
     GroupMeasure,
     Groups,
-    Shares,
-    each_list,
-    one_group,
     with_attribute,
 )
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
@@ -101,15 +97,15 @@ class _Exposure(GroupMeasure):
         return WHOLE
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
-        one_group(self, groups)
+        self.group(groups)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        column = one_group(self, lists.groups)
-        values = [group_exposure(shown, self["cutoff"])[column] for shown in each_list(lists)]
+        column = self.group(lists.groups)
+        values = [group_exposure(shown, self["cutoff"])[column] for shown in self.each_list(lists)]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
 
 
-class _ExposureGap(RankBias):
+class _ExposureGap(LinearMeasure):
     """The share of the readers' attention that one group's documents get, minus the other's.
 
     ExposureGap_t = Σ_{i≤m} w_i [d_i shows `of`] − Σ_{i≤m} w_i [d_i shows `against`], with the attention
@@ -126,9 +122,8 @@ class _ExposureGap(RankBias):
     MEANING = "The share of attention in the top {k} that one group's documents get, minus the other group's."
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
-    SIGN_NAMES_GROUP = (
-        False  # groups may be labels, which are not those of the words that a verdict speaks about
-    )
+    VIEW = Groups
+    SIGNED = True  # but no group: labels may not be the groups of the words that a verdict speaks about
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **{name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"},
         "attribute": ATTRIBUTE,
@@ -138,17 +133,17 @@ class _ExposureGap(RankBias):
     def __init__(self, **params: Any) -> None:
         super().__init__(**with_attribute(params))
 
-    @property
-    def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return Groups if self.params.get("attribute") is None else AttributeGroups
+    def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
+        """The two groups (of, against) that the measure compares."""
+        return two_groups(self, groups, lacking="no document shows")
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        self.pair(groups)
 
     def values(self, lists: RankedLists) -> Floats:
         of, against = self.pair(lists.groups)
         found: Floats = lists.column(of) - 1.0 * lists.column(against)
         return found
-
-    def words(self, groups: tuple[str, ...]) -> None:  # type: ignore[override]
-        return None
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         of, against = self.pair(lists.groups)
@@ -162,9 +157,6 @@ class _ExposureGap(RankBias):
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         return ()
-
-    def backgrounds(self, inputs: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
-        return {}
 
 
 class _DemographicParity(GroupMeasure):
@@ -209,7 +201,7 @@ class _DemographicParity(GroupMeasure):
 
     def received(self, lists: RankedLists) -> Iterator[Floats]:
         """What each group gets in each list."""
-        return (group_exposure(shown, self["cutoff"]) for shown in each_list(lists))
+        return (group_exposure(shown, self["cutoff"]) for shown in self.each_list(lists))
 
 
 class _DisparateTreatment(_DemographicParity):
@@ -230,7 +222,7 @@ class _DisparateTreatment(_DemographicParity):
 
     def received(self, lists: RankedLists) -> Iterator[Floats]:
         relevance = relevance_of(lists)
-        for shown, start in zip(each_list(lists), lists.starts.tolist(), strict=True):
+        for shown, start in zip(self.each_list(lists), lists.starts.tolist(), strict=True):
             yield treatment(shown, relevance[start : start + len(shown)], self["cutoff"])
 
 
@@ -275,8 +267,8 @@ class _AWRF(GroupMeasure):
     MEANING = "How close the groups' shares of attention are to the target."
     UNDEFINED = "no labelled document in the top"
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        return awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        return awrf(shown[: self.cut(len(shown))], target)
 
 
 def gained(relevant: Floats, ideal: int, k: int) -> float:
@@ -315,9 +307,9 @@ class _nDCGxAWRF(GroupMeasure):
         judged = lists.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
         known = dict(judged.iter_rows())
         starts, values = lists.starts.tolist(), []
-        each = zip(lists.query_ids.to_list(), starts, each_list(lists), self.targets(lists), strict=True)
+        each = zip(lists.query_ids.to_list(), starts, self.each_list(lists), self.targets(lists), strict=True)
         for query, start, shown, target in each:
-            fair = awrf(shown[: self.cut(len(shown))], self.wished(shown, target))
+            fair = awrf(shown[: self.cut(len(shown))], target)
             if query not in known:
                 values.append(float("nan"))
                 continue

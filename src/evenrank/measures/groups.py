@@ -8,28 +8,36 @@ AWRF) take shares of the labelled documents. With an attribute, what is unknown 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
+from numpy.typing import NDArray
 
 from evenrank.data.schema import listing
 from evenrank.errors import InputError, choices
-from evenrank.measures.alignments import CROSS, averaged, checked_world, crossed_name, normal_attribute
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, core
-from evenrank.measures.document_groups import UNKNOWN, group_targets, targets_fingerprint
+from evenrank.measures.document_groups import (
+    CROSS,
+    UNKNOWN,
+    crossed_name,
+    group_targets,
+    normal_attribute,
+    targets_fingerprint,
+)
 from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, find_rows
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.views import RunScores, View, counted
 from evenrank.show.numbers import counted as counted_words
 
-Shares = list[Fraction | None]
-"""A share for each group, None where it is not known."""
+Exact = NDArray[np.object_]
+"""Shares as fractions, lists × groups; None where a list has no target for a group."""
 TARGETS = ("list", "collection", "equal", "relevant")
 
 CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshold; without it the whole list")
@@ -60,16 +68,33 @@ _TARGETS = {
 
 
 class Groups(View):
-    """Documents as the groups they show: given by labels, or inferred from the tally."""
+    """Documents as the groups they show: given by labels, or inferred from the tally.
 
-    NEEDED = "labels, or a tally to infer groups from"
+    Where the measures name an attribute, or several crossed, what is unknown is a group.
+    """
+
+    NEEDED = "labels (with the attribute that it names, if any), or a tally to infer groups from"
     READS = View.READS | {"labels", "targets", "qrels"}
     MERGEABLE = True
-    attribute: str | None = None
+
+    @cached_property
+    def attribute(self) -> str | None:
+        """The same for all measures of a view, see `view_key`."""
+        name: str | None = core(self.measures[0]).params.get("attribute")
+        return name
 
     @cached_property
     def tally(self) -> Any:
-        return self.inputs.groups
+        return self.inputs.groups if self.attribute is None else self.inputs.labels.groups(self.attribute)
+
+    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
+        """As usual; with an attribute, documents that the labels do not list are unknown."""
+        if self.attribute is not None:
+            ranked = run["doc_id"].unique(maintain_order=True)
+            strangers = ranked.filter(~ranked.is_in(self.tally.frame["doc_id"].implode()))
+            if len(strangers):
+                self.__dict__["tally"] = self.tally.with_unknown(strangers)
+        return super().lists(run, *given, **named)
 
     @property
     def labels(self) -> Any:
@@ -126,7 +151,7 @@ class Groups(View):
 
     def target_of(self, measure: Any) -> str:
         """Which shares a measure compares with, in words."""
-        target = measure["target"] or (measure.DEFAULT_TARGET if self.targets is None else "given")
+        target = measure.target_named(given=self.targets is not None)
         said = _TARGETS[target] if isinstance(target, str) else str(target)
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
@@ -164,29 +189,6 @@ def _always_zero(measure: Any, name: str) -> str:
     )
 
 
-class AttributeGroups(Groups):
-    """Documents as the groups of one attribute, or of several crossed; what is unknown is a group."""
-
-    NEEDED = "labels with this attribute"
-    missing = "unlabelled"
-
-    @cached_property
-    def attribute(self) -> str:  # type: ignore[override]
-        return str(self.measures[0]["attribute"])  # the same for all measures of a view, see `view_key`
-
-    @cached_property
-    def tally(self) -> Any:
-        return self.inputs.alignments.groups(self.attribute)
-
-    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
-        """As usual; documents that the labels do not list are unknown."""
-        ranked = run["doc_id"].unique(maintain_order=True)
-        strangers = ranked.filter(~ranked.is_in(self.tally.frame["doc_id"].implode()))
-        if len(strangers):
-            self.__dict__["tally"] = self.tally.with_unknown(strangers)
-        return super().lists(run, *given, **named)
-
-
 class GroupMeasure(BiasMeasure):
     """A measure of how ranked lists treat groups of documents, computed list by list.
 
@@ -194,9 +196,11 @@ class GroupMeasure(BiasMeasure):
     """
 
     NEEDS: frozenset[str] = frozenset({"groups"})
+    VIEW = Groups
     UNDEFINED: ClassVar[str] = "undefined"
     AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
     DEFAULT_TARGET: ClassVar[str] = "list"  # the target, unless one is given
+    relevant_weights: ClassVar[Any] = None  # for target='relevant', see `relevant_shares`
     WHOLE_LABELS: ClassVar[bool] = False  # looks at documents that show a group or do not, never at shares
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": CUTOFF,
@@ -213,10 +217,6 @@ class GroupMeasure(BiasMeasure):
                 self.NEEDS = self.NEEDS | {"qrels"}
             elif self.params.get("world") is not None:
                 raise InputError(f"{self.NAME}: world is averaged with target='relevant'; name that too")
-
-    @property
-    def VIEW(self) -> type[Groups]:  # type: ignore[override]
-        return Groups if self.params.get("attribute") is None else AttributeGroups
 
     def depth(self) -> int:
         target = self["target"]
@@ -235,7 +235,11 @@ class GroupMeasure(BiasMeasure):
         """
         if self.ORDER_MATTERS or "target" not in self.SUPPORTED_PARAMS:
             return False
-        return (self["target"] or (None if targets else self.DEFAULT_TARGET)) == "list"
+        return self.target_named(given=targets) == "list"
+
+    def target_named(self, *, given: bool) -> Any:
+        """Which shares are compared with: one of `TARGETS`, ``given`` by a table, or {group: share}."""
+        return self["target"] or ("given" if given else self.DEFAULT_TARGET)
 
     def cut(self, n: int) -> int:
         """How many of n documents count."""
@@ -248,65 +252,108 @@ class GroupMeasure(BiasMeasure):
             for group in self["target"]:
                 _known(self, group, groups)
 
+    def group(self, groups: tuple[str, ...]) -> int:
+        """The column of the one group that a measure is about: of two the first, unless named."""
+        name = self["group"]
+        if name is None:
+            if len(groups) > 2:
+                raise InputError(
+                    f"{self}: the groups are {listing(groups)}; name one, as in "
+                    f"{self.NAME}(group={groups[0]!r})@{self['cutoff'] or 10}"
+                )
+            return 0
+        _known(self, name, groups)
+        return groups.index(name)
+
     def per_query(self, lists: RankedLists) -> PerQuery:
-        if self.WHOLE_LABELS and lists.counts().dtype.kind == "f":
-            raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
         values = [
             self.per_list(shown, target, lists.groups)
-            for shown, target in zip(each_list(lists), self.targets(lists), strict=True)
+            for shown, target in zip(self.each_list(lists), self.targets(lists), strict=True)
         ]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
-    def list_at(self, lists: RankedLists, query: int) -> tuple[Ints, Shares | None]:
+    def each_list(self, lists: RankedLists) -> Iterator[Ints]:
+        """For each list the groups of its documents, documents × groups, best first."""
+        shown = lists.counts()
+        if self.WHOLE_LABELS and shown.dtype.kind == "f":
+            raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
+        for start, length in zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True):
+            yield shown[start : start + length]
+
+    def list_at(self, lists: RankedLists, query: int) -> tuple[Ints, Floats]:
         """One of the lists and its target, as `per_list` gets them."""
         start, n = int(lists.starts[query]), int(lists.lengths[query])
-        targets = lists.cached(("targets", self), lambda: list(self.targets(lists)))
-        return lists.counts()[start : start + n], targets[query]
+        return lists.counts()[start : start + n], self.targets(lists)[query]
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
         """Value of one list: `shown` is 1 where a document (row) shows a group (column).
 
-        The target holds a share for each group, or is None: the shares in the list itself.
+        The target holds a share for each group, NaN where there is none.
         """
         raise NotImplementedError
 
     def undefined(self, lists: RankedLists) -> str:
         """Why a list has no value."""
-        by_query = (self["target"] is None and lists.targets is not None) or self["target"] == "relevant"
+        by_query = self.target_named(given=lists.targets is not None) in ("given", "relevant")
         return f"no target, or {self.UNDEFINED}" if by_query else self.UNDEFINED
 
-    def wished(self, shown: Ints, target: Shares | None) -> Floats:
-        """The target as numbers, NaN where there is none."""
-        if target is not None:
-            return np.array([math.nan if share is None else float(share) for share in target])
-        total = len(shown) if self.AGAINST_REST else shown.sum()
-        return shown.sum(axis=0) / total if total else np.zeros(shown.shape[1])
+    def targets(self, lists: RankedLists) -> Floats:
+        """The share of each group that each list should have, lists × groups; NaN where there is none."""
+        return lists.cached(("targets", self), lambda: self._targets(lists))
 
-    def targets(self, lists: RankedLists) -> Iterator[Shares | None]:
-        """The target of each list; where it names only what is known, the unknown keeps its share."""
-        if self["target"] is None and lists.targets is not None:
-            for query in lists.query_ids.to_list():
-                shares = lists.targets.get(query, {})
-                yield [shares.get(group) for group in lists.groups]
-        elif self["target"] == "relevant":
-            yield from relevant_shares(lists, self.params.get("world"), of_all=self.AGAINST_REST)
+    def _targets(self, lists: RankedLists) -> Floats:
+        target = self.target_named(given=lists.targets is not None)
+        if target == "list":
+            return own_shares(lists, of_all=self.AGAINST_REST)
+        if target == "relevant":
+            world = self.params.get("world")
+            return relevant_shares(lists, world, of_all=self.AGAINST_REST, weights=self.relevant_weights)
+        return np.array(self.exact_targets(lists), dtype=np.float64)  # None becomes NaN
+
+    def exact_targets(self, lists: RankedLists) -> Exact:
+        """The same as fractions; where a target names only what is known, the unknown keeps its share."""
+        target = self.target_named(given=lists.targets is not None)
+        rows: list[Any]
+        if target == "relevant":
+            shares = self.targets(lists).tolist()
+            rows = [[None if math.isnan(share) else Fraction(share) for share in row] for row in shares]
+        elif target == "list":
+            sums = _sums(lists)
+            totals = lists.lengths if self.AGAINST_REST else sums.sum(axis=1)
+            rows = [
+                [Fraction(share) / Fraction(total) if total else Fraction(0) for share in row]
+                for row, total in zip(sums.tolist(), totals.tolist(), strict=True)
+            ]
+        elif target == "given":
+            by_query = lists.targets or {}
+            given = [by_query.get(query, {}) for query in lists.query_ids.to_list()]
+            rows = [[of.get(group) for group in lists.groups] for of in given]
         else:
-            same = self.shares(lists)
-            hidden = np.array(lists.labels.hidden if lists.labels is not None else [False])
-            named = isinstance(self["target"], Mapping) and any(
-                group in self["target"] for group, out in zip(lists.groups, hidden, strict=False) if out
-            )
-            if same is None or named or not hidden.any() or self["target"] == "collection":
-                yield from [same] * len(lists.query_ids)
-            else:
-                yield from (keeping_unknown(same, shown, hidden) for shown in each_list(lists))
+            rows = self._same_for_all(lists, target)
+        return np.array(rows, dtype=object).reshape(-1, len(lists.groups))
 
-    def shares(self, lists: RankedLists) -> Shares | None:
-        """The share of each group that the measure itself names; None where each list has its own."""
-        target, groups = self["target"], lists.groups
-        hidden = (False,) * len(groups) if lists.labels is None else lists.labels.hidden
-        if target in (None, "list"):
-            return None
+    def _same_for_all(self, lists: RankedLists, target: Any) -> list[Any]:
+        """The shares that the measure itself names, for each list; those of the unknown stay as they are."""
+        shares, hidden = self.shares(lists), _hidden(lists)
+        named = isinstance(target, Mapping) and any(
+            out and group in target for group, out in zip(lists.groups, hidden, strict=True)
+        )
+        if named or target == "collection" or not any(hidden):
+            return [shares] * len(lists.query_ids)
+        rows = []
+        for held in own_shares(lists).tolist():
+            known = 1 - Fraction(sum(now for now, out in zip(held, hidden, strict=True) if out))
+            rows.append(
+                [
+                    Fraction(now) if out else None if share is None else share * known
+                    for share, now, out in zip(shares, held, hidden, strict=True)
+                ]
+            )
+        return rows
+
+    def shares(self, lists: RankedLists) -> list[Fraction | None]:
+        """The share of each group that the measure itself names: equal, in the collection, or written."""
+        target, groups, hidden = self["target"], lists.groups, _hidden(lists)
         if target == "equal":
             return [Fraction(0 if out else 1, len(groups) - sum(hidden)) for out in hidden]
         if target == "collection":
@@ -315,7 +362,7 @@ class GroupMeasure(BiasMeasure):
             counts = [Fraction(frame[group].sum()) for group in groups]
             total = Fraction(len(frame)) if self.AGAINST_REST else sum(counts, Fraction(0))
             return [count / total if total else count for count in counts]
-        shares: Shares = [
+        shares = [
             Fraction(str(target[group])) if group in target else Fraction(0) if out else None
             for group, out in zip(groups, hidden, strict=True)
         ]
@@ -325,6 +372,25 @@ class GroupMeasure(BiasMeasure):
         if None in shares and not self.AGAINST_REST:
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
         return shares
+
+
+def _hidden(lists: RankedLists) -> tuple[bool, ...]:
+    """For each group, whether it stands for documents of which something is unknown."""
+    hidden: tuple[bool, ...] = (False,) * len(lists.groups) if lists.labels is None else lists.labels.hidden
+    return hidden
+
+
+def _sums(lists: RankedLists) -> Any:
+    """How much of each group each list shows, lists × groups."""
+    shown = lists.counts()
+    return np.add.reduceat(shown, lists.starts) if len(lists.starts) else shown[:0]
+
+
+def own_shares(lists: RankedLists, *, of_all: bool = False) -> Floats:
+    """The share of each group in each list, lists × groups: of all its documents, or of the labelled ones."""
+    sums = _sums(lists)
+    totals = (lists.lengths if of_all else sums.sum(axis=1))[:, None]
+    return np.divide(sums, totals, out=np.zeros(sums.shape), where=totals > 0)
 
 
 def with_attribute(params: dict[str, Any]) -> dict[str, Any]:
@@ -342,54 +408,101 @@ def with_attribute(params: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def keeping_unknown(wished: Shares, shown: Ints, hidden: np.ndarray) -> Shares:
-    """Shares of what is known as part of a list in which something is unknown, and stays so."""
-    held = shown.sum(axis=0) / max(shown.sum(), 1)
-    known = 1 - Fraction(float(held[hidden].sum()))
-    return [
-        Fraction(float(now)) if out else None if share is None else share * known
-        for share, now, out in zip(wished, held, hidden, strict=True)
-    ]
-
-
 def relevant_shares(
     lists: RankedLists, world: Mapping[str, Any] | None, *, of_all: bool = False, weights: Any = None
-) -> Iterator[Shares | None]:
+) -> Floats:
     """The groups' shares among the judged relevant documents of each query, averaged with the world.
 
     `weights` says what the relevant documents of a query weigh, from their relevances, highest first; alike
-    unless given. No shares (None for each group) where nothing is judged relevant, or nothing is labelled.
+    unless given. NaN for each group where nothing is judged relevant, or nothing is labelled.
     """
     groups, labels = lists.groups, lists.labels
+    axes = labels.axes or (("group", (*groups, UNKNOWN)),)
     judged = lists.qrels.filter(pl.col("relevance") > 0)  # type: ignore[union-attr]
     judged = judged.sort("relevance", descending=True, maintain_order=True)
     rows = find_rows(judged["doc_id"], labels.frame["doc_id"])
-    table = labels.frame.select(groups).to_numpy().astype(np.float64)
-    nothing = np.zeros(len(groups))
+    shown = labels.frame.select(groups).to_numpy().astype(np.float64)[rows]
+    shown[rows < 0] = 0.0
     if labels.axes:
-        nothing[-1] = 1.0
-    found = np.where((rows >= 0)[:, None], table[rows], nothing)
-    mixed = None if world is None else checked_world(world, labels.axes or (("group", (*groups, UNKNOWN)),))
-    place: dict[str, list[int]] = {}
-    for row, query in enumerate(judged["query_id"].to_list()):
-        place.setdefault(query, []).append(row)
+        shown[rows < 0, -1] = 1.0
+    places = dict(judged.with_row_index().group_by("query_id").agg("index").iter_rows())
     relevances = judged["relevance"].to_numpy()
-    for query in lists.query_ids.to_list():
-        at = place.get(query, [])
+    world = None if world is None else checked_world(world, axes)
+    result = np.full((len(lists.query_ids), len(groups)), np.nan)
+    for query, query_id in enumerate(lists.query_ids.to_list()):
+        at = places.get(query_id)
+        if at is None:
+            continue
         weight = np.ones(len(at)) if weights is None else weights(relevances[at])
-        total = np.dot(found[at].T, weight) if at else np.zeros(len(groups))
+        total = np.dot(shown[at].T, weight)
         whole = weight.sum() if of_all else total.sum()
         if not whole:
-            yield [None] * len(groups)
             continue
-        shares = total / whole
-        if mixed is not None:
-            if labels.axes:
-                shares = averaged(shares, labels.axes, mixed)
-            else:
-                (background,) = mixed.values()
-                shares = (shares + shares.sum() * np.array([background[group] for group in groups])) / 2
-        yield [Fraction(float(share)) for share in shares]
+        result[query] = total / whole
+        if world is not None and labels.axes:
+            result[query] = averaged(result[query], axes, world)
+        elif world is not None:
+            (background,) = world.values()
+            known = result[query].sum()
+            result[query] = (result[query] + known * np.array([background[group] for group in groups])) / 2
+    return result
+
+
+def averaged(
+    shares: Floats, axes: Sequence[tuple[str, tuple[str, ...]]], world: Mapping[str, Mapping[str, float]]
+) -> Floats:
+    """Shares of (crossed) groups, each attribute whose shares in the world are given averaged with these.
+
+    What is unknown keeps its share, and so does what is known of some attributes only: for each such case the
+    known part is averaged with the product of the world's shares. Attributes without a share in the world are
+    spread as they are within each group, where there is none as they are over all. The target of TREC Fair
+    Ranking 2022.
+    """
+    grid = shares.reshape([len(groups) for _, groups in axes])
+    chosen = [at for at, (name, _) in enumerate(axes) if name in world]
+    others = tuple(at for at in range(len(axes)) if at not in chosen)
+    mass = grid.sum(axis=others, keepdims=True)
+    spread = np.where(mass > 0, grid, grid.sum(axis=tuple(chosen), keepdims=True))
+    total = spread.sum(axis=others, keepdims=True)
+    spread = np.divide(spread, total, out=np.zeros_like(spread), where=total > 0)
+    mixed = grid.copy()
+    for case in product((True, False), repeat=len(chosen)):
+        if not any(case):
+            continue
+        where = [slice(None)] * len(axes)
+        background = np.ones([1] * len(axes))
+        for at, known in zip(chosen, case, strict=True):
+            where[at] = slice(0, -1) if known else slice(-1, None)
+            if known:
+                name, groups = axes[at]
+                part = np.array([world[name][group] for group in groups[:-1]])
+                background = background * part.reshape([-1 if i == at else 1 for i in range(len(axes))])
+        here = tuple(where)
+        mixed[here] = (grid[here] + background * spread[here] * grid[here].sum()) / 2
+    return mixed.ravel()
+
+
+def checked_world(
+    world: Mapping[str, Any], axes: Sequence[tuple[str, tuple[str, ...]]]
+) -> dict[str, dict[str, float]]:
+    """Shares in the world by attribute: each of its known groups, together 1."""
+    nested = all(isinstance(of, Mapping) for of in world.values())
+    by = dict(world) if nested else {axes[0][0]: world} if len(axes) == 1 else None
+    if by is None:
+        names = ", ".join(name for name, _ in axes)
+        raise InputError(
+            f"world must name the attribute, one of {names}: {{'{axes[0][0]}': {{group: share}}}}"
+        )
+    known = dict(axes)
+    for name, of in by.items():
+        if name not in known:
+            raise InputError(f"world is about {name!r}; {choices(name, known)}")
+        groups = known[name][:-1]
+        if set(of) != set(groups):
+            raise InputError(f"world must name a share for each of {listing(groups)}, and no other group")
+        if abs(sum(of.values()) - 1) > 1e-3:
+            raise InputError(f"the shares of {name} in the world add up to {sum(of.values()):g}, not to 1")
+    return {name: {g: float(s) / sum(of.values()) for g, s in of.items()} for name, of in by.items()}
 
 
 class AgainstRest(GroupMeasure):
@@ -397,9 +510,6 @@ class AgainstRest(GroupMeasure):
 
     AGAINST_REST = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
-
-    def group(self, groups: tuple[str, ...]) -> int:
-        return one_group(self, groups)
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         super().check_groups(groups)
@@ -427,27 +537,6 @@ def check_target(name: str, target: Any) -> None:
         )
 
 
-def one_group(measure: GroupMeasure, groups: tuple[str, ...]) -> int:
-    """The column of the group that a measure is about."""
-    group = measure["group"]
-    if group is None:
-        if len(groups) > 2:
-            raise InputError(
-                f"{measure}: the groups are {listing(groups)}; name one, as in "
-                f"{measure.NAME}(group={groups[0]!r})@{measure['cutoff'] or 10}"
-            )
-        return 0
-    _known(measure, group, groups)
-    return groups.index(group)
-
-
 def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:
     if group not in groups:
         raise InputError(f"{measure}: no document shows {group!r}; {choices(group, groups)}")
-
-
-def each_list(lists: RankedLists) -> Iterator[Ints]:
-    """For each list the groups of its documents, documents × groups, best first."""
-    shown = lists.counts()
-    for start, length in zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True):
-        yield shown[start : start + length]

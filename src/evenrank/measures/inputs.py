@@ -23,14 +23,13 @@ from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
-from evenrank.measures.document_groups import DocumentGroups, given_groups, inferred_groups
+from evenrank.measures.document_groups import DocumentGroups, Labels, inferred_groups
 from evenrank.measures.lists import WHOLE, RankedLists, ranked_lists, ranked_queries
 from evenrank.measures.results import gender_labels
 from evenrank.measures.views import refuse_sequences
 from evenrank.show.numbers import counted
 
 if TYPE_CHECKING:
-    from evenrank.measures.alignments import Alignments
     from evenrank.text.matcher import Matcher
     from evenrank.text.tally import Tally
     from evenrank.vectors.texts import GenderedTexts
@@ -244,7 +243,7 @@ class Inputs:
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
         other = replace(self, runs=runs, background=background, **changed)
-        made = ("tally", "matcher", "groups", "alignments", "genderedness", "relevant")
+        made = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
         return other
 
@@ -321,29 +320,27 @@ class Inputs:
         return Matcher(self.lexicon, self.tokenizer)
 
     @cached_property
+    def labels(self) -> Labels:
+        """The labels of documents by attribute."""
+        return Labels.of(self.given.get("labels"))
+
+    @cached_property
     def groups(self) -> DocumentGroups:
         """The groups of documents: given, else inferred from the tally."""
         labels = self.given.get("labels")
         if labels is not None:
-            return given_groups(labels)
+            return labels if isinstance(labels, DocumentGroups) else self.labels.one_attribute()
         if not self.countable:
             raise InputError("groups of documents need labels, or a tally or docs to infer them from")
         return inferred_groups(self.tally)
 
-    @cached_property
-    def alignments(self) -> Alignments:
-        """The labels of documents by attribute."""
-        from evenrank.measures.alignments import Alignments
-
-        return Alignments.of(self.given.get("labels"))
-
-    @cached_property
+    @property
     def soft(self) -> bool:
         """Whether the labels of documents are shares."""
-        from evenrank.measures.alignments import shares_of
-
         labels = self.given.get("labels")
-        return labels is not None and shares_of(labels) is not None
+        if labels is None or isinstance(labels, DocumentGroups):
+            return labels is not None and labels.soft
+        return self.labels.soft
 
     @cached_property
     def genderedness(self) -> GenderedTexts:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
 
 import evenrank
-from evenrank.data import door
-from evenrank.data.columns import refuse_repeats, whole_numbers
-from evenrank.data.read import as_frame, fingerprint
+from evenrank.data.read import fingerprint, is_path, read_table
 from evenrank.data.runs import read_run
-from evenrank.data.schema import DOC_ID, listing, show
+from evenrank.data.schema import DOC_ID, Table, listing, show
 from evenrank.errors import InputError, check_whole
 from evenrank.measures.document_groups import (
     FULL,
@@ -22,15 +22,13 @@ from evenrank.measures.document_groups import (
     UNKNOWN,
     DocumentGroups,
     Targets,
-    full_targets,
     given_groups,
-    is_path,
+    inferred_groups,
     normal_groups,
     ordered_groups,
     read_targets,
-    refuse_where,
 )
-from evenrank.measures.representation import Representation, biases
+from evenrank.measures.representation import FeatureBias, Representation, achievable, representation_bias
 
 RANK = ("rank", "position")
 _COLUMNS: Mapping[str, Sequence[str]] = {"query": QUERY, "doc_id": DOC_ID, "rank": RANK, "group": GROUP}
@@ -78,7 +76,7 @@ def represent(
     if not shown:
         raise InputError("no result has a label", path=results if is_path(results) else None)
     wanted = (
-        full_targets(lists, shown)
+        _full_targets(lists, shown)
         if isinstance(targets, str) and targets == FULL
         else read_targets(targets, shown)
     )
@@ -97,9 +95,7 @@ def represent(
     return Representation(
         at=at,
         features=features,
-        rows=tuple(
-            biases(measured, wanted.shares, features, at=at, short=short, populations=wanted.populations)
-        ),
+        rows=tuple(_biases(measured, wanted, features, at, short)),
         lists=len(measured),
         short=sum(len(values) < at for values in measured.values()),
         unknown=sum(label is None for label in top) / len(top),
@@ -109,6 +105,23 @@ def represent(
         divisor="length" if short == "length" else "cut-off",
         provenance=_provenance(lists, wanted, features),
     )
+
+
+def _biases(
+    lists: Lists, targets: Targets, features: tuple[str, ...], at: int, short: str
+) -> Iterator[FeatureBias]:
+    """β@n of each query and feature value that has a target; results without a label count in n."""
+    for query, shown in lists.items():
+        n = at if short == "paper" else min(at, len(shown))
+        for feature in features:
+            target = targets.shares[query].get(feature)
+            if target is None:
+                continue
+            count = shown[:at].count(feature)
+            wanted = Fraction(achievable(target, n, count), n)
+            size = (targets.populations or {}).get(query)
+            bias = representation_bias(count, n, target)
+            yield FeatureBias(query, feature, Fraction(count, n), wanted, bias, n, size)
 
 
 def _provenance(lists: Lists, targets: Targets, features: tuple[str, ...]) -> dict[str, Any]:
@@ -128,6 +141,15 @@ def _provenance(lists: Lists, targets: Targets, features: tuple[str, ...]) -> di
     }
 
 
+def _full_targets(lists: Lists, features: tuple[str, ...]) -> Targets:
+    """The shares in the whole lists."""
+    shares = {
+        query: {feature: Fraction(values.count(feature), len(values)) for feature in features}
+        for query, values in lists.items()
+    }
+    return Targets(shares, features, "the full result lists")
+
+
 def _groups(labels: Any, tally: Any) -> DocumentGroups | None:
     if labels is not None and tally is not None:
         raise InputError("labels and a tally are given; give one of them")
@@ -135,7 +157,6 @@ def _groups(labels: Any, tally: Any) -> DocumentGroups | None:
         return given_groups(labels)
     if tally is None:
         return None
-    from evenrank.measures.document_groups import inferred_groups
     from evenrank.text.tally import Tally
 
     return inferred_groups(Tally.of(tally))
@@ -149,43 +170,36 @@ def _lists(results: Any, groups: DocumentGroups | None, columns: Mapping[str, st
     names = {name: (columns[name],) if name in columns else known for name, known in _COLUMNS.items()}
     if groups is not None:
         del names["group"]
-    path = results if is_path(results) else None
-    line: int | None = None
-    if isinstance(results, Mapping) or (path is not None and _is_run(path, names["query"])):
+    if isinstance(results, Mapping) or (is_path(results) and _is_run(results, names["query"])):
         if groups is None:
+            path = results if is_path(results) else None
             raise InputError("a run has no labels; give labels or a tally", path=path)
-        table = read_run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
-    elif path is None:
-        table = as_frame(results, names, part="scoreddocs")
+        frame = read_run(results).select(pl.col("query_id").alias("query"), "doc_id", "rank")
     else:
-        table, line = door.read(path)
-        table = door.rename(table, names, path=path)
-    table = _checked(table, path, line)
+        frame = _checked(read_table(results, names, part="scoreddocs"))
     labels: list[str | None]
     if groups is None:
-        labels, how = normal_groups(table["group"].cast(pl.String).to_list()), "given"
+        labels, how = normal_groups(frame["group"].cast(pl.String).to_list()), "given"
     else:
-        labels, how = _looked_up(table["doc_id"], groups), groups.how
-    table = table.with_columns(pl.Series("group", labels, dtype=pl.String))
-    lists: Lists = {}
-    for query, label in table.sort("rank", maintain_order=True).select("query", "group").iter_rows():
-        lists.setdefault(query, []).append(label)
-    return {query: lists[query] for query in table["query"].unique(maintain_order=True)}, how
+        labels, how = _looked_up(frame["doc_id"], groups), groups.how
+    frame = frame.with_columns(pl.Series("group", labels, dtype=pl.String))
+    ranked = frame.sort("rank").group_by("query", maintain_order=True).agg("group")
+    lists: Lists = dict(ranked.iter_rows())
+    return {query: lists[query] for query in frame["query"].unique(maintain_order=True)}, how
 
 
-def _checked(table: pl.DataFrame, path: Path | None, line: int | None) -> pl.DataFrame:
+def _checked(table: Table) -> pl.DataFrame:
     """Queries and documents are there, ranks are whole numbers, nothing is there twice."""
-    if table.is_empty():
-        raise InputError("the results table has no rows", path=path)
-    table = table.with_columns(
-        pl.col("query", "doc_id").cast(pl.String), whole_numbers(table["rank"], path=path, line=line)
-    )
+    if table.frame.is_empty():
+        raise table.error("the results table has no rows")
+    frame = table.frame.with_columns(pl.col("query", "doc_id").cast(pl.String), table.whole_numbers("rank"))
+    table = replace(table, frame=frame)
     for name in ("query", "doc_id"):
-        refuse_where(table[name].fill_null("") == "", f"{name} is empty", path, line)
-    refuse_where(table["rank"] < 1, "rank is less than 1", path, line)
-    refuse_repeats(table, ["query", "doc_id"], path=path, line=line)
-    refuse_repeats(table, ["query", "rank"], path=path, line=line)
-    return table
+        table.refuse(frame[name].fill_null("") == "", f"{name} is empty")
+    table.refuse(frame["rank"] < 1, "rank is less than 1")
+    table.require_unique("query", "doc_id")
+    table.require_unique("query", "rank")
+    return frame
 
 
 def _is_run(path: Path, query_names: Sequence[str]) -> bool:
@@ -202,11 +216,12 @@ def _is_run(path: Path, query_names: Sequence[str]) -> bool:
 
 
 def _looked_up(doc_ids: pl.Series, groups: DocumentGroups) -> list[str | None]:
-    label: dict[str, str] = {}
     if groups.soft:
         raise InputError("these labels are shares; represent counts results that show one feature value")
+    label: dict[str, str] = {}
     for group in groups.groups:
         label |= dict.fromkeys(groups.frame.filter(pl.col(group) == 1)["doc_id"].to_list(), group)
-    if not label.keys() & set(doc_ids.to_list()):
+    labels = [label.get(doc_id) for doc_id in doc_ids.to_list()]
+    if not any(labels):
         raise InputError("none of the results has a label; check that labels and results belong together")
-    return [label.get(doc_id) for doc_id in doc_ids.to_list()]
+    return labels

@@ -14,9 +14,9 @@ from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError
-from evenrank.measures.base import Param, register
-from evenrank.measures.groups import AgainstRest, Shares
-from evenrank.measures.lists import Floats, Ints
+from evenrank.measures.base import Param, PerQuery, register
+from evenrank.measures.groups import AgainstRest
+from evenrank.measures.lists import Floats, Ints, RankedLists
 
 # term(s, i, p): how far s of the first i documents is from the share p.
 Term = Callable[[Ints, int, float], Floats]
@@ -103,12 +103,15 @@ class RankedParity(AgainstRest):
     }
     term: Term = staticmethod(difference)
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        column = self.group(groups)
-        share = None if target is None else float(self.wished(shown, target)[column])
-        return ranked_parity(
-            shown[:, column] > 0, self.term, k=self["cutoff"], step=self["step"], share=share
-        )
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        column = self.group(lists.groups)
+        own = self.target_named(given=lists.targets is not None) == "list"
+        shares = [None] * len(lists.lengths) if own else self.targets(lists)[:, column].tolist()
+        values = [
+            ranked_parity(shown[:, column] > 0, self.term, k=self["cutoff"], step=self["step"], share=share)
+            for shown, share in zip(self.each_list(lists), shares, strict=True)
+        ]
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
 
 class _rND(RankedParity):
@@ -160,9 +163,6 @@ class _rRD(RankedParity):
 rND = _rND()  # noqa: N816 (the paper's names)
 rKL = _rKL()  # noqa: N816
 rRD = _rRD()  # noqa: N816
-register(rND)
-register(rKL)
-register(rRD)
 
 
 def minimum_counts(k: int, p: float, alpha: float) -> Ints:
@@ -250,9 +250,9 @@ class _FAIR(AgainstRest):
         if not 0 < self["alpha"] < 1:
             raise InputError(f"{self.NAME}: alpha is {self['alpha']!r}, but must lie between 0 and 1")
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
         column = self.group(groups)
-        p = float(self.wished(shown, target)[column])
+        p = float(target[column])
         if not 0 < p < 1:
             return float("nan")
         member = shown[: self.cut(len(shown)), column] > 0
@@ -260,4 +260,5 @@ class _FAIR(AgainstRest):
 
 
 FAIR = _FAIR()
-register(FAIR)
+for _measure in (rND, rKL, rRD, FAIR):
+    register(_measure)

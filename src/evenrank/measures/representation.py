@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.measures.base import register
-from evenrank.measures.groups import AgainstRest, Shares
-from evenrank.measures.lists import Ints, RankedLists
+from evenrank.measures.base import PerQuery, register
+from evenrank.measures.groups import AgainstRest
+from evenrank.measures.lists import RankedLists
 from evenrank.show.grid import Drawn
 
 ROWS = 11
@@ -54,7 +54,7 @@ def representation_bias(count: int, n: int, target: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Row:
+class FeatureBias:
     """One feature value in one result list: shares shown (`model`) and wished for (`target`)."""
 
     query: str
@@ -66,13 +66,8 @@ class Row:
     population: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "query": self.query,
-            "feature": self.feature,
-            "model": float(self.model),
-            "target": float(self.target),
-            "bias": float(self.bias),
-        }
+        shares = {"model": self.model, "target": self.target, "bias": self.bias}
+        return {"query": self.query, "feature": self.feature, **{k: float(v) for k, v in shares.items()}}
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,7 +95,7 @@ class Representation(Drawn):
 
     at: int
     features: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[FeatureBias, ...]
     lists: int
     short: int
     unknown: float
@@ -110,7 +105,7 @@ class Representation(Drawn):
     divisor: str = "length"
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, feature: str) -> list[Row]:
+    def of(self, feature: str) -> list[FeatureBias]:
         """The rows of one feature value."""
         return [row for row in self.rows if row.feature == feature]
 
@@ -165,28 +160,28 @@ class Representation(Drawn):
             schema_overrides={"query": pl.String, "target": pl.Float64, "model": pl.Float64},
         )
 
-    def against(self, feature: str, rows: int = ROWS) -> list[Row]:
+    def against(self, feature: str) -> list[FeatureBias]:
         """The queries most biased against a feature value, the worst first."""
-        return sorted((row for row in self.of(feature) if row.bias < 0), key=lambda row: row.bias)[:rows]
+        return sorted((row for row in self.of(feature) if row.bias < 0), key=lambda row: row.bias)[:ROWS]
 
-    def toward(self, feature: str, rows: int = ROWS) -> list[Row]:
+    def toward(self, feature: str) -> list[FeatureBias]:
         """The queries most biased toward a feature value, the worst first."""
-        return sorted((row for row in self.of(feature) if row.bias > 0), key=lambda row: -row.bias)[:rows]
+        return sorted((row for row in self.of(feature) if row.bias > 0), key=lambda row: -row.bias)[:ROWS]
 
-    def unbiased(self, feature: str, rows: int = ROWS) -> list[Row]:
-        """Queries without bias, one for each target there is, then others up to `rows`, by target.
+    def unbiased(self, feature: str) -> list[FeatureBias]:
+        """Queries without bias, one for each target there is, then others, by target.
 
         Of several with the same target the one with the largest population comes first, where
         populations are known, else the first given.
         """
         free = sorted((row for row in self.of(feature) if row.bias == 0), key=lambda r: -(r.population or 0))
         seen: set[Fraction] = set()
-        first: list[Row] = []
-        others: list[Row] = []
+        first: list[FeatureBias] = []
+        others: list[FeatureBias] = []
         for row in free:
             (others if row.target in seen else first).append(row)
             seen.add(row.target)
-        return sorted([*first, *others[: max(0, rows - len(first))]], key=lambda row: row.target)
+        return sorted([*first, *others[: max(0, ROWS - len(first))]], key=lambda row: row.target)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
@@ -206,9 +201,12 @@ class Representation(Drawn):
             },
             "most": {
                 feature: {
-                    "against": [row.to_dict() for row in self.against(feature)],
-                    "unbiased": [row.to_dict() for row in self.unbiased(feature)],
-                    "toward": [row.to_dict() for row in self.toward(feature)],
+                    name: [row.to_dict() for row in listed(feature)]
+                    for name, listed in (
+                        ("against", self.against),
+                        ("unbiased", self.unbiased),
+                        ("toward", self.toward),
+                    )
                 }
                 for feature in self.features
             },
@@ -223,42 +221,6 @@ class Representation(Drawn):
             schema={"query": pl.String, "feature": pl.String}
             | dict.fromkeys(("model", "target", "bias"), pl.Float64),
         )
-
-
-def biases(
-    lists: Mapping[str, Sequence[str | None]],
-    targets: Mapping[str, Mapping[str, Fraction]],
-    features: Sequence[str],
-    *,
-    at: int,
-    short: str = "length",
-    populations: Mapping[str, float] | None = None,
-) -> list[Row]:
-    """β@n of each query and feature value that has a target.
-
-    Parameters
-    ----------
-    lists
-        For each query the feature values of its results, best first; None: not known, counts in n.
-    targets
-        For each query the true share of feature values.
-    short
-        A list of fewer than n results is divided by its `length`, or, as in the `paper`, by n.
-    """
-    found = []
-    for query, shown in lists.items():
-        top = shown[:at]
-        n = at if short == "paper" else min(at, len(shown))
-        for feature in features:
-            target = targets.get(query, {}).get(feature)
-            if target is None or not n:
-                continue
-            count = sum(value == feature for value in top)
-            wanted = achievable(target, n, count)
-            bias = representation_bias(count, n, target)
-            size = (populations or {}).get(query)
-            found.append(Row(query, feature, Fraction(count, n), Fraction(wanted, n), bias, n, size))
-    return found
 
 
 class CountInTop(NamedTuple):
@@ -290,30 +252,26 @@ class _MB(AgainstRest):
     SIGNED = True
     UNDEFINED = "no target for the group"
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        column, n = self.group(groups), self.cut(len(shown))
-        share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
-        if share is None:
-            return float("nan")
-        if shown.dtype.kind == "f":
-            return float(shown[:n, column].sum() / n - float(share))
-        return float(representation_bias(int(shown[:n, column].sum()), n, share))
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        counts = [self.count_in_top(lists, query) for query in range(len(lists.lengths))]
+        values = [math.nan if each is None else each.value(each.shown[: each.n].sum()) for each in counts]
+        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
     def count_in_top(self, lists: RankedLists, query: int) -> CountInTop | None:
         """What the value of a list depends on; None where it is undefined."""
-        shown, target = self.list_at(lists, query)
-        column, n = self.group(lists.groups), self.cut(len(shown))
-        share = Fraction(shown[:, column].sum().item()) / len(shown) if target is None else target[column]
+        targets = lists.cached(("exact targets", self), lambda: self.exact_targets(lists))
+        column, start, length = self.group(lists.groups), lists.starts[query], int(lists.lengths[query])
+        shown, share, n = (
+            lists.counts()[start : start + length, column],
+            targets[query, column],
+            self.cut(length),
+        )
         if share is None:
             return None
-        soft = shown.dtype.kind == "f"
+        if shown.dtype.kind == "f":
+            return CountInTop(shown, n, lambda count: float(count / n - float(share)), whole=False)
         return CountInTop(
-            shown[:, column],
-            n,
-            (lambda count: float(count / n - float(share)))
-            if soft
-            else (lambda count: float(representation_bias(int(count), n, share))),
-            whole=not soft,
+            shown, n, lambda count: float(representation_bias(int(count), n, share)), whole=True
         )
 
 

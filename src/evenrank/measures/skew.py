@@ -14,7 +14,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import register
-from evenrank.measures.groups import GROUP, GroupMeasure, Shares, one_group
+from evenrank.measures.groups import GROUP, GroupMeasure
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 if TYPE_CHECKING:
@@ -74,20 +74,25 @@ class SkewMeasure(GroupMeasure):
 
     ORDER_MATTERS = False
     SIGNED = True
+    pick = staticmethod(np.nanmin)  # of the groups whose skew is looked at
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         """The groups whose skew is looked at."""
         return range(len(groups))
 
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        values = skews(shown[: self.cut(len(shown))].sum(axis=0), target)[list(self.columns(groups))]
+        return float("nan") if np.isnan(values).all() else float(self.pick(values))
+
     def shares_in_top(self, lists: RankedLists, query: int) -> list[ShareInTop]:
         """What the value of a list depends on, for each group; nothing where it is undefined."""
         shown, target = self.list_at(lists, query)
-        labelled, wished = shown.sum(axis=1), self.wished(shown, target)
+        labelled = shown.sum(axis=1)
         if not labelled.any():
             return []
         n = self.cut(len(shown))
-        columns = [g for g in self.columns(lists.groups) if wished[g] > 0]
-        return [ShareInTop(shown[:, g], labelled, float(wished[g]), n) for g in columns]
+        columns = [g for g in self.columns(lists.groups) if target[g] > 0]
+        return [ShareInTop(shown[:, g], labelled, float(target[g]), n) for g in columns]
 
 
 class _Skew(SkewMeasure):
@@ -108,14 +113,10 @@ class _Skew(SkewMeasure):
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         super().check_groups(groups)
-        one_group(self, groups)
+        self.group(groups)
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
-        return [one_group(self, groups)]
-
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        found = skews(shown[: self.cut(len(shown))].sum(axis=0), self.wished(shown, target))
-        return float(found[one_group(self, groups)])
+        return [self.group(groups)]
 
 
 class _MinSkew(SkewMeasure):
@@ -128,17 +129,16 @@ class _MinSkew(SkewMeasure):
     PRETTY_NAME = "Minimum skew"
     SHORT_DESC = "Skew of the group that is worst off in the top k."
     UNDEFINED = "no labelled document in the top"
-    pick = staticmethod(np.nanmin)
+    limit = ("<", "limit it from below with >=")  # what is refused, and why
 
     def limited(self, condition: Condition) -> Condition:
-        condition = super().limited(_signed(condition))
-        if condition.op.startswith("<"):
-            raise InputError(f"{condition}: limit it from below with >=")
+        if condition.absolute:
+            raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
+        condition = super().limited(condition)
+        refused, instead = self.limit
+        if condition.op.startswith(refused):
+            raise InputError(f"{condition}: {instead}")
         return condition
-
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        found = skews(shown[: self.cut(len(shown))].sum(axis=0), self.wished(shown, target))
-        return float("nan") if np.isnan(found).all() else float(self.pick(found))
 
 
 class _MaxSkew(_MinSkew):
@@ -151,18 +151,7 @@ class _MaxSkew(_MinSkew):
     PRETTY_NAME = "Maximum skew"
     SHORT_DESC = "Skew of the group that is best off in the top k."
     pick = staticmethod(np.nanmax)
-
-    def limited(self, condition: Condition) -> Condition:
-        condition = SkewMeasure.limited(self, _signed(condition))
-        if condition.op.startswith(">"):
-            raise InputError(f"{condition}: limit it from above with <=")
-        return condition
-
-
-def _signed(condition: Condition) -> Condition:
-    if condition.absolute:
-        raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
-    return condition
+    limit = (">", "limit it from above with <=")
 
 
 class _NDKL(GroupMeasure):
@@ -181,8 +170,8 @@ class _NDKL(GroupMeasure):
     MEANING = "How far the groups' shares in the top ranks are from the target."
     UNDEFINED = "no labelled document in the top, or one whose target is 0"
 
-    def per_list(self, shown: Ints, target: Shares | None, groups: tuple[str, ...]) -> float:
-        return ndkl(shown[: self.cut(len(shown))], self.wished(shown, target))
+    def per_list(self, shown: Ints, target: Floats, groups: tuple[str, ...]) -> float:
+        return ndkl(shown[: self.cut(len(shown))], target)
 
 
 Skew = _Skew()

@@ -378,7 +378,7 @@ def refuse_sequences(name: str, measures: Iterable[Any]) -> None:
 
 def view_key(measure: Any) -> Hashable:
     """What is equal for measures that share a view: its kind, and the attribute that they name, if any."""
-    attribute = measure.params.get("attribute")
+    attribute = getattr(measure, "inner", measure).params.get("attribute")  # of m in abs(m)
     return measure.VIEW if attribute is None else (measure.VIEW, attribute)
 
 

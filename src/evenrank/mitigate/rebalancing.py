@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.groups import GroupMeasure, Groups, Shares, one_group
+from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Ints, RankedLists
 from evenrank.measures.ranked_parity import FAIR
@@ -140,19 +140,23 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
         raise InputError(f"{wished.method} counts documents that show one group; these labels are shares")
     code = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
     lengths = np.minimum(lists.lengths, wished.candidates)
-    targets = list(measure.targets(lists))
+    targets = measure.exact_targets(lists)
     order = np.arange(frame.height)
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
     if wished.method == "fair":
-        protected = one_group(measure, lists.groups)
-        shares = [_share(target, protected, of, strength) for target, of in _beside(targets, lists, code)]
+        protected = measure.group(lists.groups)
+        asked = (
+            None if share is None else share * Fraction(str(strength)) for share in targets[:, protected]
+        )
+        shares = [None if share is None else float(share) for share in asked]
         found = by_test(
             code == protected, lists.starts, lengths, shares, wished.at, wished.alpha, first, order
         )
         names = [lists.groups[protected] if lacking else None for lacking in found[:, 2]]
     else:
         groups = len(lists.groups)
-        mixed = [_mixed(target, of, groups, strength) for target, of in _beside(targets, lists, code)]
+        codes = np.split(code, lists.starts[1:])
+        mixed = [_mixed(*each, strength) for each in zip(targets.tolist(), codes, strict=True)]
         found, lacking = by_shares(
             wished.method, code, lists.starts, lengths, mixed, groups, wished.at, first, order
         )
@@ -165,30 +169,14 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
     return Rebalanced.of(reordered_run(frame, order), report, _facts(report, wished.method, **told))
 
 
-def _beside(targets: Sequence[Shares | None], lists: RankedLists, code: Ints) -> list[tuple[Any, Ints]]:
-    """Each list's target and the groups of its documents."""
-    spans = zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True)
-    return [(target, code[s : s + n]) for target, (s, n) in zip(targets, spans, strict=True)]
-
-
-def _share(target: Shares | None, group: int, code: Ints, strength: float) -> float | None:
-    """The share of one group that is asked for; None where there is no target."""
-    if target is None:
-        share: Fraction | None = Fraction(int((code == group).sum()), len(code))
-    else:
-        share = target[group]
-    return None if share is None else float(share * Fraction(str(strength)))
-
-
-def _mixed(target: Shares | None, code: Ints, groups: int, strength: float) -> list[Fraction] | None:
+def _mixed(target: Sequence[Any], code: Ints, strength: float) -> list[Fraction] | None:
     """The share of each group that is asked for; None where there is no target, or nothing to share."""
     known = int((code >= 0).sum())
-    if not known or (target is not None and None in target):
+    if not known or None in target:
         return None
-    held = [Fraction(int(count), known) for count in np.bincount(code[code >= 0], minlength=groups)]
+    held = np.bincount(code[code >= 0], minlength=len(target)).tolist()
     part = Fraction(str(strength))
-    wished = held if target is None else target
-    return [(1 - part) * now + part * then for now, then in zip(held, wished, strict=True)]  # type: ignore[operator]
+    return [(1 - part) * Fraction(now, known) + part * then for now, then in zip(held, target, strict=True)]
 
 
 def _report(lists: RankedLists, moved: Bools, found: Ints, names: Sequence[str | None]) -> pl.DataFrame:

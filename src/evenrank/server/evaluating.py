@@ -21,9 +21,15 @@ from evenrank.auditing.passages import Coloured, Text, colour
 from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
-from evenrank.measures.alignments import CROSS, normal_attribute
 from evenrank.measures.base import BiasMeasure, direction, is_bias, meaning
-from evenrank.measures.document_groups import DocumentGroups, normal_groups, ordered_groups, read_targets
+from evenrank.measures.document_groups import (
+    CROSS,
+    DocumentGroups,
+    normal_attribute,
+    normal_groups,
+    ordered_groups,
+    read_targets,
+)
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
@@ -107,7 +113,7 @@ class Evaluated:
         wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
         if self.labels is not None:
             wanted += _group_measures(self.inputs.groups.groups, self.at, self.targets is not None)
-            wanted += (m for m in self.more if m.VIEW is Groups)
+            wanted += (m for m in self.more if m.VIEW is Groups and m.params.get("attribute") is None)
         found = dict(_lists_of(self.inputs, dict.fromkeys(wanted)))
         if self.by_attribute is not None:
             asked = _attribute_measures(self.by_attribute, self.at, self.more)
@@ -276,7 +282,7 @@ def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) ->
 
 def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) -> Iterator[BiasMeasure]:
     """AWRF and NDKL of every attribute, and of two crossed; `more` are measures that name one of these."""
-    axes = inputs.alignments.axes
+    axes = inputs.labels.axes
     for attribute in [*axes, *([CROSS.join(axes)] if len(axes) == 2 else [])]:
         many = math.prod(len(axes[name].groups) for name in attribute.split(CROSS))
         if many > MOST:
