@@ -97,6 +97,9 @@ def _names(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def _checked(rows: Table, order: Order) -> Table:
+    names = _names(order)
+    if not names.keys() <= set(rows.frame.columns):
+        rows = rows.renamed(names)
     number = rows.whole_numbers("rank") if order == "rank" else rows.numbers("score")
     frame = rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), number)
     return replace(rows, frame=frame)

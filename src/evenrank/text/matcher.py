@@ -115,10 +115,10 @@ class Matcher:
         self.unicode_version = unicode_tables().version
         self._entries = _entries(self.lexicon, self.tokenizer)
         self._groups = np.array([group for entry in self._entries for group in entry.groups], np.int64)
-        self._starts = np.cumsum([0, *(len(entry.groups) for entry in self._entries)])
+        self._starts = np.cumsum([0, *[len(entry.groups) for entry in self._entries]])
         self._numbers = {(entry.tokens, entry.open): number for number, entry in enumerate(self._entries)}
-        self._widest = max((len(entry.tokens) for entry in self._entries), default=1)
-        self._has_prefixes = any(entry.open for entry in self._entries)
+        self._widest = max([1, *[len(entry.tokens) for entry in self._entries]])
+        self._has_prefixes = any([entry.open for entry in self._entries])
         self._counted = 0  # bytes, in plain Python
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[Lexicon, Tokenizer]]:
@@ -144,7 +144,7 @@ class Matcher:
         places = groups * shape[1] + hits.rows[which]
         times = hits.times[which]
         counts = np.bincount(places, times, shape[0] * shape[1]).astype(np.int64)
-        logwords = np.bincount(places, np.log1p(times, dtype=np.float64), len(counts))
+        logwords = np.bincount(places, np.log1p(times, dtype=np.float64), len(counts)).astype(np.float64)
         return Counts(hits.tokens, counts.reshape(shape).T, logwords.reshape(shape).T)
 
     def _by_group(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
