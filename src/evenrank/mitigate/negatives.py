@@ -20,10 +20,9 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from evenrank.data import door
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.files import raw_blocks, refuse_input, writing
-from evenrank.data.formats import is_parquet, json_objects
+from evenrank.data.formats import is_parquet, json_objects, read_table_file
 from evenrank.data.read import is_path, path_of, read_qrels, read_queries, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, QUERY_ID
@@ -291,7 +290,7 @@ def _listed(path: Any) -> pl.DataFrame | None:
     """Pairs out of a file of lists, JSONL or Parquet; None if it is another table."""
     objects: Iterator[tuple[int | None, dict[str, Any]]]
     if is_parquet(path):
-        objects = ((None, row) for row in door.read(path)[0].iter_rows(named=True))
+        objects = ((None, row) for row in read_table_file(path).frame.iter_rows(named=True))
     elif any(block.tobytes().lstrip()[:1] == b"{" for block in islice(raw_blocks(path), 1)):
         objects = ((number, row) for number, row, _ in json_objects(path))
     else:

@@ -118,7 +118,7 @@ class Matcher:
         self._starts = np.cumsum([0, *[len(entry.groups) for entry in self._entries]])
         self._numbers = {(entry.tokens, entry.open): number for number, entry in enumerate(self._entries)}
         self._widest = max([1, *[len(entry.tokens) for entry in self._entries]])
-        self._has_prefixes = any([entry.open for entry in self._entries])
+        self._has_prefixes = True in [entry.open for entry in self._entries]
         self._counted = 0  # bytes, in plain Python
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[Lexicon, Tokenizer]]:

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.columns import refuse_repeats
 from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import show
+from evenrank.data.schema import Table, show
 from evenrank.errors import InputError
 from evenrank.text import cache
 from evenrank.text.lexicon import Lexicon
@@ -323,7 +322,7 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
         raise InputError(f"row {int(ids.is_null().arg_true()[0]) + 1}: doc_id is missing")
     hashes = np.sort(ids.hash().to_numpy())
     if (hashes[1:] == hashes[:-1]).any():
-        refuse_repeats(frame, ["doc_id"])
+        Table(frame).require_unique("doc_id")
     return frame
 
 

@@ -1,4 +1,4 @@
-"""Small tables come in by one door, in whatever shape they are, and what is wrong is told with its place."""
+"""Small tables are read in whatever shape they have, and errors name the place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evenrank.data import door, files, formats
+from evenrank.data import files, formats
 from evenrank.data.formats import text_lines, text_of
 from evenrank.data.read import read_table
 from evenrank.errors import InputError
@@ -113,7 +113,10 @@ def test_a_line_far_into_a_large_file_is_named(tmp_path: Path) -> None:
 def test_checks_name_the_line_of_a_file_and_the_row_of_a_frame(tmp_path: Path) -> None:
     path = tmp_path / "t.tsv"
     path.write_text("doc_id\tscore\n1\t2\n\tx\n1\t4\n")
-    for table, place in ((read_table(path), f"{path}:3: "), (read_table(door.read(path)[0]), "row 2: ")):
+    for table, place in (
+        (read_table(path), f"{path}:3: "),
+        (read_table(formats.read_table_file(path).frame), "row 2: "),
+    ):
         with pytest.raises(InputError, match=f"^{place}doc_id is empty"):
             table.ids("doc_id")
     with pytest.raises(InputError, match=f"^{path}:3: score is 'x'; it must be a finite number"):
