@@ -20,7 +20,7 @@ import evenrank as er
 from benchmarks.corpus import recombined, shared
 from benchmarks.timing import REPEATS, Row, seconds
 from evenrank import demo
-from evenrank.process import cores
+from evenrank.parallel import thread_count
 
 _PEER = "bm25s (numba backend, PyStemmer)"
 _LARGE = 1_000_000
@@ -96,5 +96,5 @@ def _peer_search(made: Any, queries: pl.DataFrame, ids: np.ndarray, depth: int) 
     stemmer = Stemmer.Stemmer("porter")
     asked = bm25s.tokenize(queries["text"].to_list(), stopwords="en", stemmer=stemmer, show_progress=False)
     return made.retrieve(
-        asked, corpus=ids, k=depth, n_threads=cores(), backend_selection="numba", show_progress=False
+        asked, corpus=ids, k=depth, n_threads=thread_count(), backend_selection="numba", show_progress=False
     )

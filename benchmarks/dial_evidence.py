@@ -25,7 +25,7 @@ from evenrank.rankers.dense import Encoder
 from evenrank.rankers.neural.encodings import Encodings
 from evenrank.show.charts.long_form import long_form, long_frame
 from evenrank.show.report import write_chart
-from evenrank.vectors.dials import Dial
+from evenrank.vectors.projection import GenderProjection
 
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
 _DEPTH = 100
@@ -76,7 +76,9 @@ def chart(found: dict[str, Any]) -> Any:
     return long_form(long_frame(rows), kind="lines", x="strength s", y="value", own_scale=True)
 
 
-def _tested(data: Path, name: str, cutoff: int, learned: Dial, encodings: Encodings) -> dict[str, Any]:
+def _tested(
+    data: Path, name: str, cutoff: int, learned: GenderProjection, encodings: Encodings
+) -> dict[str, Any]:
     docs, everyone, judged = loaded(data, name)
     queries = neutral_queries(everyone, names=True, lexicon="rekabsaz2020")
     asked = encodings.queries(queries["text"].to_list()).astype(np.float64)

@@ -17,11 +17,11 @@ from benchmarks.timing import Row, against
 from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run
 from evenrank.vectors import genderedness
-from evenrank.vectors.texts import GENDERED, stop_words
+from evenrank.vectors.texts import GENDERED_STOP_WORDS, stop_words
 
 _QUERIES, _DEPTH = 1_000, 100
 _WORD = re.compile(r"\b[^\W\d_]{2,}\b")
-_STOPPED = stop_words() - GENDERED
+_STOPPED = stop_words() - GENDERED_STOP_WORDS
 
 
 def rows() -> Iterator[Row]:

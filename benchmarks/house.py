@@ -34,10 +34,10 @@ _LATER = tuple(
     queries/generation/ queries/rewriting.py cli/generate.py
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
-    auditing/black_box.py measures/query_variants.py cli/compare_variants.py
+    auditing/black_box.py measures/variants.py cli/compare_variants.py
     measures/pairs.py show/notebook.py measures/absolute.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
-    mitigate/dialling.py vectors/dials.py mitigate/preferences.py cli/sources.py
+    mitigate/dialling.py vectors/projection.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py mitigate/comparing_sets.py mitigate/comparing_plan.py
     cli/mitigate/training_sets.py
@@ -45,7 +45,7 @@ _LATER = tuple(
     server/sequences.py server/changes.py data/sequences.py
     measures/expected_exposure.py
     auditing/rules.py
-    process.py cli/streams.py queries/teaching.py
+    parallel.py cli/streams.py queries/teaching.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,

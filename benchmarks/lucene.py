@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenrank.process import cores
+from evenrank.parallel import thread_count
 
 _WARM = 4  # rounds before anything is measured: Java compiles what it has seen often
 
@@ -44,7 +44,7 @@ def lucene(
     asked.write_text("".join(" ".join(query.split()) + "\n" for query in queries))
     command = [java, "-Xmx2g", "-cp", f"{jars[0]}:{folder}", "LuceneSearch", folder / "index", texts, asked]
     process = subprocess.Popen(
-        [*map(str, command), str(cores())],
+        [*map(str, command), str(thread_count())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import evenrank as er
-from evenrank.measures.disparities import percent_of_lower
+from evenrank.measures.disparity import percent_of_lower
 from evenrank.psychology import LEVEL, Characteristic
 from evenrank.text.lexicon import CHARACTERISTICS, Lexicon, dictionary, female_and_male
 

@@ -33,7 +33,7 @@ from benchmarks.corpus import recombined, shared
 from benchmarks.lucene import Spent, lucene
 from benchmarks.timing import REPEATS, Row, peak_memory
 from evenrank.data.docs import open_docs as as_docs
-from evenrank.process import cores
+from evenrank.parallel import thread_count
 from evenrank.rankers.index.analysis import read_stop_words
 from evenrank.rankers.lexical import BM25, Bags, retrieve
 
@@ -149,7 +149,7 @@ def _feedback(name: str, index: er.Index, made: Any, queries: pl.DataFrame) -> I
     systems = {
         "evenrank": lambda depth: retrieve(index, expanded, model=BM25(), depth=depth),
         "bm25s (numba)": lambda depth: made.retrieve(
-            words, k=depth, n_threads=cores(), backend_selection="numba", show_progress=False
+            words, k=depth, n_threads=thread_count(), backend_selection="numba", show_progress=False
         ),
     }
     for depth in _DEPTHS:
@@ -167,7 +167,7 @@ def _tantivy(source: Any, folder: Path, queries: pl.DataFrame) -> Callable[[int]
     folder.mkdir()
     schema = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="en_stem").build()
     index = tantivy.Index(schema, path=str(folder))
-    writer = index.writer(500_000_000, cores())
+    writer = index.writer(500_000_000, thread_count())
     for batch in source.batches():
         for text in batch.column("text").to_pylist():
             writer.add_document(tantivy.Document(text=text))
@@ -183,7 +183,7 @@ def _tantivy(source: Any, folder: Path, queries: pl.DataFrame) -> Callable[[int]
         def one(text: str) -> Any:
             return searcher.search(index.parse_query(text, ["text"]), depth, count=False).hits
 
-        with ThreadPoolExecutor(cores()) as pool:
+        with ThreadPoolExecutor(thread_count()) as pool:
             return list(pool.map(one, texts))
 
     return ask

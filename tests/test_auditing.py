@@ -18,7 +18,7 @@ from evenrank.auditing import Audit
 from evenrank.auditing.passages import Segment, segments
 from evenrank.cli import main
 from evenrank.errors import InputError
-from evenrank.measures.base import direction, good, meaning, short
+from evenrank.measures.base import interpretation, meaning, preferred_direction, short
 from evenrank.text.matcher import Matcher
 
 ROOT = Path(__file__).parent.parent
@@ -280,8 +280,8 @@ def test_an_excerpt_begins_shortly_before_the_first_marked_word() -> None:
 def test_measures_say_what_they_mean() -> None:
     for name in ("ARaB@10", "NFaiRR@10", "GSR", "LIWC@10", "nDCG@10", "DemographicParity@10", "Skew@10"):
         measure = er.parse(name if name != "Skew@10" else "Skew(group='female')@10")
-        assert meaning(measure, ("female", "male")) and direction(measure, ("female", "male"))
-        assert good(measure) in ("zero", "high", "low", "one")
+        assert meaning(measure, ("female", "male")) and interpretation(measure, ("female", "male"))
+        assert preferred_direction(measure) in ("zero", "high", "low", "one")
     assert short(er.parse("ARaB(magnitude='boolean')@10")) == "ARaB@10 boolean"
     paired = "ARaB(magnitude='boolean',of='young',against='old')@10"
     assert short(er.parse(f"abs({paired})")) == "abs(ARaB@10 boolean, young − old)"

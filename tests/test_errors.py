@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenrank.data.runs import read_run
-from evenrank.errors import LONGEST, InputError, nearest, printable
+from evenrank.errors import MAX_MESSAGE_LENGTH, InputError, closest_match, printable
 from evenrank.text.lexicon import lexicon
 
 
@@ -22,7 +22,7 @@ def test_letters_of_any_script_stay_as_they_are() -> None:
 
 def test_an_endless_message_keeps_its_beginning_and_its_end() -> None:
     text = str(InputError("the id " + "x" * 1_000_000 + " is twice", path="run.txt", line=3))
-    assert len(text) < LONGEST + 100
+    assert len(text) < MAX_MESSAGE_LENGTH + 100
     assert text.startswith("run.txt:3: the id xxx") and text.endswith("xxx is twice") and "998,0" in text
 
 
@@ -37,10 +37,10 @@ def test_a_file_name_that_is_no_utf8_can_be_told(tmp_path: Path) -> None:
 
 
 def test_nearest_looks_past_case_and_gives_the_name_itself() -> None:
-    assert nearest("arab", ["RaB", "ARaB"]) == "ARaB"
-    assert nearest("zzz", ["RaB", "ARaB"]) is None
-    assert nearest("x" * 1_000_000, ["RaB"]) is None
-    assert nearest("a", []) is None
+    assert closest_match("arab", ["RaB", "ARaB"]) == "ARaB"
+    assert closest_match("zzz", ["RaB", "ARaB"]) is None
+    assert closest_match("x" * 1_000_000, ["RaB"]) is None
+    assert closest_match("a", []) is None
 
 
 def test_a_category_name_of_many_blanks_is_read_at_once(tmp_path: Path) -> None:

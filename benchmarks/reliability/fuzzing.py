@@ -23,7 +23,7 @@ from evenrank.data.docs import open_docs
 from evenrank.data.read import read_genders, read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
-from evenrank.measures.associating import pair_scores
+from evenrank.measures.association import pair_scores
 from evenrank.mitigate.comparing_sets import Plan
 from evenrank.queries.generation.generating import read_generated
 from evenrank.text.lexicon import dictionary

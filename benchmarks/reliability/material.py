@@ -84,7 +84,7 @@ def vectors_binary(path: Path) -> Path:
 
 def vectors_store(path: Path) -> Path:
     from evenrank.vectors import load
-    from evenrank.vectors.files import save
+    from evenrank.vectors.formats import save
 
     save(load(vectors_text(path.with_suffix(".txt"))), path)
     return path

@@ -10,12 +10,12 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from evenrank import process
+from evenrank import parallel
 
 __version__ = "0.1.0"
 
-process.set_numba_cache_dir()
-process.watch_forks()
+parallel.set_numba_cache_dir()
+parallel.watch_forks()
 
 # Where each public name lives; it is imported when first used, so that `import evenrank` costs nothing.
 _HOME = {
@@ -35,28 +35,28 @@ _HOME = {
     "Tally": "text.tally",
     "measure": "measures.evaluate",
     "represent": "measures.labelled_lists",
-    "bind": "measures.binding",
+    "bind": "measures.bind",
     "parse": "measures.parse",
     "RaB": "measures.rank_bias",
     "ARaB": "measures.rank_bias",
     "FaiRR": "measures.neutrality",
     "NFaiRR": "measures.neutrality",
     "GSR": "measures.gsr.measure",
-    "LIWC": "measures.dictionary_bias",
-    "disparity": "measures.disparities",
-    "association": "measures.associating",
+    "LIWC": "measures.dictionary",
+    "disparity": "measures.disparity",
+    "association": "measures.association",
     "audit_judgments": "psychology",
     "audit_rankings": "psychology",
-    **dict.fromkeys(("rND", "rKL", "rRD"), "measures.ranked_parity"),
+    **dict.fromkeys(("rND", "rKL", "rRD"), "measures.parity"),
     **dict.fromkeys(("Skew", "MinSkew", "MaxSkew", "NDKL"), "measures.skew"),
     **dict.fromkeys(
         ("Exposure", "ExposureGap", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"
     ),
     **dict.fromkeys(("EEL", "EED", "EER"), "measures.expected_exposure"),
     "nDCGxAWRF": "measures.exposure",
-    "FAIR": "measures.ranked_parity",
+    "FAIR": "measures.parity",
     "MB": "measures.representation",
-    **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.query_variants"),
+    **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.variants"),
     "constrain": "mitigate.constrain",
     "interpolate": "mitigate.mitigations",
     "penalise": "mitigate.mitigations",
@@ -111,10 +111,10 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.auditing.stages import trace as trace
     from evenrank.data.docs import load as load
     from evenrank.errors import InputError as InputError
-    from evenrank.measures.associating import association as association
-    from evenrank.measures.binding import bind as bind
-    from evenrank.measures.dictionary_bias import LIWC as LIWC
-    from evenrank.measures.disparities import disparity as disparity
+    from evenrank.measures.association import association as association
+    from evenrank.measures.bind import bind as bind
+    from evenrank.measures.dictionary import LIWC as LIWC
+    from evenrank.measures.disparity import disparity as disparity
     from evenrank.measures.evaluate import measure as measure
     from evenrank.measures.expected_exposure import EED as EED
     from evenrank.measures.expected_exposure import EEL as EEL
@@ -129,21 +129,21 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.labelled_lists import represent as represent
     from evenrank.measures.neutrality import FaiRR as FaiRR
     from evenrank.measures.neutrality import NFaiRR as NFaiRR
+    from evenrank.measures.parity import FAIR as FAIR
+    from evenrank.measures.parity import rKL as rKL
+    from evenrank.measures.parity import rND as rND
+    from evenrank.measures.parity import rRD as rRD
     from evenrank.measures.parse import parse as parse
-    from evenrank.measures.query_variants import VarARaB as VarARaB
-    from evenrank.measures.query_variants import VarNDRaB as VarNDRaB
-    from evenrank.measures.query_variants import VarRaB as VarRaB
     from evenrank.measures.rank_bias import ARaB as ARaB
     from evenrank.measures.rank_bias import RaB as RaB
-    from evenrank.measures.ranked_parity import FAIR as FAIR
-    from evenrank.measures.ranked_parity import rKL as rKL
-    from evenrank.measures.ranked_parity import rND as rND
-    from evenrank.measures.ranked_parity import rRD as rRD
     from evenrank.measures.representation import MB as MB
     from evenrank.measures.skew import NDKL as NDKL
     from evenrank.measures.skew import MaxSkew as MaxSkew
     from evenrank.measures.skew import MinSkew as MinSkew
     from evenrank.measures.skew import Skew as Skew
+    from evenrank.measures.variants import VarARaB as VarARaB
+    from evenrank.measures.variants import VarNDRaB as VarNDRaB
+    from evenrank.measures.variants import VarRaB as VarRaB
     from evenrank.mitigate.constrain.reranking import constrain as constrain
     from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
     from evenrank.mitigate.dialling import dial as dial

@@ -9,7 +9,7 @@ from numbers import Real
 from os import PathLike
 from typing import Any
 
-LONGEST = 2000
+MAX_MESSAGE_LENGTH = 2000
 """The most characters of a message; of a longer one only the beginning and the end are shown."""
 
 # Characters that a terminal would execute or cannot show: control characters (except tab and newline), marks
@@ -48,13 +48,13 @@ class NoDocumentsError(InputError):
 
 def printable(text: str) -> str:
     """Escape unprintable characters and shorten a text, so that it is safe to print."""
-    if len(text) > LONGEST:
-        half = LONGEST // 2
+    if len(text) > MAX_MESSAGE_LENGTH:
+        half = MAX_MESSAGE_LENGTH // 2
         text = f"{text[:half]} … ({len(text) - 2 * half:,} characters) … {text[-half:]}"
     return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
-def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+def closest_match(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Return the most similar of the known names, ignoring case; None if none is similar.
 
     `cutoff` is the least similarity, from 0 to 1.
@@ -70,7 +70,7 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
 def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
     """Raise InputError unless the value is one of the known ones."""
     if value not in known:
-        raise InputError(f"{name} cannot be {value!r}; {choices(str(value), known)}")
+        raise InputError(f"{name} cannot be {value!r}; {choice_hint(str(value), known)}")
 
 
 def is_whole(value: Any) -> bool:
@@ -97,9 +97,9 @@ def check_number(name: str, value: Any, *, least: float = 0.0, most: float = mat
         raise InputError(f"{name} is {value!r}; it must be a number from {least:g} {to}")
 
 
-def choices(word: str, known: Iterable[str]) -> str:
+def choice_hint(word: str, known: Iterable[str]) -> str:
     """A hint for an unknown word: the most similar known one, or all of them."""
     names = [str(name) for name in known]
-    if near := nearest(word, names):
+    if near := closest_match(word, names):
         return f"did you mean {near!r}?"
     return f"one of {', '.join(names)}" if names else "it takes none"

@@ -25,7 +25,7 @@ from evenrank.data.read import fingerprint, read_genders, read_qrels, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, known_gender, listing, show
 from evenrank.errors import InputError
-from evenrank.measures.disparities import Reduction
+from evenrank.measures.disparity import Reduction
 from evenrank.measures.inputs import named_runs
 from evenrank.show.grid import Drawn
 from evenrank.stats import Comparison

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank import ARaB, demo
 from evenrank.errors import InputError
-from evenrank.measures.base import good
+from evenrank.measures.base import preferred_direction
 
 DOCS = {"a": "he he", "b": "she she she", "c": "nothing at all", "d": "he and she"}
 RUN = {"q1": {"a": 2.0, "c": 1.0}, "q2": {"b": 2.0, "c": 1.0}, "q3": {"d": 2.0, "a": 1.0}}
@@ -35,7 +35,7 @@ def test_it_prints_as_it_is_written_and_is_read_back(name: str) -> None:
     measure = er.parse(name)
     assert str(measure) == name
     assert er.parse(str(measure)) == measure and er.parse(measure) is measure
-    assert good(measure) == "low"
+    assert preferred_direction(measure) == "low"
 
 
 def test_python_has_it_too() -> None:

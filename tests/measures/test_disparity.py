@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenrank import InputError, association, disparity, stats
 from evenrank.data.files import writing
-from evenrank.measures.disparities import percent_of_lower
+from evenrank.measures.disparity import percent_of_lower
 
 GENDERS = {"m1": "male", "m2": "male", "m3": "male", "f1": "female", "f2": "female", "f3": "female"}
 QRELS = {query: {"good": 1, "bad": 0} for query in GENDERS}

@@ -29,7 +29,7 @@ from evenrank import (
     rRD,
 )
 from evenrank.measures.exposure import awrf, group_exposure, treatment
-from evenrank.measures.ranked_parity import (
+from evenrank.measures.parity import (
     _highest,
     adjusted_alpha,
     difference,

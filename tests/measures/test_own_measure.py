@@ -24,9 +24,9 @@ from evenrank.measures.base import (
     Param,
     PerQuery,
     RankedLists,
-    direction,
-    good,
+    interpretation,
     meaning,
+    preferred_direction,
     register,
 )
 from evenrank.measures.parse import load_entry_points
@@ -82,8 +82,8 @@ def tally() -> er.Tally:
 
 def test_where_higher_is_fairer_it_is_said_so() -> None:
     own = er.parse("Untouched@10")
-    assert good(own) == "high"
-    assert direction(own) == "higher is fairer"
+    assert preferred_direction(own) == "high"
+    assert interpretation(own) == "higher is fairer"
     assert meaning(own) == "The share of the top 10 documents that name no group."
 
 
@@ -205,8 +205,8 @@ def test_a_measure_that_does_not_say_what_it_is_is_refused_at_once(
 def test_every_measure_of_the_package_says_where_good_values_lie() -> None:
     ours = [m for m in ir_measures.measures.registry.values() if isinstance(m, BiasMeasure)]
     assert len(ours) > 15
-    assert {good(m) for m in ours} == {"zero", "high", "low", "one"}
-    assert good(er.nDCG @ 10) == "high"
+    assert {preferred_direction(m) for m in ours} == {"zero", "high", "low", "one"}
+    assert preferred_direction(er.nDCG @ 10) == "high"
 
 
 def _classes(of: type[Any]) -> set[str]:

@@ -26,7 +26,7 @@ from evenrank.measures.gsr.results import Reinforcement
 from evenrank.measures.gsr.study import cut_ties, perfect_lists
 from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
-from evenrank.vectors.texts import GENDERED, stop_words
+from evenrank.vectors.texts import GENDERED_STOP_WORDS, stop_words
 
 DOCS = {
     "d1": "The queen and her daughter",
@@ -58,7 +58,7 @@ def measured(measure: Any = "GSR@3", run: Any = RUN, **changes: Any) -> Reinforc
 
 def words_of(text: str) -> list[str]:
     kept = [w for w in tokens(text) if len(w) > 1 and not any(c.isnumeric() for c in w)]
-    return [w for w in kept if w in GENDERED or w not in stop_words()]
+    return [w for w in kept if w in GENDERED_STOP_WORDS or w not in stop_words()]
 
 
 class Reference:

@@ -220,13 +220,13 @@ def test_a_model_that_cannot_be_opened_is_one_line(index: Index, tmp_path: Path)
 
 @needs_torch
 def test_a_dial_turns_queries_and_leaves_the_index(index: Index, tmp_path: Path) -> None:
-    from evenrank.vectors.dials import fit_dial
+    from evenrank.vectors.projection import fit_projection
 
     ranker = make("dense", index=index)
     assert isinstance(ranker, DenseRanker)
     vectors = ranker.documents().vectors.astype(np.float64)
     lean = np.array([-1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
-    dial = fit_dial(vectors, lean, encoder=ranker.encoder.facts(), pairs=3)
+    dial = fit_projection(vectors, lean, encoder=ranker.encoder.facts(), pairs=3)
     dial.save(tmp_path / "dial")
     asked = read_queries(QUERIES)
     plain_run = ranker.rank(asked, depth=5)
@@ -234,7 +234,7 @@ def test_a_dial_turns_queries_and_leaves_the_index(index: Index, tmp_path: Path)
         turned = make("dense", index=index, dial=str(tmp_path / "dial"), strength=strength)
         run = turned.rank(asked, depth=5)
         assert np.allclose(run["score"].to_numpy(), plain_run["score"].to_numpy()) is same
-    fit_dial(vectors, lean, encoder={"model": "another"}).save(tmp_path / "other")
+    fit_projection(vectors, lean, encoder={"model": "another"}).save(tmp_path / "other")
     with pytest.raises(InputError, match="another encoder"):
         make("dense", index=index, dial=str(tmp_path / "other"))
 

@@ -190,10 +190,10 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
 
 def fitted_dial(path: Path) -> str:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.dials import fit_dial
+    from evenrank.vectors.projection import fit_projection
 
     encoder = Encoder(None)
-    fit_dial(
+    fit_projection(
         encoder.documents([*DOCS.values()]).astype(np.float64),
         np.array([-1.0, 1.0, -1.0, 1.0]),
         encoder=encoder.facts(),

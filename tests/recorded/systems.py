@@ -76,7 +76,7 @@ def bm25_run(name: str) -> Path:
 
 @cache
 def vectors() -> Any:
-    from evenrank.vectors.files import load
+    from evenrank.vectors.formats import load
 
     return load(data("data/vectors/glove-100d.bin.gz"))
 

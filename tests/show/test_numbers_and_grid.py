@@ -21,7 +21,7 @@ def test_a_sign_is_shown_where_it_says_something() -> None:
 
 def test_what_is_undefined_is_a_dash_and_an_interval_that_is_not_there_is_nothing() -> None:
     assert numbers.number(None) == numbers.p_value(None) == "–"
-    assert numbers.interval(None, 0.1) == numbers.said_interval(0.1, None, 0.95) == ""
+    assert numbers.interval(None, 0.1) == numbers.interval_phrase(0.1, None, 0.95) == ""
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_what_is_undefined_is_a_dash_and_an_interval_that_is_not_there_is_nothin
     [(0.001, "0.001", "p = 0.001"), (0.0009, "< 0.001", "p < 0.001"), (1.0, "1.000", "p = 1.000")],
 )
 def test_a_small_p_is_only_said_to_be_small(p: float, shown: str, said: str) -> None:
-    assert (numbers.p_value(p), numbers.p_said(p)) == (shown, said)
+    assert (numbers.p_value(p), numbers.p_phrase(p)) == (shown, said)
 
 
 def test_a_minus_is_typeset_before_numbers_only() -> None:

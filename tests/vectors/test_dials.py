@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.errors import InputError
-from evenrank.vectors.dials import fit_dial, open_dial
+from evenrank.vectors.projection import fit_projection, open_projection
 
 
 def example(seed: int, size: int = 6) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -26,7 +26,7 @@ def example(seed: int, size: int = 6) -> tuple[np.ndarray, np.ndarray, np.ndarra
 @given(st.integers(0, 10_000))
 def test_turned_queries_score_as_erased_documents_up_to_a_constant(seed: int) -> None:
     documents, lean, queries = example(seed)
-    dial = fit_dial(documents, lean)
+    dial = fit_projection(documents, lean)
     linear = (queries @ (np.eye(6) - dial.eraser.projection)) @ documents.T  # (Aᵀq)ᵀd
     assert np.allclose(dial.queries(queries) @ documents.T, linear)
     constant = queries @ dial.eraser.apply(documents).T - linear  # qᵀ(A d + b) − (Aᵀq)ᵀd = qᵀb
@@ -36,7 +36,7 @@ def test_turned_queries_score_as_erased_documents_up_to_a_constant(seed: int) ->
 @given(st.integers(0, 10_000), st.floats(-1, 2))
 def test_the_dial_is_linear_in_its_strength(seed: int, strength: float) -> None:
     documents, lean, queries = example(seed)
-    dial = fit_dial(documents, lean)
+    dial = fit_projection(documents, lean)
     ends = dial.queries(queries, 0.0), dial.queries(queries, 1.0)
     assert np.allclose(ends[0], queries)
     assert np.allclose(dial.queries(queries, strength), (1 - strength) * ends[0] + strength * ends[1])
@@ -44,7 +44,7 @@ def test_the_dial_is_linear_in_its_strength(seed: int, strength: float) -> None:
 
 def test_after_it_scores_do_not_go_with_the_lean_of_documents() -> None:
     documents, lean, queries = example(7)
-    dial = fit_dial(documents, lean)
+    dial = fit_projection(documents, lean)
 
     def association(asked: np.ndarray) -> Any:
         scores = asked @ documents.T
@@ -57,9 +57,9 @@ def test_after_it_scores_do_not_go_with_the_lean_of_documents() -> None:
 
 def test_it_is_saved_and_opened_and_refuses_other_vectors(tmp_path: Path) -> None:
     documents, lean, queries = example(1)
-    dial = fit_dial(documents, lean, encoder={"model": "a"}, pairs=40)
+    dial = fit_projection(documents, lean, encoder={"model": "a"}, pairs=40)
     dial.save(tmp_path / "dial")
-    again = open_dial(tmp_path / "dial")
+    again = open_projection(tmp_path / "dial")
     assert np.array_equal(again.queries(queries, 0.3), dial.queries(queries, 0.3))
     assert again.facts["pairs"] == 40
     again.check({"model": "a", "more": 1})
@@ -68,9 +68,9 @@ def test_it_is_saved_and_opened_and_refuses_other_vectors(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="vectors of 6 numbers"):
         again.queries(np.ones((1, 4)))
     with pytest.raises(InputError, match="no such dial; make one with: evenrank mitigate dial"):
-        open_dial(tmp_path / "none")
+        open_projection(tmp_path / "none")
     with pytest.raises(InputError, match="both genders"):
-        fit_dial(documents, np.ones(80))
+        fit_projection(documents, np.ones(80))
 
 
 class Letters:

@@ -100,7 +100,7 @@ def test_content_tells_the_format_and_not_the_name(vectors: Vectors, tmp_path: P
 
 
 def test_text_larger_than_a_block_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenrank.vectors.files._BLOCK_BYTES", 64)
+    monkeypatch.setattr("evenrank.vectors.formats._BLOCK_BYTES", 64)
     many = Vectors([f"w{i}" for i in range(300)], np.random.default_rng(1).normal(size=(300, 4)))
     for name in ("v.txt", "v.bin"):
         save(many, tmp_path / name)

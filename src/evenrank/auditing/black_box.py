@@ -20,8 +20,8 @@ from evenrank.data.schema import DOC_ID, Table, show
 from evenrank.errors import InputError
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.query_variants import SIDES, VarARaB, VarNDRaB, VarRaB, variant_id
 from evenrank.measures.results import Measurement, Options
+from evenrank.measures.variants import SIDES, VarARaB, VarNDRaB, VarRaB, variant_id
 from evenrank.queries.rewriting import refuse_marked, triple_column, variants
 from evenrank.queries.rewriting import triples as read_triples
 from evenrank.show import numbers

@@ -16,7 +16,7 @@ from ir_measures.measures import Measure
 from evenrank import stats
 from evenrank.auditing.comparing import Compared
 from evenrank.errors import InputError
-from evenrank.measures.base import compare, good, is_bias
+from evenrank.measures.base import compare, is_bias, preferred_direction
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.pairs import LEVEL
@@ -80,7 +80,7 @@ class Certainty(Equivalence):
                 )
             else:
                 inside = "lies within" if self.smallest < self.delta else "does not lie within"
-                tested = "" if self.p is None else f" (two one-sided t-tests {numbers.p_said(self.p)})"
+                tested = "" if self.p is None else f" (two one-sided t-tests {numbers.p_phrase(self.p)})"
                 told.append(
                     f"The {between} {inside} ±{self.delta:g}{tested}; the smallest δ that would pass is "
                     f"{self.smallest:.3f}."
@@ -127,7 +127,7 @@ _NONE = 1e-12
 
 def balanced_at_zero(measure: Measure) -> bool:
     """Whether a mean of 0 is what one would like to show."""
-    return is_bias(measure) and good(measure) == "zero" and not measure.REFERENCE
+    return is_bias(measure) and preferred_direction(measure) == "zero" and not measure.REFERENCE
 
 
 def certainties(

@@ -19,7 +19,7 @@ from evenrank.data.runs import read_run
 from evenrank.measures.base import BiasMeasure, compare, is_bias
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.pairs import significant, told
+from evenrank.measures.pairs import comparison_to_dict, significant
 from evenrank.measures.rank_bias import RaB
 from evenrank.measures.results import Measurement, Measurements, Options
 from evenrank.stats import Comparison
@@ -65,7 +65,7 @@ class Compared:
 
     def to_dict(self) -> dict[str, Any]:
         names = {"run": self.run, "baseline": self.baseline, "measure": str(self.measure)}
-        return names | told(self.comparison, self.p_holm)
+        return names | comparison_to_dict(self.comparison, self.p_holm)
 
 
 def compare_runs(
@@ -207,20 +207,20 @@ def gender_counts(inputs: Inputs) -> dict[str, Counter[str]]:
 
 def comparable_genders(counts: Mapping[str, Counter[str]]) -> dict[str, bool]:
     """Whether these are enough of both genders."""
-    from evenrank.measures.disparities import FEWEST
+    from evenrank.measures.disparity import MIN_QUERIES
 
-    return {where: min(many["female"], many["male"]) >= FEWEST for where, many in counts.items()}
+    return {where: min(many["female"], many["male"]) >= MIN_QUERIES for where, many in counts.items()}
 
 
 def gender_cautions(inputs: Inputs, counts: Mapping[str, Counter[str]]) -> list[str]:
     """That female and male queries are not compared, where there are some of both but too few."""
-    from evenrank.measures.disparities import FEWEST
+    from evenrank.measures.disparity import MIN_QUERIES
 
     where = "listed" if inputs.qrels is None else "judged"
     women, men = counts[where]["female"], counts[where]["male"]
-    if not (women and men) or min(women, men) >= FEWEST:
+    if not (women and men) or min(women, men) >= MIN_QUERIES:
         return []
     return [
         f"Female and male queries are not compared: {women} female and {men} male ones are {where}, and "
-        f"{FEWEST} of each are needed."
+        f"{MIN_QUERIES} of each are needed."
     ]

@@ -11,7 +11,7 @@ import polars as pl
 from evenrank.auditing.comparing import between
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.verdict import powers, said_of, size_of, unjudged
-from evenrank.measures.base import direction, is_bias, leans, meaning, short
+from evenrank.measures.base import interpretation, is_bias, meaning, short, sign_names_group
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.pairs import LEVEL
 from evenrank.show.grid import Grid
@@ -91,7 +91,7 @@ def methods(audit: Audit) -> str:
     lines = ["# Methods", "", "## Measures", ""]
     for measure in audit.measures:
         said = meaning(measure, audit.groups)
-        lines.append(f"- **{short(measure)}**: {said} {upper_first(direction(measure, audit.groups))}.")
+        lines.append(f"- **{short(measure)}**: {said} {upper_first(interpretation(measure, audit.groups))}.")
     lines += ["", "## Queries", ""]
     only = next((m.only for m in audit.measured if is_bias(m.measure) and m.only), None)
     lines.append(
@@ -168,7 +168,7 @@ def remaining(audit: Audit) -> Grid:
             m = audit.measured[run, audit.headline]
             why, size = unjudged(m), size_of(audit, run)
             cells[1:4] = [printed_value(m), printed_bounds(m) or DASH, f"{m.queries:,}"]
-            if leans(m.measure):
+            if sign_names_group(m.measure):
                 cells[4] = f"not judged ({why})" if why else said_of(m, audit)
             cells[5] = DASH if size is None else printed_value(size)
             one = between(audit.comparisons, run, audit.headline)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from evenrank import stats
 from evenrank.errors import InputError
-from evenrank.measures.base import compare, good
+from evenrank.measures.base import compare, preferred_direction
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Grid
@@ -46,7 +46,7 @@ def check_conditions(conditions: Iterable[Condition], *, baseline: str | None) -
                 f"condition '{condition}': there is no baseline to compare with; give a second run"
             )
         measure, rising = condition.subject, condition.op.startswith(">")
-        way = good(measure)
+        way = preferred_direction(measure)
         if way == "zero" and not getattr(measure, "REFERENCE", ""):
             raise InputError(
                 f"condition '{condition}': {measure} is best near 0, so neither a rise nor a fall is worse "

@@ -14,7 +14,7 @@ from typing import Any
 from evenrank.auditing.result import Audit
 from evenrank.auditing.rules import PROFILES, Given, Profile
 from evenrank.auditing.selection import FEWEST_SHARE, small_categories
-from evenrank.errors import InputError, check_choice, choices
+from evenrank.errors import InputError, check_choice, choice_hint
 
 FORMAT, VERSION = "evenrank-statement", 2
 DISCLAIMER = (
@@ -84,7 +84,9 @@ def checked(profile: str, given: Given) -> tuple[Profile, dict[str, str]]:
     plain = {name: " ".join(value.split()) for name, value in given.items()}
     for name, value in plain.items():
         if name not in known:
-            raise InputError(f"profile {profile} has no field {name!r}; {choices(name, _givable(chosen))}")
+            raise InputError(
+                f"profile {profile} has no field {name!r}; {choice_hint(name, _givable(chosen))}"
+            )
         if known[name].lacks is not None:
             raise InputError(f"{name} is computed from the inputs and cannot be stated")
         if known[name].among and value not in known[name].among:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evenrank.auditing.black_box import VariantAudit
     from evenrank.auditing.selection import Selection
     from evenrank.auditing.stages import Trace
-    from evenrank.measures.disparities import Disparities
+    from evenrank.measures.disparity import Disparities
     from evenrank.measures.gsr.results import GenderedQuery
     from evenrank.measures.representation import Representation
     from evenrank.mitigate.preferences import MirrorTest

@@ -26,17 +26,17 @@ from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import is_bias, is_sum, leans
-from evenrank.measures.dictionary_bias import LIWC
+from evenrank.measures.base import is_bias, is_sum, sign_names_group
+from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
 from evenrank.measures.gsr.measure import GSR, Genderedness
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.pairs import with_pairs
+from evenrank.measures.parity import rKL
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.rank_bias import ARaB, RaB
-from evenrank.measures.ranked_parity import rKL
 from evenrank.measures.representation import MB
 from evenrank.measures.results import Measurements, Options
 from evenrank.measures.skew import NDKL
@@ -204,7 +204,7 @@ def audit(
             seed=seed,
         ),
     )
-    if inputs.countable and leans(headline) and headline.LINEAR:
+    if inputs.countable and sign_names_group(headline) and headline.LINEAR:
         quick = replace(options, confidence=None)
         explained = measured(inputs, [headline], replace(quick, explain=True))
         rows = [explained[run, headline] for run in frames]
@@ -270,7 +270,7 @@ def _preference(
     if inputs.docs is None or inputs.queries is None:
         raise InputError("the mirror test ranks the collection anew; give docs and queries")
     lexicon = inputs.given.get("lexicon") or "rekabsaz2020"
-    asked = headline if leans(headline) and headline.LINEAR else ARaB @ DEPTH
+    asked = headline if sign_names_group(headline) and headline.LINEAR else ARaB @ DEPTH
     more: Any = {"confidence": confidence, "seed": seed, "lexicon": lexicon}
     return preference(inputs.docs, inputs.queries, rankers=rankers, measure=asked, **more)
 
@@ -280,7 +280,7 @@ def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str
     if inputs.docs is None:
         return
     headline = headline_measure(measures)
-    if inputs.countable and leans(headline) and headline.LINEAR:
+    if inputs.countable and sign_names_group(headline) and headline.LINEAR:
         for ids in headline.VIEW(inputs, [headline]).wanted_texts(explain=True):
             inputs.docs.expect(ids.unique().to_list())
     if compared["judged"] and inputs.qrels is not None:
@@ -350,7 +350,7 @@ def _by_gender(
             else audit_rankings(frames, at=DEPTH, baseline=found.baseline, **more),
         )
     if qrels is not None and compared["judged"]:
-        from evenrank.measures.disparities import disparity
+        from evenrank.measures.disparity import disparity
 
         found = replace(
             found, disparity=disparity(frames, qrels, genders, baseline=found.baseline, seed=seed)

@@ -21,7 +21,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, is_bias, is_sum
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE
+from evenrank.measures.lists import WHOLE_LIST
 from evenrank.measures.results import Options
 from evenrank.measures.views import View, view_key, views_of
 from evenrank.show import numbers
@@ -179,7 +179,7 @@ def trace(
     if inputs.background is None:
         inputs = replace(inputs, background=inputs.runs[first])
     found = measured(inputs, wanted, Options(only, confidence=None))
-    views = views_of(inputs, filter(is_bias, wanted), depth=WHOLE)
+    views = views_of(inputs, filter(is_bias, wanted), depth=WHOLE_LIST)
     for view in views.values():
         view.prepare()
     rows: list[Stage] = []
@@ -249,7 +249,7 @@ def _stages(measure: str, table: Mapping[str, np.ndarray], confidence: float, se
     before: np.ndarray | None = None
     for name, each in table.items():
         between: Any = stats.Interval(None, None, None)
-        if len(each) > 1 and not stats.intervals.constant(each):
+        if len(each) > 1 and not stats.intervals.is_constant(each):
             between = stats.mean_interval(each, confidence=confidence, seed=seed)
         row = Stage(measure, name, len(each), float(each.mean()), between.low, between.high)
         if before is not None:

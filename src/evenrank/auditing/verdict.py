@@ -10,7 +10,7 @@ from ir_measures.measures import Measure
 
 from evenrank.auditing.certainty import Certainty, Word
 from evenrank.auditing.comparing import Compared, between
-from evenrank.measures.base import good, is_bias, leans
+from evenrank.measures.base import is_bias, preferred_direction, sign_names_group
 from evenrank.measures.gsr.results import Reinforcement
 from evenrank.measures.results import Measurement
 from evenrank.show import numbers
@@ -53,7 +53,7 @@ def headline_measure(measures: Sequence[Measure]) -> Measure | None:
     (ARaB); else one with a sign; else the first of bias.
     """
     biased: list[Any] = [m for m in measures if is_bias(m)]
-    leaning = [m for m in biased if leans(m)]
+    leaning = [m for m in biased if sign_names_group(m)]
     plain = [m for m in leaning if m.ORDER_MATTERS and m.params.get("magnitude", "tf") == "tf"]
     signed = [m for m in biased if m.SIGNED and not m.REFERENCE]
     return next(iter([*plain, *leaning, *signed, *biased]), None)
@@ -61,7 +61,7 @@ def headline_measure(measures: Sequence[Measure]) -> Measure | None:
 
 def side(m: Measurement, groups: tuple[str, ...]) -> str | None:
     """The group that a run leans to, where the interval leaves no doubt; None where it does."""
-    if not leans(m.measure) or m.low is None or m.high is None:
+    if not sign_names_group(m.measure) or m.low is None or m.high is None:
         return None
     of, against = m.measure.pair(groups)
     if m.low > 0:
@@ -84,7 +84,7 @@ def headline(audit: Audit) -> str:
     if measure is None:
         return "No measure of bias could be computed from what was given."
     rows = [audit.measured[run, measure] for run in audit.runs]
-    if not leans(measure):
+    if not sign_names_group(measure):
         values = ", ".join(f"{m.run} {number(m)}" for m in rows)
         return f"{measure}: {values}."
     where = f"top {measure['cutoff']} results"
@@ -231,7 +231,7 @@ def findings(audit: Audit) -> tuple[Finding, ...]:
 def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     if m.value is None:
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is undefined.", established=False)]
-    if not leans(m.measure):
+    if not sign_names_group(m.measure):
         return _lean(m, audit)
     found = _lean(m, audit)
     found += _offered(m, audit)
@@ -258,7 +258,7 @@ def _lean(m: Measurement, audit: Audit) -> list[Finding]:
     word, to = _judged(m, audit)
     delta = audit.deltas.get(m.measure)
     known = certainty_of(audit, m.run, m.measure)
-    if not leans(m.measure):  # its sign names no group
+    if not sign_names_group(m.measure):  # its sign names no group
         judged = _FROM_ZERO[word].replace("δ", f"{delta or 0:g}") if known else ""
         text = f"{m.measure} of {m.run} is {number(m)}{_interval(m, audit)}{judged}."
         return [Finding("lean", m.run, text), *_sure(known, word)]
@@ -286,7 +286,7 @@ def _offered(m: Measurement, audit: Audit) -> list[Finding]:
     """Whether the ranking leans more than what the same queries were offered; the collection as context."""
     found = []
     offered = audit.offered.get(m.run)
-    if offered is not None and leans(m.measure):
+    if offered is not None and sign_names_group(m.measure):
         of, against = m.measure.pair(audit.groups)
         what = f"The {offered.kind} of {_those(offered.queries)} are at {offered.value:+.3f}"
         if offered.low is None or offered.high is None:
@@ -295,7 +295,7 @@ def _offered(m: Measurement, audit: Audit) -> list[Finding]:
                 False,
             )
         else:
-            between = numbers.said_interval(offered.low, offered.high, audit.confidence)
+            between = numbers.interval_phrase(offered.low, offered.high, audit.confidence)
             change = f"by {offered.difference:+.3f} ({between})"
             clear = offered.low > 0 or offered.high < 0
             more = of if offered.difference > 0 else against
@@ -315,7 +315,7 @@ def _offered(m: Measurement, audit: Audit) -> list[Finding]:
 
 
 def _said(m: Measurement, audit: Audit) -> str:
-    said = numbers.said_interval(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
+    said = numbers.interval_phrase(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
     return f" ({said})" if said else ""
 
 
@@ -351,7 +351,9 @@ def told_changes(audit: Audit) -> list[Compared]:
     """What a verdict tells: the headline, the first where higher is fairer, one of effectiveness."""
     measures = audit.measures
     useful = next((m for m in measures if not is_bias(m)), None)
-    fair = next((m for m in measures if is_bias(m) and good(m) == "high" and not m.REFERENCE), None)
+    fair = next(
+        (m for m in measures if is_bias(m) and preferred_direction(m) == "high" and not m.REFERENCE), None
+    )
     sizes = [m.measure for run in audit.runs[:1] if (m := size_of(audit, run)) is not None]
     wanted = [
         m for m in dict.fromkeys((audit.headline, *sizes, fair, useful, *audit.deltas)) if m is not None
@@ -384,7 +386,7 @@ def standing(compared: Compared, audit: Audit) -> Literal["better", "worse", "ot
     The test is of the signed difference. Where the mean changes its side, that does not say which of the two
     is farther from balance. With a yardstick no value is good in itself: a perfect engine has a GSR above 0.
     """
-    way, difference = good(compared.measure), compared.comparison.difference or 0.0
+    way, difference = preferred_direction(compared.measure), compared.comparison.difference or 0.0
     if getattr(compared.measure, "REFERENCE", ""):
         return "other"
     if way in ("high", "low"):
@@ -403,14 +405,14 @@ def _changed(compared: Compared, audit: Audit) -> str:
     """How a run stands to the baseline, as the verb and its object: "is fairer than"."""
     measure, stands = compared.measure, standing(compared, audit)
     if stands == "other":
-        if leans(measure):
+        if sign_names_group(measure):
             of, against = measure.pair(audit.groups)
             return f"leans more {toward(of if (compared.comparison.difference or 0) > 0 else against)} than"
         return "differs from"
     better_word, worse_word = ("more effective", "less effective")
     if is_bias(measure):
         better_word, worse_word = ("less biased", "more biased")
-        if good(measure) == "high":
+        if preferred_direction(measure) == "high":
             better_word, worse_word = ("fairer", "less fair")
     return f"is {better_word if stands == 'better' else worse_word} than"
 
@@ -419,9 +421,9 @@ def _evidence(compared: Compared, audit: Audit) -> str:
     """The interval, the effect size and the corrected p of a difference, in brackets."""
     c = compared.comparison
     said = [
-        numbers.said_interval(c.low, c.high, audit.confidence),
+        numbers.interval_phrase(c.low, c.high, audit.confidence),
         "" if c.effect is None else f"{c.effect_name} {c.effect:+.2f}",
-        "" if compared.p_holm is None else f"corrected {numbers.p_said(compared.p_holm)}",
+        "" if compared.p_holm is None else f"corrected {numbers.p_phrase(compared.p_holm)}",
         numbers.counted(c.n, "query", "queries"),
     ]
     shown = ", ".join(text for text in said if text)
@@ -452,7 +454,7 @@ def number(m: Measurement) -> str:
 def _interval(m: Measurement, audit: Audit, *, bounds: bool = True) -> str:
     said = ""
     if bounds:
-        said = numbers.said_interval(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
+        said = numbers.interval_phrase(m.low, m.high, audit.confidence, numbers.form_of(m.measure))
     return f" ({said}{', ' if said else ''}{numbers.counted(m.queries, 'query', 'queries')})"
 
 

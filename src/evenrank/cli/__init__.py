@@ -124,12 +124,12 @@ def _explain(error: BaseException, debug: bool) -> int:
 
 def _misused(error: Any) -> str:
     """What click finds wrong with the arguments, in one line, with the nearest choice that there is."""
-    from evenrank.errors import choices
+    from evenrank.errors import choice_hint
 
     said = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
     if wrong := re.fullmatch(r"Invalid value for (.+?): '(.*)' is not one of (.+)", said):
         known = re.findall(r"'([^']*)'", wrong[3])
-        said = f"{wrong[1].strip(chr(39))} cannot be {wrong[2]!r}; {choices(wrong[2], known)}"
+        said = f"{wrong[1].strip(chr(39))} cannot be {wrong[2]!r}; {choice_hint(wrong[2], known)}"
     else:
         said = re.sub(r" \(Possible options: ([^),]+).*\)$", r"; did you mean \1?", said)
         said = re.sub(r"\. Did you mean (.*?)\??$", r"; did you mean \1?", said)

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 import evenrank
-from evenrank.errors import InputError, nearest
+from evenrank.errors import InputError, closest_match
 
 # By panel of the help, each command and the module of `evenrank.cli` that has it: `pool` is `pool_command`.
 _COMMANDS = {
@@ -132,7 +132,7 @@ def _meant(name: str, root: Any, here: str | None = None) -> str | None:
     paths = dict(_ALSO)
     for place in sorted((*reversed(_GROUPS), None), key=lambda each: each == here):  # the last one wins
         paths |= known[place]
-    near = nearest(name, paths, cutoff=_CUTOFF)
+    near = closest_match(name, paths, cutoff=_CUTOFF)
     return paths[near] if near else None
 
 

@@ -15,7 +15,7 @@ import typer
 from evenrank.cli import options
 from evenrank.cli.common import Tokenizer, deliver, note, progress_bar, refuse_place, split_names
 from evenrank.errors import InputError
-from evenrank.process import set_threads
+from evenrank.parallel import set_threads
 
 if TYPE_CHECKING:
     import polars as pl

@@ -146,11 +146,11 @@ def coloured(
 ) -> Tally:
     """The tally that is given, or that of the documents, with a bar while they are counted."""
     from evenrank.data.docs import open_docs
-    from evenrank.measures.inputs import colour
+    from evenrank.measures.inputs import get_tally
 
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("counting", unit="bytes") as progress:
-        return colour(tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress)
+        return get_tally(tally, opened, lexicon, None if tokenizer is None else tokenizer.value, progress)
 
 
 def deliver(text: str, output: Path | None) -> None:

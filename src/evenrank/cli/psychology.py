@@ -19,8 +19,8 @@ from evenrank.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from evenrank.measures.associating import Association
-    from evenrank.measures.disparities import Disparities
+    from evenrank.measures.association import Association
+    from evenrank.measures.disparity import Disparities
     from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
 
 
@@ -74,7 +74,7 @@ def psychology_command(
         evenrank psychology --scores female.csv --scores male.csv --scores neutral.csv
         evenrank psychology --run bm25.run --run fair.run --genders genders.tsv --docs docs.tsv
     """
-    from evenrank.measures.disparities import refuse_few
+    from evenrank.measures.disparity import require_enough_queries
     from evenrank.psychology import audit_judgments, audit_rankings
 
     ready = None if not scores else scores[0] if len(scores) == 1 else list(scores)
@@ -112,7 +112,7 @@ def psychology_command(
             confidence=confidence,
             seed=seed,
         )
-    refuse_few(found.queries)
+    require_enough_queries(found.queries)
     from evenrank.cli.rendering import draw
 
     draw(found, chart)
@@ -219,7 +219,7 @@ def disparity_command(
     if association:
         if run or qrels:
             raise InputError("--association compares scores, --run effectiveness; give one of them")
-        from evenrank.measures.associating import association as associate
+        from evenrank.measures.association import association as associate
 
         files = _by_gender(association, genders_or_predicted(genders, queries))
         compared = associate(**files, bins=bins, confidence=confidence)
@@ -233,7 +233,7 @@ def disparity_command(
     for name, given in (("--run", run), ("--qrels", qrels), ("--genders", genders)):
         if not given:
             raise InputError(f"disparity needs {name}")
-    from evenrank.measures.disparities import disparity, refuse_few
+    from evenrank.measures.disparity import disparity, require_enough_queries
 
     found = disparity(
         parse_runs(run or []),
@@ -246,7 +246,7 @@ def disparity_command(
         draws=draws,
         seed=seed,
     )
-    refuse_few(found.results[0].queries)
+    require_enough_queries(found.results[0].queries)
     deliver(_compared(found, form, confidence, output), output)
 
 
@@ -271,7 +271,7 @@ def _compared(
     output: Path | None,
 ) -> str:
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import counted, interval, level, number, p_said, p_value
+    from evenrank.show.numbers import counted, interval, level, number, p_phrase, p_value
 
     if form is Format.json:
         return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
@@ -302,7 +302,7 @@ def _compared(
         shrunk = "" if change.reduction is None else f", disparity {-change.reduction:+.0%}"
         remarks.append(
             f"{of}, {name} against {found.baseline}: {number(moved.difference, '+.4f')} "
-            f"{interval(moved.low, moved.high, '+.4f')}, {p_said(moved.p)}{shrunk}, {many}"
+            f"{interval(moved.low, moved.high, '+.4f')}, {p_phrase(moved.p)}{shrunk}, {many}"
         )
     columns = [*headings, "p paired"] if paired else headings
     return render_grid(form, columns, rows, remarks=remarks, left=2, output=output)
@@ -310,7 +310,7 @@ def _compared(
 
 def _associated(found: Association, form: Format, output: Path | None) -> str:
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import interval, number, p_said
+    from evenrank.show.numbers import interval, number, p_phrase
 
     if form is Format.json:
         return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
@@ -323,8 +323,8 @@ def _associated(found: Association, form: Format, output: Path | None) -> str:
     remarks = [
         f"male − female: {number(found.welch.difference)} "
         f"{interval(found.welch.low, found.welch.high)}, "
-        f"{found.welch.effect_name} = {number(found.welch.effect)}, {p_said(found.welch.p)}",
-        f"Kolmogorov–Smirnov {found.kolmogorov_smirnov:.4f} ({p_said(found.p)}), "
+        f"{found.welch.effect_name} = {number(found.welch.effect)}, {p_phrase(found.welch.p)}",
+        f"Kolmogorov–Smirnov {found.kolmogorov_smirnov:.4f} ({p_phrase(found.p)}), "
         f"Wasserstein {found.wasserstein:.4f}, overlap {found.overlap:.3f} in {len(found.edges) - 1} bins",
     ]
     return render_grid(form, ["queries", "pairs", "mean", "median"], rows, remarks=remarks, output=output)

@@ -49,7 +49,7 @@ from evenrank.data.schema import (
     show,
 )
 from evenrank.errors import InputError, NoDocumentsError
-from evenrank.process import refuse_after_fork
+from evenrank.parallel import refuse_after_fork
 
 
 class Docs:

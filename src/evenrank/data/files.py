@@ -318,7 +318,7 @@ def checksum(*contents: Any) -> str:
     return digest.hexdigest()
 
 
-def settle(file: IO[bytes]) -> None:
+def sync_to_disk(file: IO[bytes]) -> None:
     """On the disk, not on its way there: a name must never come to stand for a file that is half written."""
     file.flush()
     os.fsync(file.fileno())
@@ -418,7 +418,7 @@ def _put(part: Path, target: Path, aside: Path) -> bool:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """One process at a time, others wait; the system lets go of the lock when a process dies, however."""
     try:
         file = path.open("ab")
@@ -446,7 +446,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             with temporary.open("xb") as file:
                 with _compressing(file, path) as out:
                     yield out
-                settle(file)
+                sync_to_disk(file)
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)

@@ -269,12 +269,12 @@ def _python_objects(raw: files.RawBlock, layout: Layout) -> pl.DataFrame:
                 problem = problem if name in values else f"no field {name}; found {listing(values)}"
                 raise InputError(problem, line=number)
             if _is_torn(value or ""):
-                raise InputError(TORN, line=number)
+                raise InputError(LONE_SURROGATE, line=number)
             column.append(value)
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
-TORN = "an escape encodes half a character (a lone surrogate)"
+LONE_SURROGATE = "an escape encodes half a character (a lone surrogate)"
 
 
 def _is_torn(text: str) -> bool:
@@ -479,7 +479,7 @@ def _json_table(text: str, path: Path) -> Table:
                 problem = problem or f"{listing([name])} is {show(value)}; give text or a number"
         rows.append(["" if values.get(name) is None else str(values[name]) for name in names])
         if _is_torn("".join([*rows[-1], *names])):
-            problem = TORN
+            problem = LONE_SURROGATE
         if problem:
             raise InputError(problem, path=path, line=number)
     return Table(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), path, 1)

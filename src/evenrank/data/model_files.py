@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.files import check_names, checksum, reading, restored, settle, writing_folder
+from evenrank.data.files import check_names, checksum, reading, restored, sync_to_disk, writing_folder
 from evenrank.errors import InputError
 
 HEADER = "model.json"
@@ -79,7 +79,7 @@ def write_model(
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             with (folder / name).open("xb") as file:
                 file.write(content)
-                settle(file)
+                sync_to_disk(file)
 
 
 def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedModel:

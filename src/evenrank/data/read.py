@@ -40,7 +40,7 @@ from evenrank.data.schema import (
     show,
 )
 from evenrank.errors import InputError
-from evenrank.process import refuse_after_fork
+from evenrank.parallel import refuse_after_fork
 
 NUMBERS = ("relevance", "score", "rank")
 

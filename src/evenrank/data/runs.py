@@ -34,7 +34,7 @@ from evenrank.data.schema import (
     show,
 )
 from evenrank.errors import InputError, InputWarning, check_whole
-from evenrank.process import refuse_after_fork
+from evenrank.parallel import refuse_after_fork
 
 Order = Literal["score", "rank"]
 

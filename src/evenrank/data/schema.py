@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evenrank.errors import InputError, nearest
+from evenrank.errors import InputError, closest_match
 
 DOC_ID = ("doc_id", "docno", "docid", "_id", "id", "corpus-id")
 QUERY_ID = ("query_id", "qid", "query-id", "_id", "id", "number")
@@ -324,7 +324,7 @@ def known_gender(label: str) -> str:
     """``female``, ``male``, ``neutral`` or ``other``; any other label is an error."""
     gender = _GENDERS.get(plain(label))
     if gender is None:
-        near = nearest(plain(label), [spelling for spelling in _GENDERS if len(spelling) > 1])
+        near = closest_match(plain(label), [spelling for spelling in _GENDERS if len(spelling) > 1])
         hint = f"did you mean {near!r}?" if near else f"use one of {listing(SPELLINGS)}"
         raise InputError(f"unknown label {show(label)}; {hint}")
     return gender

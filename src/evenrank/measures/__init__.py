@@ -28,8 +28,8 @@ associating.py     `association`: how close queries stand to their own relevant 
 """
 
 # Importing a family registers its measures by name.
-from evenrank.measures.binding import bind
-from evenrank.measures.dictionary_bias import LIWC
+from evenrank.measures.bind import bind
+from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import measure
 from evenrank.measures.expected_exposure import EED, EEL, EER
 from evenrank.measures.explain import Attribution
@@ -45,13 +45,13 @@ from evenrank.measures.gsr.measure import GSR
 from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
 from evenrank.measures.labelled_lists import represent
 from evenrank.measures.neutrality import FaiRR, NFaiRR
+from evenrank.measures.parity import FAIR, rKL, rND, rRD
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.query_variants import VarARaB, VarNDRaB, VarRaB
 from evenrank.measures.rank_bias import ARaB, RaB
-from evenrank.measures.ranked_parity import FAIR, rKL, rND, rRD
 from evenrank.measures.representation import MB, Representation
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
+from evenrank.measures.variants import VarARaB, VarNDRaB, VarRaB
 
 __all__ = [
     "AWRF",

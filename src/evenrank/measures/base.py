@@ -13,8 +13,8 @@ from ir_measures.measures import Measure, ParamInfo
 from numpy.typing import NDArray
 
 from evenrank import stats
-from evenrank.errors import InputError, choices
-from evenrank.measures.lists import Floats, PerQuery, RankedLists, Weighing
+from evenrank.errors import InputError, choice_hint
+from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights
 from evenrank.measures.results import Change, Options, Summary
 from evenrank.measures.views import View, Words
 from evenrank.show.numbers import toward
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 LARGEST = 2**63 - 1
 """The largest whole number that arrays hold."""
 T = TypeVar("T")
-Good = Literal["zero", "high", "low", "one"]
+Preferred = Literal["zero", "high", "low", "one"]
 """Where good values lie."""
-_PREFERRED: tuple[Good, ...] = ("zero", "high", "low", "one")
+_PREFERRED: tuple[Preferred, ...] = ("zero", "high", "low", "one")
 
 
 class Param(ParamInfo):
@@ -79,7 +79,7 @@ class BiasMeasure(Measure):
     NAME: str = ""
     VIEW: ClassVar[type[View]] = Words
     NEEDS: frozenset[str] = frozenset({"tally"})
-    PREFERRED: ClassVar[Good | None] = None
+    PREFERRED: ClassVar[Preferred | None] = None
     BEST: ClassVar[float | None] = None
     MEANING: ClassVar[str] = ""
     INTERPRETATION: ClassVar[str] = ""
@@ -186,7 +186,7 @@ class LinearMeasure(BiasMeasure):
         total = self.weighing(lists).total(self.each_value(lists))
         return PerQuery(self.scaled(total, lists), undefined=self.UNDEFINED)
 
-    def weighing(self, lists: RankedLists) -> Weighing:
+    def weighing(self, lists: RankedLists) -> RankWeights:
         """The weights of the documents of the lists, averaged over ties where that is asked for."""
         return lists.weigh(self.weights, self["cutoff"])
 
@@ -241,7 +241,7 @@ def register(measure: BiasMeasure) -> None:
 
     What it says of itself is checked here, once, so that no report stumbles over it.
     """
-    if good(measure) not in _PREFERRED:
+    if preferred_direction(measure) not in _PREFERRED:
         raise InputError(
             f"{measure.NAME} does not say where good values lie; "
             "add PREFERRED = 'zero', 'high', 'low' or 'one'"
@@ -278,7 +278,7 @@ def check_params(name: str, supported: Mapping[str, ParamInfo], params: Mapping[
     for key, value in params.items():
         info = supported.get(key)
         if info is None:
-            raise InputError(f"{name} has no parameter {key!r}; {choices(key, supported)}")
+            raise InputError(f"{name} has no parameter {key!r}; {choice_hint(key, supported)}")
         checked[key] = _check_value(name, key, info, value)
     return checked
 
@@ -297,7 +297,7 @@ def _check_value(name: str, key: str, info: ParamInfo, value: Any) -> Any:
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise InputError(f"{name}: {key} is {value!r}, but must be of type {wanted}")
     if isinstance(info.choices, list | tuple) and value not in info.choices:
-        raise InputError(f"{name}: {key} cannot be {value!r}; {choices(str(value), info.choices)}")
+        raise InputError(f"{name}: {key} cannot be {value!r}; {choice_hint(str(value), info.choices)}")
     minimum = getattr(info, "minimum", 1 if key == "cutoff" else None)
     if minimum is not None and value < minimum:
         raise InputError(f"{name}: {key} is {value!r}, but must be at least {minimum}")
@@ -317,7 +317,7 @@ def require_params(measure: Measure) -> None:
             raise InputError(f"{measure.NAME} needs {what}, as in {at}")
 
 
-def core(measure: Any) -> Any:
+def unwrap_abs(measure: Any) -> Any:
     """The measure that is computed: for abs(m) that is m."""
     return getattr(measure, "inner", measure)
 
@@ -332,25 +332,27 @@ def is_sum(measure: Any) -> TypeGuard[LinearMeasure]:
     return isinstance(measure, LinearMeasure)
 
 
-def good(measure: Measure) -> Good:
+def preferred_direction(measure: Measure) -> Preferred:
     """Where good values of a measure lie: the one place where that is decided."""
     if not isinstance(measure, BiasMeasure):
         return "high"
     return measure.PREFERRED or ("zero" if measure.SIGNED else None)  # type: ignore[return-value]  # see `register`
 
 
-def amount(measure: Measure, values: Floats) -> Floats:
+def distance_from_ideal(measure: Measure, values: Floats) -> Floats:
     """What better and worse are told by: the value, or how far it is from 0 or 1 where that is good.
 
     More of it is better where good values are `high`, else worse.
     """
-    goal = {"zero": 0.0, "one": 1.0}.get(good(measure))
+    goal = {"zero": 0.0, "one": 1.0}.get(preferred_direction(measure))
     return values if goal is None else np.abs(values - goal)
 
 
-def amount_name(measure: Measure) -> str:
+def distance_name(measure: Measure) -> str:
     """What :func:`amount` gives: ``abs(ARaB@10)``, ``abs(DemographicParity@10 - 1)``, ``NFaiRR@10``."""
-    return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(good(measure), str(measure))
+    return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(
+        preferred_direction(measure), str(measure)
+    )
 
 
 def paired_change(mine: Measurement, theirs: Measurement, *, confidence: float, seed: int) -> Change:
@@ -366,12 +368,12 @@ def compare(mine: Measurement, theirs: Measurement, *, confidence: float = 0.95,
     return found
 
 
-def leans(measure: Measure | None) -> TypeGuard[BiasMeasure]:
+def sign_names_group(measure: Measure | None) -> TypeGuard[BiasMeasure]:
     """Whether the sign of a value names a group, see `BiasMeasure.SIGN_NAMES_GROUP`."""
     return bool(getattr(measure, "SIGN_NAMES_GROUP", False))
 
 
-_DIRECTION: dict[Good, str] = {
+_DIRECTION: dict[Preferred, str] = {
     "zero": "0 is balance",
     "high": "higher is fairer",
     "low": "lower is fairer",
@@ -392,7 +394,7 @@ def meaning(measure: Measure, groups: tuple[str, ...] = ()) -> str:
     if not said:
         return getattr(measure, "SHORT_DESC", None) or ""
     of, against = "one group's", "the other's"
-    if leans(measure) and len(groups) >= 2:
+    if sign_names_group(measure) and len(groups) >= 2:
         of, against = measure.pair(groups)
     said = said.format(of=of, against=against, k=measure.params.get("cutoff", "k"))
     if measure.params.get("magnitude") == "boolean":
@@ -400,14 +402,14 @@ def meaning(measure: Measure, groups: tuple[str, ...] = ()) -> str:
     return said
 
 
-def direction(measure: Measure, groups: tuple[str, ...] = ()) -> str:
+def interpretation(measure: Measure, groups: tuple[str, ...] = ()) -> str:
     """How to read sign and size, in a few words."""
-    if leans(measure) and len(groups) >= 2:
+    if sign_names_group(measure) and len(groups) >= 2:
         of, against = measure.pair(groups)
         return f"above 0 leans {toward(of)}, below 0 {toward(against)}"
     if not isinstance(measure, BiasMeasure):
         return "higher is better"
-    return measure.INTERPRETATION or _DIRECTION[good(measure)]
+    return measure.INTERPRETATION or _DIRECTION[preferred_direction(measure)]
 
 
 def short(measure: Measure) -> str:

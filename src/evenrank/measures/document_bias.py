@@ -14,7 +14,7 @@ from ir_measures.measures import Measure
 
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
-from evenrank.measures.base import LinearMeasure, Param, good
+from evenrank.measures.base import LinearMeasure, Param, preferred_direction
 from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats, RankedLists
@@ -65,7 +65,7 @@ def document_measure(bias: Any) -> LinearMeasure:
     if name in MAGNITUDES:
         measure = RaB(magnitude=name) @ 1
     elif name == "liwc":
-        from evenrank.measures.dictionary_bias import LIWC
+        from evenrank.measures.dictionary import LIWC
 
         measure = LIWC(signed=True) @ 1
     elif name == "label":
@@ -128,7 +128,7 @@ def run_bias(inputs: Inputs, bias: Any = "tf") -> Floats:
     view = views_of(inputs, [measure], depth=deepest)[view_key(measure)]
     view.check()
     values = measure.each_value(view.lists(frame))
-    way = good(measure)
+    way = preferred_direction(measure)
     if way == "high":
         return np.asarray(values.max() - values)
     return np.abs(values - 1) if way == "one" else np.abs(values)

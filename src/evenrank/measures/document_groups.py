@@ -26,7 +26,7 @@ import polars as pl
 
 from evenrank.data.read import as_frame, fingerprint, is_frame, is_path, read_table
 from evenrank.data.schema import DOC_ID, Table, listing, pick, show
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choice_hint
 from evenrank.measures.lists import Floats, find_rows
 
 if TYPE_CHECKING:
@@ -220,7 +220,9 @@ class Labels:
         names = attribute.split(CROSS)
         for name in names:
             if name not in self.attributes:
-                raise InputError(f"the labels have no attribute {name!r}; {choices(name, self.attributes)}")
+                raise InputError(
+                    f"the labels have no attribute {name!r}; {choice_hint(name, self.attributes)}"
+                )
         if len(set(names)) < len(names):
             raise InputError(f"{attribute} crosses an attribute with itself")
         every = [self.attributes[name] for name in names]

@@ -19,12 +19,12 @@ from evenrank.data import files
 from evenrank.data.read import fingerprint, is_spark, spark
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import core, is_bias
+from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE, Floats, ranked_queries
+from evenrank.measures.lists import WHOLE_LIST, Floats, ranked_queries
 from evenrank.measures.parse import parse
 from evenrank.measures.results import (
-    NOT_ASKED,
+    NOT_IN_QUERIES,
     Measurement,
     Measurements,
     Options,
@@ -141,7 +141,7 @@ def measure(
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
     """Measures of the runs of the inputs; in an audit, one of several looks at the same inputs."""
-    wanted = list(dict.fromkeys(map(core, measures)))
+    wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
     inputs.check(wanted)
     check_subset(options.only, inputs.genders)
     views = views_of(inputs, filter(is_bias, wanted))
@@ -179,7 +179,7 @@ def not_in_queries(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]
     most = 0
     for measurements in runs.values():
         for one in measurements:
-            most = max(most, one.left_out.get(NOT_ASKED, 0))
+            most = max(most, one.left_out.get(NOT_IN_QUERIES, 0))
     counted = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
     return (f"{counted} not among the queries given, and left out.",) if most else ()
 
@@ -195,7 +195,7 @@ def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | Non
             deepest = max(deepest, measure.depth(), measure.background_depth())
         else:
             deepest = max(deepest, effectiveness_depth(measure))
-    return None if deepest >= WHOLE else deepest
+    return None if deepest >= WHOLE_LIST else deepest
 
 
 def _check_options(confidence: float | None, resamples: int, seed: int) -> None:
@@ -287,7 +287,7 @@ def effectiveness_measurements(
         labels=inputs.genders,
         only=only,
         otherwise="not judged",
-    ) | ({NOT_ASKED: len(others)} if others else {})
+    ) | ({NOT_IN_QUERIES: len(others)} if others else {})
     silent = len({query for query, one in zip(judged, chosen, strict=True) if one}.difference(ranked))
     notes = [f"judged queries with nothing returned, counted as 0: {silent:,}"] if silent else []
     if inputs.ties == "expected":
@@ -355,7 +355,9 @@ def effectiveness(
 
 def effectiveness_depth(measure: Measure) -> int:
     """How far down an effectiveness measure looks; with ``judged_only`` others move up, so all of a run."""
-    return WHOLE if measure.params.get("judged_only") else int(measure.params.get("cutoff") or WHOLE)
+    return (
+        WHOLE_LIST if measure.params.get("judged_only") else int(measure.params.get("cutoff") or WHOLE_LIST)
+    )
 
 
 def _by_tool(measures: Iterable[Measure]) -> list[list[Measure]]:

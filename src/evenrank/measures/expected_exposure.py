@@ -17,7 +17,7 @@ from ir_measures.measures import ParamInfo
 from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
 from evenrank.measures.groups import GroupMeasure, Groups
-from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists
 
 
 def deserved(relevances: Ints) -> Floats:
@@ -71,7 +71,7 @@ class ExpectedExposure(GroupMeasure):
     }
 
     def depth(self) -> int:
-        return WHOLE
+        return WHOLE_LIST
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         assert isinstance(lists, Rankings)

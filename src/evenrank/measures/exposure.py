@@ -20,12 +20,11 @@ from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
     GROUP,
-    WHOLE,
     GroupMeasure,
     Groups,
     with_attribute,
 )
-from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, log_discount
 from evenrank.measures.rank_bias import RankBias, two_groups
 
 
@@ -94,7 +93,7 @@ class _Exposure(GroupMeasure):
     }
 
     def depth(self) -> int:
-        return WHOLE
+        return WHOLE_LIST
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.group(groups)
@@ -182,7 +181,7 @@ class _DemographicParity(GroupMeasure):
     }
 
     def depth(self) -> int:
-        return WHOLE
+        return WHOLE_LIST
 
     def pair(self, groups: tuple[str, ...]) -> tuple[int, int]:
         """The columns of the two groups."""

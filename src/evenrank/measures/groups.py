@@ -21,8 +21,8 @@ from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
 from evenrank.data.schema import listing
-from evenrank.errors import InputError, choices
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, core
+from evenrank.errors import InputError, choice_hint
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, unwrap_abs
 from evenrank.measures.document_groups import (
     CROSS,
     UNKNOWN,
@@ -31,7 +31,7 @@ from evenrank.measures.document_groups import (
     normal_attribute,
     targets_fingerprint,
 )
-from evenrank.measures.lists import WHOLE, Floats, Ints, RankedLists, find_rows
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.views import RunScores, View, counted
 from evenrank.show.numbers import counted as counted_words
@@ -80,7 +80,7 @@ class Groups(View):
     @cached_property
     def attribute(self) -> str | None:
         """The same for all measures of a view, see `view_key`."""
-        name: str | None = core(self.measures[0]).params.get("attribute")
+        name: str | None = unwrap_abs(self.measures[0]).params.get("attribute")
         return name
 
     @cached_property
@@ -108,7 +108,9 @@ class Groups(View):
     @cached_property
     def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
         given = self.inputs.given.get("targets")
-        asked = any("target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(core, self.measures))
+        asked = any(
+            "target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(unwrap_abs, self.measures)
+        )
         return group_targets(given, self.tally.groups) if given is not None and asked else None
 
     @property
@@ -132,8 +134,8 @@ class Groups(View):
         """And how many stand above the cut-off, and how many of these show no group."""
         cutoff = measure.params.get("cutoff")
         hidden = np.append(self.tally.unknown, 1)  # the last for rows that are −1
-        above, unknown = counted(lists, WHOLE if cutoff is None else cutoff, hidden[lists.rows])
-        short = (lists.lengths <= (WHOLE if cutoff is None else cutoff)).astype(np.int64)
+        above, unknown = counted(lists, WHOLE_LIST if cutoff is None else cutoff, hidden[lists.rows])
+        short = (lists.lengths <= (WHOLE_LIST if cutoff is None else cutoff)).astype(np.int64)
         return {**super().counts(measure, lists), "above": above, "unknown": unknown, "short": short}
 
     def measurements(self, name: str, scores: RunScores, options: Options) -> list[Measurement]:
@@ -225,7 +227,7 @@ class GroupMeasure(BiasMeasure):
             self.params.get("attribute") is not None and target not in ("collection", "relevant")
         )
         whole = self["cutoff"] is None or own
-        return WHOLE if whole else int(self["cutoff"])
+        return WHOLE_LIST if whole else int(self["cutoff"])
 
     def needs_more_than_the_top(self, *, targets: bool) -> bool:
         """Whether shares above the cut-off are compared with those in the query's whole list.
@@ -496,7 +498,7 @@ def checked_world(
     known = dict(axes)
     for name, of in by.items():
         if name not in known:
-            raise InputError(f"world is about {name!r}; {choices(name, known)}")
+            raise InputError(f"world is about {name!r}; {choice_hint(name, known)}")
         groups = known[name][:-1]
         if set(of) != set(groups):
             raise InputError(f"world must name a share for each of {listing(groups)}, and no other group")
@@ -526,7 +528,7 @@ def check_target(name: str, target: Any) -> None:
     if isinstance(target, str):
         if target not in TARGETS:
             raise InputError(
-                f"{name}: target cannot be {target!r}; {choices(target, TARGETS)}, or {{group: share}}"
+                f"{name}: target cannot be {target!r}; {choice_hint(target, TARGETS)}, or {{group: share}}"
             )
         return
     shares = list(target.values())
@@ -539,4 +541,4 @@ def check_target(name: str, target: Any) -> None:
 
 def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:
     if group not in groups:
-        raise InputError(f"{measure}: no document shows {group!r}; {choices(group, groups)}")
+        raise InputError(f"{measure}: no document shows {group!r}; {choice_hint(group, groups)}")

@@ -24,7 +24,7 @@ from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, Labels, inferred_groups
-from evenrank.measures.lists import WHOLE, RankedLists, ranked_lists, ranked_queries
+from evenrank.measures.lists import WHOLE_LIST, RankedLists, ranked_lists, ranked_queries
 from evenrank.measures.results import gender_labels
 from evenrank.measures.views import refuse_sequences
 from evenrank.show.numbers import counted
@@ -295,7 +295,7 @@ class Inputs:
         if not self.countable:
             raise InputError("bias measures need a tally, or docs to make one from")
         given = self.given
-        return colour(
+        return get_tally(
             given.get("tally"), self.docs, given.get("lexicon"), given.get("tokenizer"), given.get("progress")
         )
 
@@ -354,7 +354,7 @@ class Inputs:
         """The judged-relevant documents of each query, as far as the tally holds them."""
         best = perfect_run(self.qrels)
         frame, groups = self.tally.frame, self.tally.groups
-        return ranked_lists(best, frame, groups, depth=WHOLE, missing="skip", part=True)
+        return ranked_lists(best, frame, groups, depth=WHOLE_LIST, missing="skip", part=True)
 
     @property
     def background_note(self) -> str | None:
@@ -422,7 +422,7 @@ def _same_list(run: pl.DataFrame) -> tuple[int, int]:
     return queries, length
 
 
-def colour(
+def get_tally(
     tally: Any, docs: Any, lexicon: Any = None, tokenizer: str | None = None, progress: Any = None
 ) -> Tally:
     """The tally that was given, or one made from the documents."""

@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 Weights = Callable[[int, int], Floats]
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-WHOLE = 1 << 31
+WHOLE_LIST = 1 << 31
 """Depth of a measure that looks at whole lists."""
 _FEW, _SMALL = 1_000, 100_000
 """Ids below which a dictionary is quicker than a join; and below which a join takes a few milliseconds, less
@@ -43,7 +43,7 @@ class PerQuery:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighing:
+class RankWeights:
     """Weights of some entries of the lists, ready for dot products list by list.
 
     Where all lists have the same length (`width`) and so the same weights, `same` holds them once.
@@ -142,7 +142,7 @@ class RankedLists:
         return magnitude_of(name, group, self.column)
 
     @_once
-    def weigh(self, weights: Weights, cutoff: int) -> Weighing:
+    def weigh(self, weights: Weights, cutoff: int) -> RankWeights:
         """Weights of the entries for a cut-off.
 
         With expected ties every document of a tie gets the mean of the weights of the tie's positions:
@@ -154,12 +154,12 @@ class RankedLists:
         if not self.expected_ties:
             alike = len(counted) > 0 and bool((self.lengths == self.lengths[0]).all())
             same = each[: counted[0]] if alike else None
-            return Weighing(entries, each, _starts(counted), same, int(self.lengths[0]) if alike else 0)
+            return RankWeights(entries, each, _starts(counted), same, int(self.lengths[0]) if alike else 0)
         spread = np.zeros(len(self.rows))
         spread[entries] = each
         sizes = np.diff(self._tie_starts, append=len(self.rows))
         means = np.add.reduceat(spread, self._tie_starts) / sizes
-        return Weighing(np.arange(len(self.rows)), np.repeat(means, sizes), self.starts)
+        return RankWeights(np.arange(len(self.rows)), np.repeat(means, sizes), self.starts)
 
     @cached_property
     def _tie_starts(self) -> Ints:
@@ -251,7 +251,7 @@ def ranked_lists(
         rows = find_rows(doc_ids, tally["doc_id"])
         held = rows >= 0
         if not held.any() and not part:
-            refuse_strangers(name)
+            raise_no_overlap(name)
         skipped = int((~held).sum())
         left = np.add.reduceat(held, first, dtype=np.int64)
         emptied = tuple(query_ids.filter(pl.Series(left == 0)).to_list())
@@ -269,7 +269,7 @@ def ranked_lists(
         rows = find_rows(doc_ids, tally["doc_id"])
         absent = rows < 0
         if missing == "zero" and len(rows) and absent.all() and not part:
-            refuse_strangers(name, depth)
+            raise_no_overlap(name, depth)
         if missing == "error" and absent.any():
             refuse_missing(doc_ids.filter(pl.Series(absent)), name, depth)
     return RankedLists(
@@ -324,7 +324,7 @@ def refuse_missing(doc_ids: pl.Series, name: str, depth: int | None = None) -> N
     )
 
 
-def refuse_strangers(name: str, depth: int | None = None) -> None:
+def raise_no_overlap(name: str, depth: int | None = None) -> None:
     """Say that a run belongs to another collection, which no choice of what to do with a few can mend."""
     raise InputError(
         f"{name}: the collection lacks all of its documents{in_top(depth)}; check that they belong together"
@@ -333,7 +333,7 @@ def refuse_strangers(name: str, depth: int | None = None) -> None:
 
 def in_top(depth: int | None) -> str:
     """How far down was looked; nothing for whole lists."""
-    return "" if depth is None or depth >= WHOLE else f" in the top {depth:,}"
+    return "" if depth is None or depth >= WHOLE_LIST else f" in the top {depth:,}"
 
 
 def find_rows(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:

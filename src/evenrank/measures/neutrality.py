@@ -15,7 +15,7 @@ import numpy as np
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choice_hint
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
@@ -100,7 +100,9 @@ class _FaiRR(LinearMeasure):
         if isinstance(target, Mapping):
             for group in target:
                 if group not in groups:
-                    raise InputError(f"{self}: the tally has no group {group!r}; {choices(group, groups)}")
+                    raise InputError(
+                        f"{self}: the tally has no group {group!r}; {choice_hint(group, groups)}"
+                    )
             target = tuple(target.get(group, math.nan) for group in groups)
         if len(target) != len(groups) or any(math.isnan(share) for share in target):
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")

@@ -46,10 +46,10 @@ class Pair:
 
     def to_dict(self) -> dict[str, Any]:
         names = {"run": self.run, "other": self.other, "measure": str(self.measure)}
-        return names | told(self.comparison, self.p_holm)
+        return names | comparison_to_dict(self.comparison, self.p_holm)
 
 
-def told(c: Comparison, p_holm: float | None) -> dict[str, Any]:
+def comparison_to_dict(c: Comparison, p_holm: float | None) -> dict[str, Any]:
     """A comparison as JSON knows it."""
     return {
         "difference": c.difference,

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import ir_measures
 from ir_measures.measures import Measure
 
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choice_hint
 from evenrank.measures.absolute import Absolute
 from evenrank.measures.base import check_params, require_params
 
@@ -167,7 +167,7 @@ class _Source:
         if node.id not in registry:
             load_entry_points()
         if node.id not in registry:
-            self.refuse(f"there is no measure {node.id!r}; {choices(node.id, registry)}", node)
+            self.refuse(f"there is no measure {node.id!r}; {choice_hint(node.id, registry)}", node)
         plain = registry[node.id]
         params: dict[str, Any] = {}
         for keyword in keywords:

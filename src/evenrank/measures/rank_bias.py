@@ -13,7 +13,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.data.schema import listing
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choice_hint
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
 from evenrank.measures.lists import Floats, RankedLists, find_rows, magnitude_of
 from evenrank.text.tally import MAGNITUDES
@@ -47,7 +47,7 @@ def two_groups(measure: BiasMeasure, groups: tuple[str, ...], *, lacking: str) -
     of, against = measure["of"], measure["against"]
     for group in (of, against):
         if group is not None and group not in groups:
-            raise InputError(f"{measure}: {lacking} {group!r}; {choices(group, groups)}")
+            raise InputError(f"{measure}: {lacking} {group!r}; {choice_hint(group, groups)}")
     if len(groups) == 2:
         first, second = groups
         of = of or (second if against in (None, first) else first)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.data.read import read_genders
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choice_hint
 from evenrank.measures.lists import Floats
 from evenrank.show.grid import Drawn
 
@@ -362,7 +362,7 @@ def gender_labels(genders: Any) -> dict[str, str]:
 def check_subset(only: str | None, labels: Mapping[str, str] | None) -> None:
     """Refuse a subset that cannot be formed."""
     if only is not None and only not in SUBSETS:
-        raise InputError(f"only cannot be {only!r}; {choices(only, SUBSETS)}")
+        raise InputError(f"only cannot be {only!r}; {choice_hint(only, SUBSETS)}")
     if only not in (None, "all") and labels is None:
         raise InputError(f"only {only!r} needs gender labels for the queries; give genders")
 
@@ -373,7 +373,7 @@ def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Seri
     return pl.Series("label", found, dtype=pl.String)
 
 
-NOT_ASKED = "not among the queries given"
+NOT_IN_QUERIES = "not among the queries given"
 """Why a query that is ranked or judged has no value."""
 
 

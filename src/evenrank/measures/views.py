@@ -23,11 +23,11 @@ from evenrank.measures.lists import (
     PerQuery,
     RankedLists,
     in_top,
+    raise_no_overlap,
     ranked_lists,
     ranked_queries,
-    refuse_strangers,
 )
-from evenrank.measures.results import NOT_ASKED, Measurement, Options, labels_of, left_out
+from evenrank.measures.results import NOT_IN_QUERIES, Measurement, Options, labels_of, left_out
 
 if TYPE_CHECKING:
     from evenrank.measures.base import BiasMeasure
@@ -272,7 +272,7 @@ class View:
             reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
         )
         if others := int((~ranked_asked).sum()):
-            unmeasured[NOT_ASKED] = others
+            unmeasured[NOT_IN_QUERIES] = others
         results = []
         for measure in self.measures:
             found = scores.values[measure]
@@ -307,11 +307,11 @@ class View:
     def _refuse_strangers(self, name: str, scores: RunScores) -> None:
         """Refuse a run that was looked at in parts, and of which no part has a document of the collection."""
         if scores.ranked and scores.skipped == scores.ranked:
-            refuse_strangers(name)
+            raise_no_overlap(name)
         deepest = max(self.measures, key=lambda measure: measure.depth())
         counts = scores.counts[deepest]
         if "absent" in counts and len(counts["looked"]) and (counts["absent"] == counts["looked"]).all():
-            refuse_strangers(name, deepest.depth())
+            raise_no_overlap(name, deepest.depth())
 
     def notes(
         self, measure: Any, scores: RunScores, defined: np.ndarray, options: Options

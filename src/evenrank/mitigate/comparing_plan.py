@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from evenrank.errors import InputError, choices, is_whole
+from evenrank.errors import InputError, choice_hint, is_whole
 from evenrank.rankers.neural.onnx_models import check_backend
 from evenrank.rankers.neural.rerankers import KINDS
 
@@ -73,7 +73,7 @@ class Plan:
         check_backend(self.backend)
         for ranker in (*self.rankers, *self.settings):
             if ranker not in KINDS:
-                raise InputError(f"there is no ranker {ranker!r} to train; {choices(str(ranker), KINDS)}")
+                raise InputError(f"there is no ranker {ranker!r} to train; {choice_hint(str(ranker), KINDS)}")
         for name in ("rankers", "seeds"):
             given = getattr(self, name)
             if twice := [each for each in given if given.count(each) > 1]:
@@ -99,7 +99,7 @@ class Plan:
         known = [each.name for each in fields(cls)]
         for name in given:
             if name not in known:
-                raise InputError(f"there is no setting {name!r}; {choices(name, known)}", path=path)
+                raise InputError(f"there is no setting {name!r}; {choice_hint(name, known)}", path=path)
         for name in FILES[:5]:
             if not isinstance(given.get(name), str):
                 raise InputError(f"{name} is missing; name a file", path=path)

@@ -25,7 +25,7 @@ from evenrank.data.files import writing
 from evenrank.data.read import fingerprint, read_genders, read_qrels, read_queries
 from evenrank.data.runs import read_run, write_run
 from evenrank.errors import InputError
-from evenrank.measures.disparities import percent_of_lower
+from evenrank.measures.disparity import percent_of_lower
 from evenrank.mitigate.comparing_plan import FILES, Plan
 from evenrank.mitigate.filling import fill
 from evenrank.mitigate.judgments import even_judgments
@@ -35,7 +35,7 @@ from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate, own_number
 from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
-from evenrank.stats.intervals import constant
+from evenrank.stats.intervals import is_constant
 from evenrank.text.lexicon import PROCESSES
 
 Say = Callable[[str], None]
@@ -319,7 +319,7 @@ class _Work:
 
     def _effectiveness(self, runs: list[pl.DataFrame]) -> pl.DataFrame:
         """``query_id, gender, value``: RR@10, the mean over the seeds."""
-        from evenrank.measures.disparities import disparity
+        from evenrank.measures.disparity import disparity
 
         both = self.test.filter(pl.col("gender") != "neutral")
         qrels = read_qrels(self.plan.test_qrels).join(both, on="query_id", how="semi")
@@ -384,7 +384,7 @@ def _smallest(sides: list[Any]) -> float | None:
     """
     sizes = [len(side) for side in sides]
     farthest = 2 if sizes[0] == sizes[1] else 1
-    if min(sizes) < 2 or farthest / math.comb(sum(sizes), sizes[0]) >= LEVEL or all(map(constant, sides)):
+    if min(sizes) < 2 or farthest / math.comb(sum(sizes), sizes[0]) >= LEVEL or all(map(is_constant, sides)):
         return None
     from scipy.special import stdtrit
 

@@ -12,7 +12,7 @@ import polars as pl
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.show.grid import Drawn
-from evenrank.show.numbers import counted, p_said
+from evenrank.show.numbers import counted, p_phrase
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ class TradeOff(Drawn):
                 lines.append(f"chosen: whether its {self.bias} is {way} by chance cannot be tested on {over}")
             else:
                 lines.append(
-                    f"chosen: its {self.bias} is not significantly {way} than at none ({p_said(p)}, Holm)"
+                    f"chosen: its {self.bias} is not significantly {way} than at none ({p_phrase(p)}, Holm)"
                 )
         return lines
 

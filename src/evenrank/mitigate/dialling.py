@@ -13,7 +13,7 @@ from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
 from evenrank.rankers.base import Progress
 from evenrank.text.matcher import Source
-from evenrank.vectors.dials import Dial, fit_dial
+from evenrank.vectors.projection import GenderProjection, fit_projection
 
 FEWEST = 50
 """Gendered documents below which a dial would fit noise."""
@@ -29,7 +29,7 @@ def dial(
     seed: int = 0,
     progress: Progress | None = None,
     encoder: Any = None,
-) -> Dial:
+) -> GenderProjection:
     """Find what distinguishes the genders of documents in the vectors of an encoder.
 
     Documents that lean to a gender are encoded together with their mirror images: the same texts, about the
@@ -77,7 +77,7 @@ def dial(
     vectors = np.concatenate([made.documents(texts, *told), made.documents(turned, *told)])
     lean_of = np.array(sides)
     facts = made.encoder.facts() if hasattr(made, "encoder") else made.facts()
-    return fit_dial(
+    return fit_projection(
         vectors.astype(np.float64),
         np.concatenate([lean_of, -lean_of]),
         encoder=facts,

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from evenrank import stats
 from evenrank.data.files import check_utf8, whole, writing
 from evenrank.errors import InputError
-from evenrank.measures.base import amount, good
+from evenrank.measures.base import distance_from_ideal, preferred_direction
 from evenrank.measures.results import Measurement
-from evenrank.process import refuse_after_fork
+from evenrank.parallel import refuse_after_fork
 from evenrank.stats.rounding import round_significant
 from evenrank.text.lexicon import Lexicon, lexicon
 
@@ -397,7 +397,7 @@ def paired_values(
     was, now = before.per_query(), after.per_query()
     ids = [query for query in was if query in now]
     values = np.array([[was[query], now[query]] for query in ids]).reshape(-1, 2)
-    values = amount(after.measure, values)
+    values = distance_from_ideal(after.measure, values)
     return ids, values[:, 0], values[:, 1]
 
 
@@ -417,7 +417,7 @@ def check_direction(measure: Measure) -> None:
 
 
 def _higher_is_better(measure: Measure) -> bool:
-    return good(measure) == "high"
+    return preferred_direction(measure) == "high"
 
 
 def _reduction(before: float | None, after: float | None) -> float | None:

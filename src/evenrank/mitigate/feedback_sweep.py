@@ -22,7 +22,7 @@ from evenrank.data.read import fingerprint, read_qrels, read_queries
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
 from evenrank.measures.evaluate import listed_measures, measure
-from evenrank.measures.inputs import colour
+from evenrank.measures.inputs import get_tally
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement
 from evenrank.mitigate.feedback_effects import (
@@ -131,7 +131,7 @@ def feedback(
     strengths, ks, ns = _grid(lambdas, fb_docs, fb_terms)
     given = FeedbackSettings(alpha=alpha, estimator=estimator, candidates=candidates)
     model = lexical_model(ranker, **settings)
-    coloured = colour(tally, index.docs, None if magnitude == LIWC else lexicon, tokenizer)
+    coloured = get_tally(tally, index.docs, None if magnitude == LIWC else lexicon, tokenizer)
     if tally is None or magnitude == LIWC:
         bias = DocumentBias(index, lexicon=lexicon, magnitude=magnitude, tokenizer=tokenizer or "words")
     else:

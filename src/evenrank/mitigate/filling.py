@@ -15,7 +15,7 @@ import polars as pl
 
 import evenrank
 from evenrank.errors import InputError
-from evenrank.measures.associating import BINS, Association, association, pair_scores
+from evenrank.measures.association import BINS, Association, association, pair_scores
 from evenrank.mitigate.matching import (
     Floats,
     Method,

@@ -21,7 +21,7 @@ import evenrank
 from evenrank.data.read import path_of, read_genders
 from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
-from evenrank.process import refuse_after_fork
+from evenrank.parallel import refuse_after_fork
 from evenrank.psychology import scores_of
 from evenrank.queries.generation.generating import own_number, read_generated
 from evenrank.show.numbers import counted

@@ -23,7 +23,7 @@ from evenrank.data.files import one_line
 from evenrank.data.read import is_path, read_genders, read_qrels, read_queries
 from evenrank.data.schema import listing
 from evenrank.errors import InputError, check_choice, check_whole
-from evenrank.measures.associating import BINS, Association, association, pair_scores
+from evenrank.measures.association import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
 from evenrank.queries.generation.generating import own_number
 from evenrank.rankers.index import Index

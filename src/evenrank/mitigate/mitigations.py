@@ -13,7 +13,7 @@ import polars as pl
 
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice, check_number, check_whole, is_number
-from evenrank.measures.base import good, is_sum
+from evenrank.measures.base import is_sum, preferred_direction
 from evenrank.measures.document_bias import bias_by, document_bias, run_bias
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
@@ -200,7 +200,7 @@ class Bounds:
 
     @property
     def _way(self) -> str:
-        return good(self.measure)
+        return preferred_direction(self.measure)
 
     @cached_property
     def _seen(self) -> Inputs:

@@ -26,7 +26,7 @@ from evenrank.data.docs import Docs, open_docs
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import leans
+from evenrank.measures.base import sign_names_group
 from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
 from evenrank.mitigate.counterfactuals import chosen_rankers, neutral_queries
@@ -220,7 +220,7 @@ def preference(
     """
     check_choice("gendered_queries", gendered_queries, ("leave out", "mirror"))
     wanted = parse(measure)
-    if not leans(wanted):
+    if not sign_names_group(wanted):
         raise InputError(
             f"{wanted} names no group by its sign; the mirror test needs one that does, as ARaB@10"
         )

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from evenrank.measures.lists import Ints
-from evenrank.measures.ranked_parity import adjusted_alpha, minimum_counts
+from evenrank.measures.parity import adjusted_alpha, minimum_counts
 
 Bools = NDArray[np.bool_]
 GREEDY = ("detgreedy", "detcons", "detrelaxed", "detconstsort")

@@ -19,7 +19,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Ints, RankedLists
-from evenrank.measures.ranked_parity import FAIR
+from evenrank.measures.parity import FAIR
 from evenrank.measures.skew import NDKL
 from evenrank.mitigate.constrain.reranking import reordered_run
 from evenrank.mitigate.constrain.solving import INFEASIBLE, KEPT, MOVED

@@ -14,7 +14,7 @@ from ir_measures.measures import Measure
 from evenrank import stats
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice, check_number, check_whole
-from evenrank.measures.base import amount, amount_name, good, is_bias
+from evenrank.measures.base import distance_from_ideal, distance_name, is_bias, preferred_direction
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import ranked_queries
@@ -210,7 +210,7 @@ def _curves(
             if progress is not None:
                 progress(done, total)
     common, values = _measured(made, inputs, start, measure, useful)
-    fairer = 1.0 if good(measure) == "high" else -1.0
+    fairer = 1.0 if preferred_direction(measure) == "high" else -1.0
     curves = []
     for method, runs, found in zip(ready, made, values, strict=True):
         points = [
@@ -334,7 +334,7 @@ def bias_measure(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray], st
         raise InputError(f"{measure} has to be compared with {measure.REFERENCE}; no value of it is better")
     if condition.absolute:
         return measure, np.abs, f"abs({measure})"
-    return measure, partial(amount, measure), amount_name(measure)
+    return measure, partial(distance_from_ideal, measure), distance_name(measure)
 
 
 def _point(

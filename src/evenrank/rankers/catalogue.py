@@ -22,7 +22,7 @@ from evenrank.data.docs import SUFFIXES
 from evenrank.data.model_files import is_model, model_kind
 from evenrank.data.read import read_queries
 from evenrank.data.schema import listing, show
-from evenrank.errors import InputError, nearest
+from evenrank.errors import InputError, closest_match
 from evenrank.rankers.base import Progress, Ranker
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _unknown_setting(name: str, key: str, known: Iterable[str]) -> InputError:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    close = nearest(name, known)
+    close = closest_match(name, known)
     return f"; did you mean {close}?" if close else ""
 
 

@@ -22,8 +22,8 @@ from evenrank.rankers.index import Index, storage
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Nearest, Stored, nearest, rescored, stored
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
-from evenrank.vectors.dials import Dial, chosen_dial
 from evenrank.vectors.encoders import find_model, open_model
+from evenrank.vectors.projection import GenderProjection, projection_for
 
 Similarity = Literal["cosine", "dot"]
 
@@ -50,7 +50,7 @@ class DenseRanker:
         *,
         half: bool,
         approximate: bool,
-        dial: Dial | None = None,
+        dial: GenderProjection | None = None,
         strength: float = 1.0,
     ) -> None:
         self.index = index
@@ -167,7 +167,7 @@ def dense(
     if approximate:
         require()
     encoder = Encoder(model, batch=batch, max_length=max_length, similarity=similarity, backend=backend)
-    turned, far = chosen_dial(dial, strength, encoder.facts) or (None, 1.0)
+    turned, far = projection_for(dial, strength, encoder.facts) or (None, 1.0)
     if index.documents == 0:
         raise InputError("the index holds no documents", path=index.path)
     return DenseRanker(index, encoder, half=half, approximate=approximate, dial=turned, strength=far)

@@ -336,11 +336,11 @@ class DocumentBias:
         if self._matcher is None:
             missing = self._index.doc_ids(documents[:1])[0]
             raise InputError(f"the tally lacks document {missing!r} of the index; tally the same collection")
-        from evenrank.process import cores
+        from evenrank.parallel import thread_count
 
         ids = self._index.doc_ids(documents)
         texts = self._index.docs.texts(ids)
-        found = self._matcher.count([texts[doc_id] for doc_id in ids], threads=cores())
+        found = self._matcher.count([texts[doc_id] for doc_id in ids], threads=thread_count())
         self._known[documents] = spread(found, self.magnitude)
 
     def _take(self, source: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from numba import njit
 
 from evenrank.data.schema import show
 from evenrank.errors import InputError
-from evenrank.process import cores, in_order
+from evenrank.parallel import map_in_order, thread_count
 from evenrank.rankers import scoring
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, as_index
@@ -119,7 +119,7 @@ def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progre
     )  # fmt: skip
     depth = min(depth, index.documents)
     queries = len(bags.offsets) - 1
-    step = max(1, min(_ROWS, _CELLS // depth, -(-queries // (2 * cores()))))
+    step = max(1, min(_ROWS, _CELLS // depth, -(-queries // (2 * thread_count()))))
     found = np.zeros(queries, np.int64)
     widest = int(np.diff(bags.offsets).max(initial=0))
     own = threading.local()
@@ -137,7 +137,7 @@ def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progre
         return found[first:last], own.documents[:size].copy(), own.scores[:size].copy()
 
     firsts = range(0, queries, step)
-    for first, piece in zip(firsts, in_order(work, firsts, threads=cores()), strict=True):
+    for first, piece in zip(firsts, map_in_order(work, firsts, threads=thread_count()), strict=True):
         if progress:
             progress(min(first + step, queries), queries)
         yield piece

@@ -27,9 +27,9 @@ import numpy.typing as npt
 import xxhash
 from numba import njit
 
-from evenrank.data.files import alone, check_names, checksum, reading, writing
+from evenrank.data.files import check_names, checksum, file_lock, reading, writing
 from evenrank.errors import InputError
-from evenrank.process import cores
+from evenrank.parallel import thread_count
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.best import differ
 from evenrank.rankers.index import storage
@@ -106,7 +106,7 @@ def stored(
     folder = home / key
     if (found := _opened(folder, known)) is not None:
         return found
-    with alone(home / f".{key}.lock"):
+    with file_lock(home / f".{key}.lock"):
         if (found := _opened(folder, known)) is not None:  # another process was quicker
             return found
         part = home / f".{key}.part"
@@ -277,7 +277,7 @@ def _search(
             heap = (scores[row], documents[row], sizes[row : row + 1])
             offer(rough[i], block, first, queries[row], ranks, slack, *heap)
 
-    threads = cores()
+    threads = thread_count()
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, len(vectors), _DOCUMENTS):
             block = np.ascontiguousarray(vectors[first : first + _DOCUMENTS], np.float32)

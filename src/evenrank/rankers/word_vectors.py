@@ -19,16 +19,16 @@ import xxhash
 from numba import njit
 
 from evenrank.errors import InputError
-from evenrank.process import cores, in_order
+from evenrank.parallel import map_in_order, thread_count
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Stored, nearest, stored
 from evenrank.text.matcher import Vocabulary
 from evenrank.vectors.debias import debiased
-from evenrank.vectors.files import load
+from evenrank.vectors.formats import load
 from evenrank.vectors.space import Vectors
-from evenrank.vectors.texts import GENDERED
+from evenrank.vectors.texts import GENDERED_STOP_WORDS
 from evenrank.vectors.texts import stop_words as listed_stop_words
 
 Composition = Literal["add", "si"]
@@ -64,7 +64,7 @@ class WordVectorRanker:
         self._surface = Surface(vectors.words)
         self._stopped = np.zeros(len(vectors), bool)
         if stop_words != "none":
-            left_out = listed_stop_words(stop_words) - GENDERED
+            left_out = listed_stop_words(stop_words) - GENDERED_STOP_WORDS
             self._stopped[[place for place, word in enumerate(vectors.words) if word in left_out]] = True
         self._fingerprint = _content(self.vectors)
 
@@ -135,7 +135,7 @@ class WordVectorRanker:
         """The words of the documents, in the order of the index; progress over two such passes."""
         done, both = 0, 2 * self.index.documents
         before = (part - 1) * self.index.documents
-        for bags in in_order(self._surface.find, _texts(self.index), threads=cores()):
+        for bags in map_in_order(self._surface.find, _texts(self.index), threads=thread_count()):
             done += len(bags.tokens)
             if progress:
                 progress(before + done, both)
@@ -156,7 +156,7 @@ def w2v_add(
     index
         What to search; it must hold its text, since vectors are of words and not of stems.
     vectors
-        A file of word vectors, or anything :func:`evenrank.vectors.files` takes. With fastText vectors this
+        A file of word vectors, or anything :func:`evenrank.vectors.formats` takes. With fastText vectors this
         is the ``ftt_add`` of Fabris et al.
     debias
         ``regular`` (as they are), ``hard``, ``strong`` or ``leace``: see :func:`evenrank.vectors.debiased`.

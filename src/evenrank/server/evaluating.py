@@ -21,7 +21,7 @@ from evenrank.auditing.passages import Coloured, Text, colour
 from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, direction, is_bias, meaning
+from evenrank.measures.base import BiasMeasure, interpretation, is_bias, meaning
 from evenrank.measures.document_groups import (
     CROSS,
     DocumentGroups,
@@ -33,7 +33,7 @@ from evenrank.measures.document_groups import (
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import WHOLE, RankedLists
+from evenrank.measures.lists import WHOLE_LIST, RankedLists
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable
 from evenrank.measures.skew import NDKL
@@ -183,7 +183,7 @@ class Evaluated:
             value=value,
             parts=parts,
             meaning=meaning(measure, groups),
-            reading=direction(measure, groups),
+            reading=interpretation(measure, groups),
             undefined=None if value is not None else found.undefined,
         )
 
@@ -296,7 +296,7 @@ def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) ->
 def _lists_of(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, RankedLists]]:
     """Each measure, and the whole list as it sees it."""
     ((name, run),) = inputs.runs.items()
-    for view in views_of(inputs, measures, depth=WHOLE).values():
+    for view in views_of(inputs, measures, depth=WHOLE_LIST).values():
         lists = view.lists(run, name)
         yield from ((measure, lists) for measure in view.measures)
 

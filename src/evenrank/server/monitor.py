@@ -18,7 +18,7 @@ from ir_measures.measures import Measure
 
 from evenrank.data.read import read_genders, read_qrels, read_queries, read_table
 from evenrank.errors import InputError
-from evenrank.measures.base import core, is_bias
+from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress
@@ -166,7 +166,7 @@ def observe(watch: Watch, *, progress: Progress | None = None, known: bool = Tru
 
 def _looked_at(measure: Measure, *, targets: bool) -> int:
     """How many results a measure needs; one more than its cut-off if it compares with the whole list."""
-    one = core(measure)
+    one = unwrap_abs(measure)
     cutoff = int(one.params.get("cutoff") or 0)
     below = is_bias(one) and one.needs_more_than_the_top(targets=targets)
     return cutoff + 1 if below and cutoff else cutoff
@@ -174,7 +174,7 @@ def _looked_at(measure: Measure, *, targets: bool) -> int:
 
 def _retrieved(measure: Measure, *, targets: bool) -> int:
     """How many results are asked for, unless somebody says."""
-    cutoff = int(core(measure).params.get("cutoff") or 0)
+    cutoff = int(unwrap_abs(measure).params.get("cutoff") or 0)
     return cutoff if _looked_at(measure, targets=targets) == cutoff else 10 * cutoff
 
 

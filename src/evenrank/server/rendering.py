@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.measures.base import direction, meaning
+from evenrank.measures.base import interpretation, meaning
 from evenrank.measures.parse import Condition, parse
 from evenrank.server.changes import Judged
 from evenrank.server.changes import meaning as meaning_of_alarms
@@ -146,7 +146,7 @@ def _trend(
     return Trend(
         name,
         meaning(measure, groups),
-        direction(measure, groups),
+        interpretation(measure, groups),
         latest,
         known[-1] - known[0] if len(known) > 1 else None,
         any(condition.holds(latest) for condition in bounds),

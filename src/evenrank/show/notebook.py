@@ -20,7 +20,7 @@ from evenrank.auditing.black_box import VariantAudit
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.stages import Trace
 from evenrank.errors import InputError
-from evenrank.measures.associating import Association
+from evenrank.measures.association import Association
 from evenrank.measures.representation import Representation
 from evenrank.measures.results import Measurements
 from evenrank.mitigate.constrain.reranking import Constrained

@@ -47,7 +47,9 @@ def interval(low: float | None, high: float | None, form: str = SIGNED) -> str:
     return "" if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
 
 
-def said_interval(low: float | None, high: float | None, confidence: float | None, form: str = SIGNED) -> str:
+def interval_phrase(
+    low: float | None, high: float | None, confidence: float | None, form: str = SIGNED
+) -> str:
     """An interval within a sentence: `95% interval -0.100 to +0.200`; nothing where there is none."""
     if low is None or high is None:
         return ""
@@ -74,7 +76,7 @@ def p_value(p: float | None) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def p_said(p: float | None) -> str:
+def p_phrase(p: float | None) -> str:
     """p as the right side of a sentence: `p = 0.012`, `p < 0.001`, `p undefined`."""
     if p is None:
         return "p undefined"

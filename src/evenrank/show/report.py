@@ -21,7 +21,7 @@ from evenrank.auditing import verdict
 from evenrank.auditing.result import Audit
 from evenrank.data.files import make_folder, writing
 from evenrank.errors import InputError
-from evenrank.measures.base import direction, is_bias, meaning, short
+from evenrank.measures.base import interpretation, is_bias, meaning, short
 from evenrank.show import numbers, tables
 from evenrank.show.charts import change, query_gender, representation, stages, tradeoff, values
 from evenrank.show.charts.theme import FONT, LIGHT, configuration
@@ -140,7 +140,7 @@ def template(name: str) -> Any:
         "upper_first": numbers.upper_first,
     }
     environment.filters |= filters
-    environment.globals.update(short=short, meaning=meaning, direction=direction, is_bias=is_bias)
+    environment.globals.update(short=short, meaning=meaning, direction=interpretation, is_bias=is_bias)
     style = _template("style.css")  # our own file
     environment.globals["style"] = Markup(style)
     # A page without a script cannot be told light or dark: it is as the system is.

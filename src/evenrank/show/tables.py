@@ -22,12 +22,12 @@ from evenrank.auditing.verdict import (
     standing,
     unjudged,
 )
-from evenrank.measures.base import is_bias, leans, short
-from evenrank.measures.disparities import Disparity
+from evenrank.measures.base import is_bias, short, sign_names_group
+from evenrank.measures.disparity import Disparity
 from evenrank.measures.results import Measurement
 from evenrank.show.charts.values import value_figures
 from evenrank.show.figure import RUNS, Section, first_runs
-from evenrank.show.numbers import interval, p_said
+from evenrank.show.numbers import interval, p_phrase
 
 ACROSS = 6
 """Runs beside one another in a table; further ones stand in tables beneath, so that paper holds them."""
@@ -97,7 +97,7 @@ def lines(audit: Audit) -> list[Line]:
         m, size = audit.measured[run, measure], size_of(audit, run)
         to, why = side(m, audit.groups), unjudged(m)
         judged = ""
-        if leans(measure):
+        if sign_names_group(measure):
             judged = f"not judged ({why})" if why else said_of(m, audit)
         found.append(
             Line(
@@ -153,11 +153,11 @@ def cards(audit: Audit) -> list[Card]:
             side=side(m, audit.groups),
             value=m.value,
             measurement=m,
-            says=said_of(m, audit) if leans(measure) else "",
+            says=said_of(m, audit) if sign_names_group(measure) else "",
             unjudged=unjudged(m),
             size=size_of(audit, m.run),
             gauge=_gauge(m, bound, _offered(audit, m.run))
-            if leans(measure) and m.value is not None
+            if sign_names_group(measure) and m.value is not None
             else None,
             findings=tuple(_within(f, audit.baseline) for f in audit.findings if f.run == m.run),
         )
@@ -246,7 +246,7 @@ def _cell(audit: Audit, m: Measurement) -> Cell:
         c = one.comparison
         between_ends = interval(c.low, c.high, "+.4f")
         title = f"{c.difference:+.4f} against {one.baseline}"
-        title += f"{' ' if between_ends else ''}{between_ends}, corrected {p_said(one.p_holm)}"
+        title += f"{' ' if between_ends else ''}{between_ends}, corrected {p_phrase(one.p_holm)}"
     return Cell(printed_value(m), printed_bounds(m), f"{m.queries:,}", audit.mark(m), stands, title)
 
 

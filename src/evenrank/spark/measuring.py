@@ -20,7 +20,7 @@ from evenrank.data.read import is_spark, read_table
 from evenrank.data.runs import run_rows, sort_run
 from evenrank.data.schema import DOC_ID, QUERY_ID, RANK, RUN_SCHEMA, SCORE, Table, pick
 from evenrank.errors import InputError
-from evenrank.measures.base import core, is_bias
+from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.evaluate import depth_to_read, listed_measures
 from evenrank.measures.inputs import named_runs
 from evenrank.measures.parse import parse
@@ -42,7 +42,7 @@ _ROWS = 200_000  # of a run that a worker measures at a time, about
 
 def check_shared(measures: Sequence[Measure]) -> None:
     """Refuse measures that workers cannot compute from their share of the lists and counts."""
-    for one in map(core, measures):
+    for one in map(unwrap_abs, measures):
         if is_bias(one) and not one.VIEW.MERGEABLE:
             raise InputError(
                 f"{one} looks at more than the counts of one list's documents, which is all that the "

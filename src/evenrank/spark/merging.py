@@ -18,7 +18,7 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 from evenrank.data.schema import RUN_SCHEMA
-from evenrank.measures.base import BiasMeasure, core, is_bias
+from evenrank.measures.base import BiasMeasure, is_bias, unwrap_abs
 from evenrank.measures.evaluate import (
     effectiveness,
     effectiveness_measurements,
@@ -133,7 +133,7 @@ def opened_without(
         runs=dict.fromkeys(runs, nothing),
         background=None if given.get("background") is None else nothing,
     )
-    wanted = list(dict.fromkeys(core(one) for one in measures))
+    wanted = list(dict.fromkeys(unwrap_abs(one) for one in measures))
     whole.check(wanted)
     check_subset(options.only, whole.genders)
     for view in views_of(whole, filter(is_bias, wanted)).values():
@@ -168,7 +168,7 @@ def merge_parts(
     prints: Mapping[str, Any],
 ) -> Measurements:
     """The measurements of runs from the values of their parts; `order` has the queries of each run."""
-    wanted = list(dict.fromkeys(core(one) for one in measures))
+    wanted = list(dict.fromkeys(unwrap_abs(one) for one in measures))
     views = views_of(inputs, filter(is_bias, wanted))
     runs = {
         name: in_order_requested(

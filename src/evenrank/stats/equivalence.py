@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenrank.errors import InputError
-from evenrank.stats.intervals import constant, finite, mean_interval, quantile_of_t
+from evenrank.stats.intervals import finite, is_constant, mean_interval, quantile_of_t
 
 ALPHA = 0.05
 POWER = 0.8
@@ -80,7 +80,7 @@ def equivalence(
         check_delta(delta)
     if not 0 < alpha < 0.5:
         raise InputError(f"alpha must lie between 0 and 0.5, found {alpha}; 0.05 is usual")
-    if len(x) < 2 or constant(x):
+    if len(x) < 2 or is_constant(x):
         return Equivalence(delta, len(x), None, None, None, None, None, None, None)
     level = 1 - 2 * alpha
     boot = mean_interval(x, confidence=level, resamples=resamples, seed=seed)

@@ -34,7 +34,7 @@ def largest_magnitude(*arrays: Floats) -> float:
     return max((float(np.abs(a).max()) for a in arrays if len(a)), default=0.0)
 
 
-def constant(x: Floats, scale: float | None = None) -> bool:
+def is_constant(x: Floats, scale: float | None = None) -> bool:
     """Whether there is no spread beyond the rounding of numbers as large as ``scale``."""
     return len(x) > 0 and float(np.ptp(x)) <= ROUNDING * (largest_magnitude(x) if scale is None else scale)
 
@@ -89,7 +89,7 @@ def mean_interval(
     mean = math.fsum(x) / len(x)
     if len(x) == 1:
         return Interval(mean, None, None)
-    if constant(x):
+    if is_constant(x):
         return Interval(mean, mean, mean)
     if method == "t":
         reach = quantile_of_t(len(x), confidence) * float(np.std(x, ddof=1)) / math.sqrt(len(x))

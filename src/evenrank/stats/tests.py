@@ -18,8 +18,8 @@ from evenrank.stats.intervals import (
     Floats,
     bootstrap,
     check_choice,
-    constant,
     finite,
+    is_constant,
     largest_magnitude,
     mean_interval,
 )
@@ -145,7 +145,7 @@ def paired(
         raise InputError(f"paired values must be equally many, found {len(x)} and {len(y)}")
     check_choice(test, "t", "wilcoxon", "permutation")
     d = np.sort(x - y)
-    if constant(d, scale=largest_magnitude(x, y)):  # differences that differ by rounding alone
+    if is_constant(d, scale=largest_magnitude(x, y)):  # differences that differ by rounding alone
         d = np.full_like(
             d, 0.0 if largest_magnitude(d) <= ROUNDING * largest_magnitude(x, y) else math.fsum(d) / len(d)
         )
@@ -164,7 +164,7 @@ def paired(
         ranks = rankdata(np.abs(nonzero))
         effect = float(ranks @ np.sign(nonzero) / ranks.sum())
         return replace(result, p=float(outcome.pvalue), effect=effect, statistic=float(outcome.statistic))
-    if not constant(d):
+    if not is_constant(d):
         result = replace(result, effect=result.difference / float(np.std(d, ddof=1)))
     if test == "permutation":
         return replace(result, p=share_of_sign_flips(d, draws, seed), statistic=result.difference)
@@ -187,7 +187,7 @@ def welch(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> Comparison
     if min(len(x), len(y)) < 2:
         return result
     result = replace(result, effect=_hedges(x, y))
-    if constant(x) and constant(y):
+    if is_constant(x) and is_constant(y):
         result = replace(result, low=result.difference, high=result.difference)
         return replace(result, p=1.0, statistic=0.0) if result.effect == 0 else result
     from scipy.stats import ttest_ind
@@ -211,7 +211,7 @@ def rank_sum(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, seed: int 
     pairs = len(x) * len(y)
     if pairs == 0:
         return result
-    if constant(np.concatenate([x, y])):
+    if is_constant(np.concatenate([x, y])):
         return replace(result, p=1.0, effect=0.0, statistic=pairs / 2)
     from scipy.stats import mannwhitneyu
 
@@ -270,7 +270,7 @@ def _hedges(x: Floats, y: Floats) -> float | None:
     difference, freedom = _difference(x, y), len(x) + len(y) - 2
     if difference is None or freedom < 1:
         return None
-    if constant(x) and constant(y):
+    if is_constant(x) and is_constant(y):
         return 0.0 if abs(difference) <= ROUNDING * largest_magnitude(x, y) else None
     squares = sum(float(np.sum((s - s.mean()) ** 2)) for s in (x, y))
     gamma = gammaln(freedom / 2) - gammaln((freedom - 1) / 2)

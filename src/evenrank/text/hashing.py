@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from evenrank.process import refuse_without_jit
+from evenrank.parallel import refuse_without_jit
 
 refuse_without_jit()
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from evenrank.data.schema import listing
-from evenrank.errors import InputError, nearest
+from evenrank.errors import InputError, closest_match
 from evenrank.text import wordlists
 from evenrank.text.wordlists import Entry
 
@@ -254,7 +254,7 @@ def _is_printable(text: str) -> bool:
 def _choice(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: "did you mean …? there are: …"."""
     known = list(known)
-    close = nearest(name, known)
+    close = closest_match(name, known)
     meant = f"did you mean {close!r}? " if close else ""
     return f"{meant}there are: {', '.join(known)}"
 

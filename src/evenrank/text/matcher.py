@@ -18,7 +18,7 @@ from evenrank.data.docs import Docs, DuplicateCheck
 from evenrank.data.schema import Block
 from evenrank.data.schema import strings as as_strings
 from evenrank.errors import InputError
-from evenrank.process import cores, in_order
+from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.text.tokens import (
     IDEOGRAPHS,
@@ -214,7 +214,7 @@ class Vocabulary:
 
     def find(self, texts: pa.Array | Sequence[str]) -> Hits:
         """The words of each text, as places among all words, each once with how often it occurs."""
-        return _find(self._table, len(self._table.entries), strings(texts), cores())
+        return _find(self._table, len(self._table.entries), strings(texts), thread_count())
 
 
 def _find(table: Table, entries: int, array: pa.Array, threads: int = 1, *, spans: bool = False) -> Hits:
@@ -362,7 +362,7 @@ def count_documents(
         return None if number < skip else count_batch(block.read(), matcher), block.size
 
     done = 0
-    for batch, size in in_order(work, enumerate(docs.blocks()), threads=cores()):
+    for batch, size in map_in_order(work, enumerate(docs.blocks()), threads=thread_count()):
         done += size
         if progress:
             progress(done, docs.size)

@@ -64,7 +64,7 @@ class BiasEvaluator(BaseEvaluator):
         from evenrank.data.docs import open_docs
         from evenrank.data.read import read_queries
         from evenrank.data.runs import read_run
-        from evenrank.measures.base import amount_name, good
+        from evenrank.measures.base import distance_name, preferred_direction
         from evenrank.measures.evaluate import listed_measures
 
         super().__init__()
@@ -77,8 +77,8 @@ class BiasEvaluator(BaseEvaluator):
         self._run = read_run(run)
         self._pairs = candidates(self._run, self._docs, self._queries, depth=depth)
         self._tally = inputs.pop("tally", None)
-        self.primary_metric = f"{name}_{amount_name(self._primary)}"
-        self.greater_is_better = good(self._primary) == "high"
+        self.primary_metric = f"{name}_{distance_name(self._primary)}"
+        self.greater_is_better = preferred_direction(self._primary) == "high"
         self.history: list[dict[str, Any]] = []
         self._found: Any = None
 
@@ -92,7 +92,7 @@ class BiasEvaluator(BaseEvaluator):
         **more: Any,
     ) -> dict[str, float]:
         """The values of the lists that this model makes."""
-        from evenrank.measures.base import amount
+        from evenrank.measures.base import distance_from_ideal
         from evenrank.measures.evaluate import measure
         from evenrank.text.tally import tally
 
@@ -112,7 +112,7 @@ class BiasEvaluator(BaseEvaluator):
         values = {f"{self.name}_{each.measure}": each.value for each in self._found if each.value is not None}
         chosen = self._found[self._primary].value
         if chosen is not None:
-            values[self.primary_metric] = float(amount(self._primary, np.array(chosen)))
+            values[self.primary_metric] = float(distance_from_ideal(self._primary, np.array(chosen)))
         self.history.append({"epoch": epoch, "step": steps, **values})
         self.store_metrics_in_model_card_data(model, values, epoch, steps)
         if output_path:
@@ -172,9 +172,9 @@ class BiasEvaluator(BaseEvaluator):
 
 def _sized(measure: Any) -> Any:
     """abs(measure) where 0 is good and its absolute value is a measure; else the measure itself."""
-    from evenrank.measures.base import good
+    from evenrank.measures.base import preferred_direction
 
     try:
-        return abs(measure) if good(measure) == "zero" else measure
+        return abs(measure) if preferred_direction(measure) == "zero" else measure
     except InputError:  # one value over all queries
         return measure

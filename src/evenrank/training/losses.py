@@ -35,7 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from evenrank.data.runs import read_run
-from evenrank.errors import InputError, choices
+from evenrank.errors import InputError, choice_hint
 from evenrank.measures.document_bias import KINDS, check_read, document_bias, document_measure
 from evenrank.training.adversary import pair_labels, reader, reverse
 from evenrank.training.examples import Examples, augmented, twinned
@@ -102,7 +102,7 @@ def is_biased(name: str) -> bool:
 def check_loss(name: str, strength: float | None) -> None:
     """Refuse a loss that is not known, and a strength that says nothing."""
     if name not in LOSSES:
-        raise InputError(f"loss is {name!r}; {choices(name, LOSSES)}")
+        raise InputError(f"loss is {name!r}; {choice_hint(name, LOSSES)}")
     if strength is None:
         return
     if not is_biased(name):

@@ -19,7 +19,7 @@ import xxhash
 
 import evenrank
 from evenrank.data.model_files import is_model
-from evenrank.errors import InputError, check_whole, nearest
+from evenrank.errors import InputError, check_whole, closest_match
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.training.card import dev_metrics, model_card
@@ -331,7 +331,7 @@ def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
     of_model, of_training = _classes(kind)
     known = {field.name: each for each in (of_model, of_training) for field in fields(each)}
     if unknown := [key for key in given if key not in known]:
-        near = nearest(unknown[0], known)
+        near = closest_match(unknown[0], known)
         hint = f"; did you mean {near}?" if near else ""
         raise InputError(f"{kind} has no setting {unknown[0]!r}; it has: {', '.join(known)}{hint}")
     if kind == "drmm" and given.get("train_embeddings"):

@@ -8,7 +8,7 @@ from evenrank.vectors.associations import (
 )
 from evenrank.vectors.debias import Recoverability, debiased, grow_specific, recoverability
 from evenrank.vectors.encoders import find_model
-from evenrank.vectors.files import load, save
+from evenrank.vectors.formats import load, save
 from evenrank.vectors.gendered import (
     DEFINITION,
     MIRRORED,
@@ -17,7 +17,7 @@ from evenrank.vectors.gendered import (
     find_direction,
     genderedness,
     leaning,
-    ordinary_places,
+    ordinary_rows,
     read_pairs,
     read_words,
     specific_words,
@@ -44,7 +44,7 @@ __all__ = [
     "grow_specific",
     "leaning",
     "load",
-    "ordinary_places",
+    "ordinary_rows",
     "read_pairs",
     "read_words",
     "recoverability",

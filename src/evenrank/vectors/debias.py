@@ -24,7 +24,7 @@ from evenrank.vectors.gendered import (
     Pair,
     Pairs,
     find_direction,
-    ordinary_places,
+    ordinary_rows,
     read_pairs,
     specific_words,
 )
@@ -212,7 +212,7 @@ def _erase(
     vectors: Vectors, direction: Direction, specific: frozenset[str], held_out: Collection[str]
 ) -> tuple[Floats, int]:
     """Return all words without what predicts linearly how far ordinary ones lean, and its rank."""
-    rows = ordinary_places(vectors, specific)
+    rows = ordinary_rows(vectors, specific)
     if held_out:
         left_out = frozenset(held_out)
         rows = rows[[vectors.words[row] not in left_out for row in rows]]
@@ -304,7 +304,7 @@ def recoverability(
     The intervals treat the words as a sample of words.
     """
     direction = find_direction(before) if direction is None else direction
-    rows = ordinary_places(before, specific_words(specific))
+    rows = ordinary_rows(before, specific_words(specific))
     if words < 2 * _FOLDS:
         raise InputError(f"test at least {2 * _FOLDS} words of each side, not {words}")
     if len(rows) < 2 * words:
@@ -402,7 +402,7 @@ def grow_specific(vectors: Vectors, seed_words: frozenset[str], *, seed: int = 0
     using them: small vectors give few words, and not all of them are right.
     """
     rows = np.append(
-        ordinary_places(vectors, seed_words),
+        ordinary_rows(vectors, seed_words),
         [row for row, word in enumerate(vectors.words[:FREQUENT]) if word in seed_words],
     ).astype(np.int64)
     y = np.array([1.0 if vectors.words[row] in seed_words else -1.0 for row in rows])

@@ -28,7 +28,7 @@ from evenrank.data.formats import text_lines, text_of
 from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.text.lexicon import lexicon
-from evenrank.vectors.files import load
+from evenrank.vectors.formats import load
 from evenrank.vectors.space import Floats, Vectors, numbers
 
 FREQUENT = 50_000
@@ -142,7 +142,7 @@ def specific_words(source: Iterable[str] | str | os.PathLike[str] | None = None)
     return words
 
 
-def ordinary_places(vectors: Vectors, specific: frozenset[str]) -> npt.NDArray[np.int64]:
+def ordinary_rows(vectors: Vectors, specific: frozenset[str]) -> npt.NDArray[np.int64]:
     """Rows of ordinary words: frequent, of 2 to 20 letters in lower case, not gender-specific.
 
     After Gonen & Goldberg (NAACL 2019). Files of vectors list the most frequent words first; the first
@@ -374,7 +374,7 @@ def genderedness(
 
 def leaning(vectors: Vectors, direction: Direction, count: int) -> tuple[list[Leaning], list[Leaning]]:
     """Return the ordinary words that lean most to the positive side, and those most to the negative."""
-    rows = ordinary_places(vectors, specific_words())
+    rows = ordinary_rows(vectors, specific_words())
     values = direction.of(vectors.matrix[rows])
     order = np.argsort(values, kind="stable")
     ends = order[::-1][:count], order[:count]

@@ -30,7 +30,7 @@ Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 # Stop words that name a gender, and so are not stopped.
-GENDERED = frozenset("mrs ms she her hers herself mr he his himself him".split())
+GENDERED_STOP_WORDS = frozenset("mrs ms she her hers herself mr he his himself him".split())
 STEMMER = "english"
 StopList = Literal["glasgow", "indri"]
 STOP_LISTS: dict[StopList, str] = {"glasgow": "stop-words.txt", "indri": "stop-words-indri.txt"}
@@ -66,7 +66,7 @@ class GenderedTexts:
         self.genderedness: Genderedness = genderedness(source, pairs=pairs)
         self.other_pairs = pairs is not None
         self.stopped: StopList = stopped
-        left_out = stop_words(stopped) - GENDERED
+        left_out = stop_words(stopped) - GENDERED_STOP_WORDS
         kept = [
             (place, word)
             for place, word in enumerate(self.genderedness.words.to_pylist())
@@ -88,7 +88,7 @@ class GenderedTexts:
             "words": len(self.genderedness),
             "source": dict(self.genderedness.provenance),
             "stop words": f"{self.stopped.capitalize()}, {len(stop_words(self.stopped))}, without "
-            f"{len(GENDERED)} gendered ones",
+            f"{len(GENDERED_STOP_WORDS)} gendered ones",
             "stemmer": f"Snowball {STEMMER}",
         }
 

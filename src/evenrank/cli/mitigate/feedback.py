@@ -370,12 +370,12 @@ def _setting(swept: FeedbackSweep, step: Step) -> str:
 
 
 def _share_text(effect: Effect) -> str:
-    from evenrank.show.numbers import number, p_said
+    from evenrank.show.numbers import number, p_phrase
 
     if effect.improved is None or effect.tied is None or effect.hurt is None or effect.change is None:
         return "undefined"
     shares = f"{effect.improved:.0%} of queries improved, {effect.tied:.0%} tied, {effect.hurt:.0%} hurt"
-    return f"{shares}; {number(effect.change.difference)}, {p_said(effect.p_holm)}"
+    return f"{shares}; {number(effect.change.difference)}, {p_phrase(effect.p_holm)}"
 
 
 def render_terms(

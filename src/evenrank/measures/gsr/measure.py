@@ -19,7 +19,7 @@ from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.gsr.results import compare_reinforcement, measure_reinforcement
 from evenrank.measures.gsr.slope import DISCOUNTS, Ints
 from evenrank.measures.gsr.study import Study
-from evenrank.measures.lists import WHOLE, RankedLists
+from evenrank.measures.lists import WHOLE_LIST, RankedLists
 from evenrank.measures.results import Change, Measurement, Options
 from evenrank.measures.views import View
 
@@ -28,7 +28,7 @@ class Genderedness(View):
     """Queries and documents as the genderedness of their words."""
 
     NEEDED = "the text of documents and queries; give docs and queries"
-    WHOLE = True
+    WHOLE_LIST = True
 
     def check(self) -> None:
         if self.inputs.docs is None or self.inputs.queries is None:
@@ -163,7 +163,7 @@ class StereotypeReinforcement(BiasMeasure):
             self.NEEDS = frozenset({"docs", "queries", "qrels"})
 
     def depth(self) -> int:
-        return WHOLE if self["cutoff"] is None else int(self["cutoff"])
+        return WHOLE_LIST if self["cutoff"] is None else int(self["cutoff"])
 
     def depths(self, relevant: Ints | None, queries: int) -> Ints:
         """The depth of each query; without a cut-off as many as it has relevant documents."""

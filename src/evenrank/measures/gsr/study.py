@@ -24,7 +24,7 @@ from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import Discount, Floats, Ints, Line
-from evenrank.measures.lists import find_rows, refuse_missing, refuse_strangers
+from evenrank.measures.lists import find_rows, raise_no_overlap, refuse_missing
 from evenrank.measures.results import QUANTILES, Options, Summary
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class Study:
         if self.missing == "skip":
             held = lists["doc_id"].is_in(self.doc_ids.implode())
             if len(held) and not held.any():
-                refuse_strangers(run)
+                raise_no_overlap(run)
             # What is ranked below a missing document moves up.
             lists = lists.filter(held).with_columns(
                 rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_row")
@@ -265,7 +265,7 @@ class Study:
         with_values = self._with_values(lists)
         missing = with_values["doc_row"] < 0
         if self.missing == "zero" and len(missing) and missing.all():
-            refuse_strangers(run)
+            raise_no_overlap(run)
         if self.missing == "error" and missing.any():
             refuse_missing(lists["doc_id"].filter(missing), run)
         return with_values

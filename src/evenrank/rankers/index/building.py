@@ -20,10 +20,10 @@ import xxhash
 import evenrank
 from evenrank.data.docs import Docs, DuplicateCheck
 from evenrank.data.docs import open_docs as as_docs
-from evenrank.data.files import alone
+from evenrank.data.files import file_lock
 from evenrank.data.schema import Block
 from evenrank.errors import InputError
-from evenrank.process import cores, in_order, refuse_after_fork
+from evenrank.parallel import map_in_order, refuse_after_fork, thread_count
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index, storage
 from evenrank.rankers.index.analysis import Analyzer, read_stop_words
@@ -107,7 +107,7 @@ def _build(
     runs: list[Spilled] = []
     gathered = Gathering(0)
     documents = done = 0
-    for read in in_order(work, source.blocks(), threads=cores()):
+    for read in map_in_order(work, source.blocks(), threads=thread_count()):
         if gathered.tokens and gathered.tokens + len(read.words.numbers) > TOKENS:
             runs.append(gathered.spill(folder / f"run-{len(runs)}", analyzer))
             gathered = Gathering(documents)
@@ -263,7 +263,7 @@ def own_index(docs: Docs, say: Callable[[str], None] = lambda text: None) -> Ind
         return Index.open(path, verify=True)  # a damaged one is built again
     path.parent.mkdir(parents=True, exist_ok=True)
     say("building an index of the collection, for the first stage")
-    with alone(path.with_name(f".{key}.lock")):
+    with file_lock(path.with_name(f".{key}.lock")):
         with suppress(InputError):
             return Index.open(path, verify=True)
         return index(docs, path, overwrite=True)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from evenrank.process import cores
+from evenrank.parallel import thread_count
 from evenrank.rankers.index.analysis import Analyzer
 from evenrank.rankers.index.storage import ArrayFile
 from evenrank.rankers.index.tokenizing import Vocabulary, Words, decoded
@@ -226,7 +226,7 @@ def smallest(largest: int) -> type[np.unsignedinteger[Any]]:
 
 def _in_threads(rows: int, work: Any) -> None:
     """Give each thread a stretch of rows."""
-    threads = cores()
+    threads = thread_count()
     edges = np.linspace(0, rows, threads + 1).astype(np.int64).tolist()
     if rows < 1 << 12:
         work(0, rows)

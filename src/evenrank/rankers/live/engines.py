@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from evenrank.data.schema import listing, show
-from evenrank.errors import InputError, nearest
+from evenrank.errors import InputError, closest_match
 from evenrank.rankers.live.calls import Limits
 from evenrank.rankers.live.http import HTTP, Elastic, ElasticSettings, HTTPSettings
 from evenrank.rankers.live.postgres import Postgres, PostgresSettings, driver_settings
@@ -169,7 +169,7 @@ def refuse_rest(given: Mapping[str, Any], kinds: Iterable[type]) -> None:
         for field in dataclasses.fields(kind)
     ]
     name = next(iter(given))
-    near = nearest(name, known)
+    near = closest_match(name, known)
     hint = f"; did you mean {near}?" if near else ""
     raise InputError(f"unknown setting {name}{hint} There are: {listing(known, 40)}")
 

@@ -27,7 +27,7 @@ from evenrank.text.cache import root
 
 if TYPE_CHECKING:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.dials import Dial
+    from evenrank.vectors.projection import GenderProjection
 
 PART = 2048
 """Texts between two checkpoints. Sorted by length, they fill batches with little padding."""
@@ -156,7 +156,7 @@ def _is_writable(folder: Path) -> bool:
 class TurnedEncodings(Encodings):
     """The same vectors, those of queries turned by a dial."""
 
-    def __init__(self, plain: Encodings, dial: Dial, strength: float) -> None:
+    def __init__(self, plain: Encodings, dial: GenderProjection, strength: float) -> None:
         vars(self).update(vars(plain))
         self._dial, self._strength = dial, strength
 

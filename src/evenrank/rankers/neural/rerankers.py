@@ -233,14 +233,14 @@ class BiEncoderReranker:
 def turned(reranker: Reranker, dial: str | os.PathLike[str] | None, strength: float | None) -> Reranker:
     """The same re-ranker with queries that a dial turns; refused where it compares no vectors."""
     from evenrank.rankers.neural.encodings import TurnedEncodings
-    from evenrank.vectors.dials import chosen_dial
+    from evenrank.vectors.projection import projection_for
 
     if dial is None and strength is None:
         return reranker
     if reranker.name not in COMPARING:
         raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
     made: Any = copy.copy(reranker)
-    chosen = chosen_dial(dial, strength, made.encodings.encoder.facts)
+    chosen = projection_for(dial, strength, made.encodings.encoder.facts)
     assert chosen is not None  # a strength alone was refused
     made.encodings = TurnedEncodings(made.encodings, *chosen)
     made.facts = {**made.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}

@@ -428,12 +428,12 @@ class _Dense:
         self, saved: Any, index: Index, dial: str | None, strength: float | None, *, allowed: bool
     ) -> None:
         from evenrank.rankers.dense import DenseRanker
-        from evenrank.vectors.dials import chosen_dial
+        from evenrank.vectors.projection import projection_for
 
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed
         encoder = saved.reranker.encoder
-        turned, far = chosen_dial(dial, strength, encoder.facts) or (None, 1.0)
+        turned, far = projection_for(dial, strength, encoder.facts) or (None, 1.0)
         self._ranker = DenseRanker(index, encoder, half=False, approximate=False, dial=turned, strength=far)
 
     def rank(

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.auditing.result import Audit
-from evenrank.measures.base import is_bias, leans, short
+from evenrank.measures.base import is_bias, short, sign_names_group
 from evenrank.show.charts.theme import finished, named, reach, told_apart, zero_line
 from evenrank.show.figure import RUNS, Figure, Section, as_frame, slug
 from evenrank.show.numbers import counted
@@ -121,7 +121,7 @@ def change_figures(audit: Audit) -> list[Figure]:
         if measure is None:
             continue
         sides = None
-        if leans(measure):
+        if sign_names_group(measure):
             of, against = measure.pair(audit.groups)
             sides = (against, of)
         shown = [c for c in audit.comparisons if c.measure == measure][:RUNS]

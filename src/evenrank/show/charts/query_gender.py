@@ -17,7 +17,7 @@ import polars as pl
 from evenrank.auditing.black_box import VariantAudit, VariantLean
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import short
-from evenrank.measures.disparities import FEWEST
+from evenrank.measures.disparity import MIN_QUERIES
 from evenrank.measures.gsr.results import Reinforcement
 from evenrank.measures.pairs import LEVEL
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
@@ -66,8 +66,8 @@ def psychology_figures(given: Any) -> list[Figure]:
     bars = pl.DataFrame(means, ["process", "characteristic", "gender", "percent"], orient="row")
     counts = ", ".join(f"{count:,} {gender}" for gender, count in given.queries.items())
     caption = f"Share of words, mean over the queries of each gender: {counts}."
-    if min(given.queries.get(gender, 0) for gender in ("female", "male")) < FEWEST:
-        caption += f" Fewer than {FEWEST} on one side: do not compare them."
+    if min(given.queries.get(gender, 0) for gender in ("female", "male")) < MIN_QUERIES:
+        caption += f" Fewer than {MIN_QUERIES} on one side: do not compare them."
     found: list[Figure] = []
     for (process,), frame in bars.group_by(["process"], maintain_order=True):
         name = str(process) or "other"

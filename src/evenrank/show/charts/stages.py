@@ -10,7 +10,7 @@ import polars as pl
 
 from evenrank.auditing.result import Audit
 from evenrank.auditing.stages import Trace
-from evenrank.measures.base import good
+from evenrank.measures.base import preferred_direction
 from evenrank.measures.parse import parse
 from evenrank.mitigate.preferences import MirrorTest
 from evenrank.show.charts.theme import finished, named, zero_line
@@ -92,7 +92,7 @@ def _colours(measure: str) -> tuple[str, str]:
     """Groups where the sign points to them; else good and bad."""
     wanted = parse(measure)
     groups = ("male", "female") if wanted.params.get("of") != "female" else ("female", "male")
-    return {"high": ("good", "bad"), "low": ("bad", "good")}.get(good(wanted), groups)
+    return {"high": ("good", "bad"), "low": ("bad", "good")}.get(preferred_direction(wanted), groups)
 
 
 def preference_figures(found: MirrorTest) -> list[Figure]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from evenrank.auditing.comparing import curve_measures
 from evenrank.auditing.result import Audit
-from evenrank.measures.base import direction, good, is_bias, leans, short
+from evenrank.measures.base import interpretation, is_bias, preferred_direction, short, sign_names_group
 from evenrank.measures.results import Measurement
 from evenrank.show.charts.theme import (
     LINES,
@@ -123,9 +123,9 @@ def value_figures(audit: Audit) -> list[Figure]:
 
 
 def _family(m: Measurement) -> str:
-    if leans(m.measure):
+    if sign_names_group(m.measure):
         return "lean"
-    return "share" if good(m.measure) == "high" and 0 <= (m.value or 0) <= 1 else "other"
+    return "share" if preferred_direction(m.measure) == "high" and 0 <= (m.value or 0) <= 1 else "other"
 
 
 def _by_measure(audit: Audit) -> list[Measurement]:
@@ -199,11 +199,11 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
     families = curve_measures(audit.measures)
     for (name,), frame in audit.curves.group_by(["measure"], maintain_order=True):
         measure = families[str(name)]
-        balance = 0.0 if good(measure) == "zero" else None
+        balance = 0.0 if preferred_direction(measure) == "zero" else None
         frame = frame.drop("measure").drop_nulls("value")
         if frame.is_empty():
             continue
-        says = direction(measure, audit.groups)
+        says = interpretation(measure, audit.groups)
         drawn, few = drawn_runs(audit, frame)
         ends = "; ".join(
             f"{run} goes from {rows['value'][0]:+.3f} at {rows['cutoff'][0]} "

@@ -26,7 +26,7 @@ def _schema(dimension: int) -> pa.Schema:
     return pa.schema([("word", pa.string()), ("vector", pa.list_(pa.float32(), dimension))])
 
 
-def write_store(vectors: Vectors, path: str | os.PathLike[str]) -> None:
+def write_arrow(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     """Write the store; it appears under its name when it is complete."""
     values = pa.array(np.ascontiguousarray(vectors.matrix).ravel())
     rows = pa.FixedSizeListArray.from_arrays(values, vectors.dimension)
@@ -38,7 +38,7 @@ def write_store(vectors: Vectors, path: str | os.PathLike[str]) -> None:
         writer.write_batch(batch)
 
 
-def read_store(path: str | os.PathLike[str]) -> Vectors:
+def read_arrow(path: str | os.PathLike[str]) -> Vectors:
     """Open a store without reading it into memory."""
     with reading(path), pa.memory_map(os.fspath(path)) as file:
         table = pa.ipc.open_file(file).read_all().combine_chunks()
@@ -131,7 +131,7 @@ def _load_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
         raise InputError("the file is empty", path=path)
     start = magic(path, 8)
     if start.startswith(MAGIC):
-        return read_store(path)
+        return read_arrow(path)
     for prefix, message in _OTHER_FORMATS.items():
         if start.startswith(prefix):
             raise InputError(message, path=path)
@@ -429,7 +429,7 @@ def save(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     elif suffix in (".txt", ".vec"):
         _write_text(vectors, path)
     elif suffix == ".arrow" and not compressed:
-        write_store(vectors, path)
+        write_arrow(vectors, path)
     elif suffix == ".npz" and not compressed:
         with writing(path) as file:
             np.savez_compressed(file, words=np.array(vectors.words, dtype=np.str_), vectors=vectors.matrix)

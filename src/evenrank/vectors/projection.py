@@ -29,7 +29,7 @@ _ARRAYS = "dial.npz"
 
 
 @dataclass(frozen=True, eq=False)
-class Dial:
+class GenderProjection:
     """A gender projection, fitted for one encoder.
 
     Attributes
@@ -75,21 +75,21 @@ class Dial:
         write_model(path, KIND, facts, {_ARRAYS: packed(arrays)})
 
 
-def fit_dial(
+def fit_projection(
     vectors: Doubles, lean: Doubles, *, encoder: Mapping[str, Any] | None = None, **facts: Any
-) -> Dial:
+) -> GenderProjection:
     """Fit a projection to the vectors of documents and their genders (−1 female, 1 male)."""
     if len(vectors) != len(lean):
         raise InputError(f"{len(vectors)} vectors and {len(lean)} labels; give one label for each vector")
     if len({*lean.tolist()}) < 2:
         raise InputError("all documents lean the same way; a dial needs both genders")
     eraser = fit_eraser(np.asarray(vectors, np.float64), np.asarray(lean, np.float64)[:, None])
-    return Dial(eraser, dict(encoder or {}), {"documents": len(vectors), **facts})
+    return GenderProjection(eraser, dict(encoder or {}), {"documents": len(vectors), **facts})
 
 
-def chosen_dial(
+def projection_for(
     path: str | os.PathLike[str] | None, strength: float | None, encoder: Callable[[], Mapping[str, Any]]
-) -> tuple[Dial, float] | None:
+) -> tuple[GenderProjection, float] | None:
     """Open a projection, check its encoder, and return it with its strength (default 1); None if no path."""
     if path is None:
         if strength is not None:
@@ -97,7 +97,7 @@ def chosen_dial(
         return None
     if strength is not None:
         _check_strength(strength)
-    dial = open_dial(path)
+    dial = open_projection(path)
     dial.check(encoder())
     return dial, 1.0 if strength is None else strength
 
@@ -114,7 +114,7 @@ def _check_strength(strength: float) -> None:
         )
 
 
-def open_dial(path: str | os.PathLike[str]) -> Dial:
+def open_projection(path: str | os.PathLike[str]) -> GenderProjection:
     """Open a saved projection."""
     if not Path(path).is_dir():
         raise InputError("no such dial; make one with: evenrank mitigate dial --docs DOCS -o DIAL", path=path)
@@ -129,4 +129,4 @@ def open_dial(path: str | os.PathLike[str]) -> Dial:
     if projection.shape != (len(mean), len(mean)):
         raise InputError("the arrays of the dial do not fit together; fit it again", path=path)
     facts["sha256"] = hashlib.sha256(saved.files[_ARRAYS]).hexdigest()
-    return Dial(Eraser(projection, mean, rank), encoder, facts)
+    return GenderProjection(Eraser(projection, mean, rank), encoder, facts)

@@ -15,7 +15,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Good, LinearMeasure, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, Preferred, register
 from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.rank_bias import rab_weights
 from evenrank.measures.views import View
@@ -90,7 +90,7 @@ class DictionaryBias(LinearMeasure):
     __name__ = NAME = "LIWC"
     PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
-    PREFERRED: ClassVar[Good | None] = "low"
+    PREFERRED: ClassVar[Preferred | None] = "low"
     MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."
     ORDER_MATTERS = False
     VIEW = Dictionary

@@ -118,7 +118,7 @@ def set_threads(limit: int | None) -> None:
     _threads["limit"] = limit
 
 
-def cores() -> int:
+def thread_count() -> int:
     """How many threads to use: the limit that was set, or the cores this process may run on."""
     if limit := _threads["limit"]:
         return limit
@@ -129,7 +129,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def in_order(
+def map_in_order(
     function: Callable[[_Item], _Result], items: Iterable[_Item], *, threads: int
 ) -> Iterator[_Result]:
     """Map in worker threads, a bounded number of items ahead, yielding results in the order of the items."""

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 import evenrank as er
-from evenrank import process
+from evenrank import parallel
 
 ROOT = Path(__file__).parent.parent
 
@@ -203,7 +203,7 @@ def test_a_folder_that_others_may_have_made_is_not_trusted_with_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(process, "_TEMPORARY", ())
+    monkeypatch.setattr(parallel, "_TEMPORARY", ())
     folder = tmp_path / f"evenrank-numba-{os.getuid()}"
     if how == "a link":
         (tmp_path / "elsewhere").mkdir(mode=0o700)
@@ -213,9 +213,9 @@ def test_a_folder_that_others_may_have_made_is_not_trusted_with_code(
         folder.chmod(0o770)
     else:
         folder.write_text("")
-    assert process._private_folder() is None
+    assert parallel._private_folder() is None
     folder.unlink() if how != "open to others" else folder.rmdir()
-    assert process._private_folder() == str(folder)
+    assert parallel._private_folder() == str(folder)
 
 
 @pytest.mark.slow
@@ -285,11 +285,11 @@ def test_without_a_compiler_one_line_says_why_there_is_no_index(tmp_path: Path) 
 
 
 def test_threads_can_be_fewer_than_cores_and_more() -> None:
-    own = process.cores()
+    own = parallel.thread_count()
     try:
         for wanted in (1, own + 3):
-            process.set_threads(wanted)
-            assert process.cores() == wanted
+            parallel.set_threads(wanted)
+            assert parallel.thread_count() == wanted
     finally:
-        process.set_threads(None)
-    assert process.cores() == own
+        parallel.set_threads(None)
+    assert parallel.thread_count() == own

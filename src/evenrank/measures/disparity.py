@@ -129,17 +129,17 @@ class Reduction:
         }
 
 
-FEWEST = 5
+MIN_QUERIES = 5
 """Queries of each gender below which the two are not compared by a command or an audit."""
 
 
-def refuse_few(queries: Mapping[str, int]) -> None:
+def require_enough_queries(queries: Mapping[str, int]) -> None:
     """Refuse to compare genders of which there are hardly any queries."""
     for gender in ("female", "male"):
-        if queries.get(gender, 0) < FEWEST:
+        if queries.get(gender, 0) < MIN_QUERIES:
             raise InputError(
-                f"only {queries.get(gender, 0)} {gender} queries can be compared; at least {FEWEST} of each "
-                "gender are needed, so give more labelled queries"
+                f"only {queries.get(gender, 0)} {gender} queries can be compared; "
+                f"at least {MIN_QUERIES} of each gender are needed, so give more labelled queries"
             )
 
 
