@@ -178,14 +178,14 @@ class VariantAudit(Recorded):
 
     def remarks(self) -> list[str]:
         """What a reader of the table has to know."""
-        found = [
+        rows = [
             f"{engine}: {numbers.counted(count, 'triple')} left out, {reason}"
             for engine, reasons in self.left_out.items()
             for reason, count in reasons.items()
         ]
         if any(not row.judged for row in self.rows):
-            found.append(f"Not judged: fewer than {FEWEST} triples.")
-        return [*found, *self.cautions]
+            rows.append(f"Not judged: fewer than {FEWEST} triples.")
+        return [*rows, *self.cautions]
 
 
 def compare_variants(
@@ -228,8 +228,8 @@ def compare_variants(
     if triples is None and queries is None:
         table = read_results(source)
     else:
-        asked = read_triples(triples) if triples is not None else variants(queries)
-        table = ask_variants(source, asked, at=at, ranker=ranker, progress=progress, **settings)
+        requested = read_triples(triples) if triples is not None else variants(queries)
+        table = ask_variants(source, requested, at=at, ranker=ranker, progress=progress, **settings)
     return compared(table, at=at, confidence=confidence, resamples=resamples, seed=seed)
 
 
@@ -239,24 +239,24 @@ def ask_variants(
     """The results of an index or a live engine for triples, as :func:`compare_variants` reads them."""
     from evenrank.rankers.catalogue import is_engine, ranker_for
 
-    asked = read_triples(triples)
-    if asked.is_empty():
+    requested = read_triples(triples)
+    if requested.is_empty():
         raise InputError("there is no query without gender to write variants of")
     forms = ("neutral", *SIDES)
-    texts = {variant_id(row["triple_id"], form): row[form] for row in asked.to_dicts() for form in forms}
-    made = ranker_for(where, ranker, **settings)
-    run = made.rank(read_queries(texts), depth=at, progress=progress)
+    texts = {variant_id(row["triple_id"], form): row[form] for row in requested.to_dicts() for form in forms}
+    built = ranker_for(where, ranker, **settings)
+    run = built.rank(read_queries(texts), depth=at, progress=progress)
     key = pl.DataFrame(
-        [(variant_id(t, form), t, form) for t in asked["triple_id"] for form in forms],
+        [(variant_id(t, form), t, form) for t in requested["triple_id"] for form in forms],
         schema=["query_id", "triple_id", "variant"],
         orient="row",
     )
-    more = [name for name in ("topic", "stereotype") if name in asked.columns]
-    found = run.join(key, on="query_id", maintain_order="left").join(
-        asked.select("triple_id", *more), on="triple_id", maintain_order="left"
+    more = [name for name in ("topic", "stereotype") if name in requested.columns]
+    frame = run.join(key, on="query_id", maintain_order="left").join(
+        requested.select("triple_id", *more), on="triple_id", maintain_order="left"
     )
-    name = made.name if is_engine(where) else ranker
-    return _in_order(found.with_columns(engine=pl.lit(name)))
+    name = built.name if is_engine(where) else ranker
+    return _in_order(frame.with_columns(engine=pl.lit(name)))
 
 
 def read_results(x: Any) -> pl.DataFrame:
@@ -265,12 +265,12 @@ def read_results(x: Any) -> pl.DataFrame:
     columns = table.frame.columns
     if "triple_id" not in columns and "topic" not in columns:
         raise table.error("results need a column triple_id (or topic) that says which lists belong together")
-    found = {name: triple_column(table, name) for name in columns if name != "rank"}
-    found["rank"] = table.whole_numbers("rank")
+    result = {name: triple_column(table, name) for name in columns if name != "rank"}
+    result["rank"] = table.whole_numbers("rank")
     if "triple_id" not in columns:
-        found["triple_id"] = table.ids("topic")
-    refuse_marked(table, found["triple_id"])
-    frame = pl.DataFrame(found)
+        result["triple_id"] = table.ids("topic")
+    refuse_marked(table, result["triple_id"])
+    frame = pl.DataFrame(result)
     if "engine" not in columns:
         frame = frame.with_columns(engine=pl.lit("engine"))
     known = ("neutral", *SIDES)
@@ -313,19 +313,19 @@ def compared(
     facts = results.select("triple_id", "topic", "stereotype").unique("triple_id", maintain_order=True)
     known = pl.DataFrame({"query_id": facts["triple_id"], "text": facts["triple_id"]})
     wanted = [VarRaB @ at, VarARaB @ at, VarNDRaB @ at]
-    found = measured(
+    result = measured(
         Inputs(runs=runs, queries=known), wanted, Options(confidence=None, resamples=resamples, seed=seed)
     )
-    if not any(len(m.values) for m in found):
+    if not any(len(m.values) for m in result):
         raise InputError("no triple has lists of all its variants: neutral, female and male")
     making = _Making(facts, confidence, resamples, seed)
-    overall = [row for m in found for row in making.rows(m)]
-    topics = [row for m in found for row in making.of_topics(m)]
+    overall = [row for m in result for row in making.rows(m)]
+    topics = [row for m in result for row in making.of_topics(m)]
     values = pl.concat(
         pl.DataFrame(
             {"engine": m.run, "measure": str(m.measure), "triple_id": m.query_ids, "value": m.values}
         )
-        for m in found
+        for m in result
     ).join(facts, on="triple_id", maintain_order="left")
     many = facts.drop_nulls("topic").group_by("topic").len()
     cautions = []
@@ -342,7 +342,7 @@ def compared(
         at=at,
         rows=(*corrected(overall), *corrected(topics)),
         values=values.select("engine", "measure", "triple_id", "topic", "stereotype", "value"),
-        left_out={m.run: m.left_out for m in found},
+        left_out={m.run: m.left_out for m in result},
         confidence=confidence,
         cautions=tuple(cautions),
         provenance={"evenrank": evenrank.__version__, "results": fingerprint([results])}
@@ -364,11 +364,11 @@ def _as_run(results: pl.DataFrame) -> pl.DataFrame:
 
 def corrected(rows: Sequence[VariantLean]) -> list[VariantLean]:
     """p corrected over engines and topics, for each measure and question on its own."""
-    found: dict[int, float | None] = {}
-    for asked in dict.fromkeys((row.measure, row.toward) for row in rows):
-        family = [i for i, row in enumerate(rows) if (row.measure, row.toward) == asked]
-        found.update(zip(family, stats.holm([rows[i].p for i in family]), strict=True))
-    return [replace(row, p_holm=found[i]) for i, row in enumerate(rows)]
+    result: dict[int, float | None] = {}
+    for requested in dict.fromkeys((row.measure, row.toward) for row in rows):
+        family = [i for i, row in enumerate(rows) if (row.measure, row.toward) == requested]
+        result.update(zip(family, stats.holm([rows[i].p for i in family]), strict=True))
+    return [replace(row, p_holm=result[i]) for i, row in enumerate(rows)]
 
 
 @dataclass(frozen=True)
@@ -388,13 +388,13 @@ class _Making:
         if topic is not None:
             chosen = (facts["topic"] == topic).fill_null(False).to_numpy()
         parts = {side: float(part[chosen].mean()) for side, part in m.part_values.items() if chosen.any()}
-        found = [self._row(m, topic, "male", m.values[chosen], parts)]
+        result = [self._row(m, topic, "male", m.values[chosen], parts)]
         sign = facts["stereotype"].replace_strict({"female": -1.0, "male": 1.0}, default=np.nan)
         signs = sign.cast(pl.Float64).fill_null(np.nan).to_numpy()
         expected = chosen & ~np.isnan(signs)
         if topic is None and expected.any():
-            found.append(self._row(m, None, "stereotype", (m.values * signs)[expected], {}))
-        return found
+            result.append(self._row(m, None, "stereotype", (m.values * signs)[expected], {}))
+        return result
 
     def of_topics(self, m: Measurement) -> list[VariantLean]:
         """A row for each topic, where some topic has several triples."""

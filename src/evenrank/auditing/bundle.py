@@ -110,18 +110,18 @@ def environment() -> dict[str, Any]:
     """Where an audit was made: versions of evenrank, Python, the system and what numbers come through."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
+            result[name] = None
     return {
         "evenrank": evenrank.__version__,
         "python": platform.python_version(),
         "system": platform.platform(),
         "machine": platform.machine(),
-        "packages": found,
+        "packages": result,
     }
 
 
@@ -267,7 +267,7 @@ def locate(inputs: tuple[Input, ...], folder: Path) -> tuple[dict[str, Path], li
             if path.is_file():
                 by_size.setdefault(path.stat().st_size, []).append(path)
                 by_name.setdefault(name, []).append(path)
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     changed: list[Input] = []
     lacking: list[Input] = []
     for one in inputs:
@@ -277,10 +277,10 @@ def locate(inputs: tuple[Input, ...], folder: Path) -> tuple[dict[str, Path], li
         same += [path for path in by_size.get(one.bytes, []) if path.name != plain]
         match = next((path for path in same if sha256(path)[0] == one.sha256), None)
         if match is not None:
-            found[one.name] = match
+            result[one.name] = match
         else:
             (changed if plain in by_name else lacking).append(one)
-    return found, changed, lacking
+    return result, changed, lacking
 
 
 @dataclass(frozen=True)
@@ -302,15 +302,15 @@ def sign(path: Path, key: Path) -> Path:
     if not key.is_file():
         raise InputError("no such key", path=key)
     mini = key.read_bytes()[:200].startswith(b"untrusted comment:")
-    made = path.with_name(path.name + (".minisig" if mini else ".sig"))
-    made.unlink(missing_ok=True)
+    built = path.with_name(path.name + (".minisig" if mini else ".sig"))
+    built.unlink(missing_ok=True)
     if mini:
         done = _called(["minisign", "-S", "-s", str(key), "-m", str(path)])
     else:
         done = _called(["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path)])
-    if done.returncode or not made.is_file():
+    if done.returncode or not built.is_file():
         raise InputError(f"cannot sign with this key: {_last_line(done)}", path=key)
-    return made
+    return built
 
 
 def signature(path: Path, signers: Path | None) -> Signature:

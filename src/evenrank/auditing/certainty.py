@@ -107,7 +107,7 @@ def parse_deltas(given: Any) -> dict[Measure, float]:
             if not equals or not name:
                 raise InputError(f"delta {text!r}: write it as MEASURE=VALUE, as in ARaB@10=0.05")
         pairs = [(name.strip(), value.strip()) for name, _, value in split]
-    found: dict[Measure, float] = {}
+    result: dict[Measure, float] = {}
     for name, value in pairs:
         measure = parse(name)
         try:
@@ -115,10 +115,10 @@ def parse_deltas(given: Any) -> dict[Measure, float]:
         except (TypeError, ValueError):
             raise InputError(f"delta of {measure} is {value!r}; it must be a number above 0") from None
         check_delta(number)
-        if measure in found:
+        if measure in result:
             raise InputError(f"delta of {measure} is given twice")
-        found[measure] = number
-    return found
+        result[measure] = number
+    return result
 
 
 _NONE = 1e-12
@@ -301,10 +301,10 @@ def plan(
                 f"{wanted}: 0 is not good there, so a plan is for differences between runs; give their "
                 "standard deviation (sd)"
             )
-        found = measured(Inputs.open(run, **given), [wanted], Options(only, confidence=None))
-        if len(found.runs) > 1:
+        result = measured(Inputs.open(run, **given), [wanted], Options(only, confidence=None))
+        if len(result.runs) > 1:
             raise InputError("a plan takes its spread from one run; name one")
-        (m,) = found
+        (m,) = result
         if m.summary.spread is None:
             known = numbers.counted(m.queries, "value")
             raise InputError(f"{wanted} of {m.run} has {known}; a spread needs at least two")

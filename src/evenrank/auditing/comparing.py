@@ -72,11 +72,11 @@ def compare_runs(
     found_all: Measurements, baseline: str, *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Compared, ...]:
     """Every measure of every other run against the baseline, p corrected (Holm) over all of them."""
-    found = [
+    rows = [
         _compare(m, found_all[baseline, m.measure], confidence, seed) for m in found_all if m.run != baseline
     ]
-    corrected = stats.holm([one.comparison.p for one in found])
-    return tuple(replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True))
+    corrected = stats.holm([one.comparison.p for one in rows])
+    return tuple(replace(one, p_holm=p) for one, p in zip(rows, corrected, strict=True))
 
 
 def _compare(mine: Measurement, theirs: Measurement, confidence: float, seed: int) -> Compared:
@@ -112,10 +112,10 @@ class Offered:
         """Values of a run against those of the yardstick, for the same queries in the same order."""
         if not len(values):
             return None
-        found = stats.paired(values, theirs, confidence=confidence)
-        assert found.difference is not None
-        low, high = (found.low, found.high) if len(values) > 1 else (None, None)
-        return cls(kind, float(theirs.mean()), len(values), found.difference, low, high)
+        result = stats.paired(values, theirs, confidence=confidence)
+        assert result.difference is not None
+        low, high = (result.low, result.high) if len(values) > 1 else (None, None)
+        return cls(kind, float(theirs.mean()), len(values), result.difference, low, high)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -130,7 +130,7 @@ def leans_offered(
     found_all: Measurements, headline: BiasMeasure, inputs: Inputs, options: Options, confidence: float
 ) -> dict[str, Offered]:
     """For each run, the lean of what its queries were offered: relevant documents, else all candidates."""
-    found: dict[str, Offered] = {}
+    result: dict[str, Offered] = {}
     plain = RaB(
         **{key: headline.params[key] for key in ("of", "against", "magnitude") if key in headline.params}
     )
@@ -149,9 +149,9 @@ def leans_offered(
             _, a, b = mine.beside(theirs)
             offered = Offered.of(kind, a, b, confidence)
             if offered is not None:
-                found[name] = offered
+                result[name] = offered
                 break
-    return found
+    return result
 
 
 def _relevant_run(qrels: pl.DataFrame, held: pl.Series) -> pl.DataFrame:
@@ -176,11 +176,11 @@ def cutoff_curves(
     if not families:
         return pl.DataFrame(schema=_SCHEMA)
     wanted = {(name, k): family @ k for name, family in families.items() for k in cutoffs}
-    found = measured(inputs, list(wanted.values()), options)
+    result = measured(inputs, list(wanted.values()), options)
     rows = []
     for run in inputs.runs:
         for (name, k), one in wanted.items():
-            m = found[run, one]
+            m = result[run, one]
             low = high = None
             if confidence is not None and m.value is not None and len(m.values) > 1:
                 interval = stats.mean_interval(m.values, confidence=confidence, method="t")

@@ -31,13 +31,13 @@ def data_sheet(inputs: Inputs, audit: Audit, languages: str | None = None) -> di
     if inputs.queries is not None:
         sheet["queries"] = {"queries": inputs.queries.height}
     if inputs.genders is not None:
-        asked = set().union(*(run["query_id"].to_list() for run in inputs.runs.values()))
-        labelled = Counter(label for query, label in inputs.genders.items() if query in asked)
-        unknown = len(asked - inputs.genders.keys())
+        requested = set().union(*(run["query_id"].to_list() for run in inputs.runs.values()))
+        labelled = Counter(label for query, label in inputs.genders.items() if query in requested)
+        unknown = len(requested - inputs.genders.keys())
         sheet["query_genders"] = {
             "labels": dict(sorted(labelled.items())),
             "without_label": unknown,
-            "share_unknown": unknown / len(asked) if asked else None,
+            "share_unknown": unknown / len(requested) if requested else None,
         }
     if inputs.qrels is not None:
         relevant = inputs.qrels.filter(pl.col("relevance") > 0)
@@ -53,8 +53,8 @@ def data_sheet(inputs: Inputs, audit: Audit, languages: str | None = None) -> di
         }
         sheet["columns_left_aside"] = list(audit.selection.left_aside)
     sheet["left_out"] = {
-        run: {str(m.measure): m.left_out for m in found if m.left_out}
-        for run, found in audit.measured.runs.items()
+        run: {str(m.measure): m.left_out for m in result if m.left_out}
+        for run, result in audit.measured.runs.items()
     }
     return sheet
 
@@ -119,12 +119,12 @@ def methods(audit: Audit) -> str:
         bounds = ", ".join(map(str, audit.conditions))
         lines.append(f"Bounds that must not hold: {bounds}.")
     if audit.selection is not None:
-        found = audit.selection
+        result = audit.selection
         lines += [
             "",
             "## Selection rates",
             "",
-            f"Candidates are pairs of query and ranked document. Selected: rank {found.at} or better. Rate: "
+            f"Candidates are pairs of query and ranked document. Selected: rank {result.at} or better. Rate: "
             "selected divided by candidates of the category. Impact ratio: rate divided by the highest rate "
             "of any category. Scoring rate: share with a score above the median of all candidates of the "
             "run; scores of different queries are compared as they are.",
@@ -204,9 +204,9 @@ def flat(sheet: Mapping[str, Any]) -> list[tuple[str, str]]:
     if judged := sheet.get("judgments"):
         said = f"{judged['judgments']:,}, {judged['relevant']:,} of them relevant"
         lines.append(("judgments", f"{said}, for {counted(judged['queries'], 'query', 'queries')}"))
-    for run, found in sheet.get("candidates", {}).items():
-        unknown = ", ".join(f"{many:,} of unknown {kind}" for kind, many in found["unknown"].items())
-        lines.append((f"candidates of {run}", f"{found['candidates']:,}; {unknown}"))
+    for run, result in sheet.get("candidates", {}).items():
+        unknown = ", ".join(f"{many:,} of unknown {kind}" for kind, many in result["unknown"].items())
+        lines.append((f"candidates of {run}", f"{result['candidates']:,}; {unknown}"))
     for run, measures in sheet["left_out"].items():
         for measure, reasons in measures.items():
             said = ", ".join(f"{many:,} {reason}" for reason, many in reasons.items())

@@ -98,15 +98,15 @@ def _valued(condition: Condition, m: Measurement, judging: Judging | None) -> Ch
     if m.value is None:
         text = f"{condition.subject} of {m.run} is undefined, so the bound cannot be checked"
         return Check(condition, m.run, None, False, text)
-    found, said = m.value, f"{condition.subject} of {m.run} is {_number(m.value, m)}"
+    result, said = m.value, f"{condition.subject} of {m.run} is {_number(m.value, m)}"
     if judging == "interval":
         end = _bound(condition, m)
         if end is None:
             n = counted(m.queries, "query", "queries")
             text = f"{condition.subject} of {m.run} cannot be checked: no interval from {n}"
             return Check(condition, m.run, m.value, False, text)
-        found, said = end, f"{said}, its one-sided 95% bound {_number(end, m)}"
-    failed = condition.holds(found)
+        result, said = end, f"{said}, its one-sided 95% bound {_number(end, m)}"
+    failed = condition.holds(result)
     return Check(condition, m.run, m.value, not failed, said)
 
 
@@ -138,11 +138,11 @@ def _changed(
         text = f"{condition.subject} of {mine.run} cannot be checked: {why} from {n} shared with {theirs.run}"
         return Check(condition, mine.run, mine.value, False, text)
     said = f"{condition.subject} of {mine.run} changes by {change.difference:+.4f} from {theirs.run}"
-    found = change.difference
+    result = change.difference
     if judging != "point" and end is not None:
-        found, said = end, f"{said}, one-sided 95% bound {end:+.4f}"
+        result, said = end, f"{said}, one-sided 95% bound {end:+.4f}"
     said += f", over {change.n:,} queries"
-    failed = condition.holds(found)
+    failed = condition.holds(result)
     return Check(condition, mine.run, mine.value, not failed, said)
 
 

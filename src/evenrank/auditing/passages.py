@@ -90,9 +90,9 @@ def leaning_queries(found: Sequence[Measurement], inputs: Inputs) -> tuple[Leani
         wanted = dict.fromkeys(doc for frame in heaviest.values() for doc in frame["doc_id"].to_list())
         texts = docs.texts(list(wanted))
     marked = dict(zip(texts, segments(list(texts.values()), matcher, EXCERPT), strict=True))
-    asked = {} if queries is None else dict(queries.iter_rows())
+    requested = {} if queries is None else dict(queries.iter_rows())
     ids = list(dict.fromkeys(query for rows in chosen.values() for query, _ in rows))
-    shown = dict(zip(ids, segments([asked.get(query, query) for query in ids], matcher), strict=True))
+    shown = dict(zip(ids, segments([requested.get(query, query) for query in ids], matcher), strict=True))
     return tuple(
         LeaningQuery(
             run,
@@ -142,8 +142,8 @@ def segments(
     """Each text in pieces, the words of the groups apart; a long one cut around its first such word."""
     hits: dict[int, list[tuple[int, int, str]]] = {}
     if matcher is not None and len(texts):
-        found = matcher.find(texts).unique(["row", "start"], keep="first", maintain_order=True)
-        for row, start, end, group in found.select("row", "start", "end", "group").iter_rows():
+        result = matcher.find(texts).unique(["row", "start"], keep="first", maintain_order=True)
+        for row, start, end, group in result.select("row", "start", "end", "group").iter_rows():
             hits.setdefault(row, []).append((start, end, group))
     return [_pieces(text.encode(), hits.get(row, []), longest) for row, text in enumerate(texts)]
 
@@ -159,16 +159,16 @@ def _pieces(data: bytes, hits: list[tuple[int, int, str]], longest: int | None) 
             first += 1
         while last < len(data) and data[last] & 0xC0 == 0x80:
             last += 1
-    found: list[Segment] = [Segment("… ", None)] if first else []
+    rows: list[Segment] = [Segment("… ", None)] if first else []
     place = first
     for start, end, group in hits:
         if start < place or end > last:
             continue
-        found.append(Segment(data[place:start].decode(), None))
-        found.append(Segment(data[start:end].decode(), group))
+        rows.append(Segment(data[place:start].decode(), None))
+        rows.append(Segment(data[start:end].decode(), group))
         place = end
-    found.append(Segment(data[place:last].decode() + (" …" if last < len(data) else ""), None))
-    return tuple(segment for segment in found if segment.text)
+    rows.append(Segment(data[place:last].decode() + (" …" if last < len(data) else ""), None))
+    return tuple(segment for segment in rows if segment.text)
 
 
 class Span(NamedTuple):
@@ -214,9 +214,9 @@ def colour(matcher: Matcher, texts: Sequence[Text]) -> Coloured:
     """Count and find the words of each group."""
     whole = [text.whole for text in texts]
     spans: list[list[Span]] = [[] for _ in texts]
-    found = matcher.find(whole)
+    result = matcher.find(whole)
     places = [_Places(text, joined) for text, joined in zip(texts, whole, strict=True)]
-    for row, group, word, start, end in found.iter_rows():
+    for row, group, word, start, end in result.iter_rows():
         spans[row] += places[row].spans(start, end, group, word)
     return Coloured(matcher.groups, matcher.count(whole), spans)
 

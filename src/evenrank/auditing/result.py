@@ -228,9 +228,9 @@ class Audit(Drawn):
             "comparisons": [one.to_dict() for one in self.comparisons],
             **({"pairs": measured["pairs"]} if self.measured.pairs else {}),
             "certainty": [one.to_dict() for one in self.certainty],
-            "offered": {run: found.to_dict() for run, found in self.offered.items()},
+            "offered": {run: result.to_dict() for run, result in self.offered.items()},
             "curves": self.curves.to_dicts(),
-            "attribution": {run: found.to_dict() for run, found in self.attributions.items()},
+            "attribution": {run: result.to_dict() for run, result in self.attributions.items()},
             "leaning_queries": [one.to_dict() for one in self.leaning],
             "gendered_queries": {
                 name: [query._asdict() | {"positive": "female"} for query in side]
@@ -305,7 +305,7 @@ def _table(audit: Audit, width: int | None = None) -> str:
 
 def _grids(audit: Audit) -> list[Grid]:
     """The table, in as many parts as it takes for the runs to fit beside one another."""
-    found = []
+    items = []
     for i in range(0, len(audit.runs), ACROSS):
         runs = audit.runs[i : i + ACROSS]
         rows = []
@@ -317,8 +317,8 @@ def _grids(audit: Audit) -> list[Grid]:
             if any(m.low is not None for m in cells):
                 rows.append(["", *(printed_bounds(m) for m in cells), ""])
         heads = [f"{run} (baseline)" if run == audit.baseline else run for run in runs]
-        found.append(Grid(["", *heads, "queries"], rows))
-    return found
+        items.append(Grid(["", *heads, "queries"], rows))
+    return items
 
 
 def _remarks(audit: Audit) -> list[str]:
@@ -331,11 +331,11 @@ def latex_values(measured: Measurements, mark: Callable[[Measurement], str] = la
     """A table for a paper (package booktabs): runs down, measures across, intervals beneath."""
     rows: list[list[str]] = []
     called = letters(measured.runs) if measured.pairs else {}
-    for run, found in measured.runs.items():
+    for run, result in measured.runs.items():
         name = f"({called[run]}) {run}" if called else run
-        rows.append([name, *(printed_value(m) + mark(m) for m in found)])
-        if any(m.low is not None for m in found):
-            rows.append(["", *(Small(printed_bounds(m)) for m in found)])
+        rows.append([name, *(printed_value(m) + mark(m) for m in result)])
+        if any(m.low is not None for m in result):
+            rows.append(["", *(Small(printed_bounds(m)) for m in result)])
     names = dict.fromkeys(str(m.measure) for m in measured)
     return Grid(["Run", *names], rows).latex()
 

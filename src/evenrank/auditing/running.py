@@ -143,7 +143,7 @@ def audit(
     if not chosen:
         inputs = replace(inputs, background=frames[baseline])
     groups = inputs.tally.groups if inputs.countable else ()
-    asked: list[Measure] = (
+    requested: list[Measure] = (
         listed_measures(measures)
         if measures is not None
         else default_measures(
@@ -157,7 +157,7 @@ def audit(
         )
     )
     deltas = parse_deltas(delta)
-    wanted = list(dict.fromkeys([*asked, *(condition.subject for condition in conditions), *deltas]))
+    wanted = list(dict.fromkeys([*requested, *(condition.subject for condition in conditions), *deltas]))
     if not wanted:
         raise InputError("nothing to measure: give docs or a tally for bias, qrels for effectiveness")
     counts = gender_counts(inputs)
@@ -169,7 +169,7 @@ def audit(
         found_all = with_pairs(found_all, confidence=confidence or 0.95, seed=seed)
     kept = [m.measure for m in found_all.runs[baseline]]
     headline = headline_measure(kept)
-    found = Audit(
+    result = Audit(
         measured=found_all,
         baseline=baseline if len(frames) > 1 else None,
         groups=groups,
@@ -191,13 +191,13 @@ def audit(
         confidence=confidence,
         queries={} if inputs.queries is None else dict(inputs.queries.iter_rows()),
     )
-    told = [one.measure for one in told_changes(found)]
-    found = replace(
-        found,
+    told = [one.measure for one in told_changes(result)]
+    result = replace(
+        result,
         deltas=deltas,
         certainty=certainties(
             found_all,
-            found.comparisons,
+            result.comparisons,
             deltas,
             [m for m in (headline, *told) if m is not None],
             confidence=confidence,
@@ -208,8 +208,8 @@ def audit(
         quick = replace(options, confidence=None)
         explained = measured(inputs, [headline], replace(quick, explain=True))
         rows = [explained[run, headline] for run in frames]
-        found = replace(
-            found,
+        result = replace(
+            result,
             curves=cutoff_curves(inputs, kept, quick, confidence=confidence),
             offered=leans_offered(found_all, headline, inputs, quick, confidence or 0.95),
             attributions={m.run: m.attribution for m in rows if m.attribution is not None},
@@ -219,27 +219,27 @@ def audit(
         from evenrank.measures.gsr.results import most_gendered
 
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
-        found = replace(found, gendered=most_gendered(inputs.queries, count=8, **named))
-    found = _by_gender(found, inputs, compared, seed=seed, selected=selected or DEPTH)
+        result = replace(result, gendered=most_gendered(inputs.queries, count=8, **named))
+    result = _by_gender(result, inputs, compared, seed=seed, selected=selected or DEPTH)
     if stages is not None:
         asked_for = kept if measures is not None else _traced(kept, headline, groups)
-        found = replace(found, stages=_stages(inputs, stages, asked_for, only, confidence or 0.95, seed))
+        result = replace(result, stages=_stages(inputs, stages, asked_for, only, confidence or 0.95, seed))
     if rankers is not None:
-        found = replace(found, preference=_preference(inputs, rankers, headline, confidence or 0.95, seed))
+        result = replace(result, preference=_preference(inputs, rankers, headline, confidence or 0.95, seed))
     if variants is not None:
         from evenrank.auditing.black_box import compare_variants
 
         lists = compare_variants(variants, confidence=confidence or 0.95, resamples=resamples, seed=seed)
-        found = replace(found, variants=lists)
+        result = replace(result, variants=lists)
     if inputs.docs is not None:
         inputs.docs.forget()
-    return found
+    return result
 
 
 def _traced(kept: list[Measure], headline: Measure | None, groups: tuple[str, ...]) -> list[Measure]:
     """What stages are traced by, where nobody named measures: lean, neutrality, exposure."""
-    found = [m for m in (headline, NFaiRR @ DEPTH) if m is not None and m in kept]
-    return [*found, ExposureGap @ DEPTH] if len(groups) == 2 else found
+    rows = [m for m in (headline, NFaiRR @ DEPTH) if m is not None and m in kept]
+    return [*rows, ExposureGap @ DEPTH] if len(groups) == 2 else rows
 
 
 def _stages(
@@ -270,9 +270,9 @@ def _preference(
     if inputs.docs is None or inputs.queries is None:
         raise InputError("the mirror test ranks the collection anew; give docs and queries")
     lexicon = inputs.given.get("lexicon") or "rekabsaz2020"
-    asked = headline if sign_names_group(headline) and headline.LINEAR else ARaB @ DEPTH
+    requested = headline if sign_names_group(headline) and headline.LINEAR else ARaB @ DEPTH
     more: Any = {"confidence": confidence, "seed": seed, "lexicon": lexicon}
-    return preference(inputs.docs, inputs.queries, rankers=rankers, measure=asked, **more)
+    return preference(inputs.docs, inputs.queries, rankers=rankers, measure=requested, **more)
 
 
 def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str, bool]) -> None:
@@ -413,22 +413,22 @@ def default_measures(
         Whether labels are shares, which rKL cannot count.
     """
     gendered = {"female", "male"} <= set(words) or not words
-    found: list[Measure] = [nDCG @ DEPTH, RR @ DEPTH, AP] if qrels else []
+    rows: list[Measure] = [nDCG @ DEPTH, RR @ DEPTH, AP] if qrels else []
     if len(words) == 2:
-        found += [RaB @ DEPTH, ARaB @ DEPTH, Absolute(ARaB @ DEPTH), ARaB(magnitude="boolean") @ DEPTH]
+        rows += [RaB @ DEPTH, ARaB @ DEPTH, Absolute(ARaB @ DEPTH), ARaB(magnitude="boolean") @ DEPTH]
     elif len(words) > 2:  # every group against the first: no pair is the natural one
         pairs = [ARaB(of=group, against=words[0]) @ DEPTH for group in words[1:]]
-        found += [*pairs, *(Absolute(pair) for pair in pairs)]
+        rows += [*pairs, *(Absolute(pair) for pair in pairs)]
     if len(words) >= 2:
-        found.append(NFaiRR @ DEPTH)
+        rows.append(NFaiRR @ DEPTH)
     if docs and queries and gendered:
-        found.append(GSR if qrels else GSR @ DEPTH)
+        rows.append(GSR if qrels else GSR @ DEPTH)
     if docs and gendered:
-        found.append(LIWC @ DEPTH)
+        rows.append(LIWC @ DEPTH)
     if len(shown) >= 2:
-        found += [AWRF @ DEPTH, NDKL @ DEPTH]
+        rows += [AWRF @ DEPTH, NDKL @ DEPTH]
         counted = [] if soft else [None] if len(shown) == 2 else list(shown)
-        found += [(rKL if group is None else rKL(group=group)) @ DEPTH for group in counted]
+        rows += [(rKL if group is None else rKL(group=group)) @ DEPTH for group in counted]
     if shown and targets:
-        found += [MB(group=group) @ DEPTH for group in (shown[:1] if len(shown) == 2 else shown)]
-    return found
+        rows += [MB(group=group) @ DEPTH for group in (shown[:1] if len(shown) == 2 else shown)]
+    return rows

@@ -178,7 +178,7 @@ def trace(
         raise InputError("no query is ranked at every stage; are these runs of the same queries?")
     if inputs.background is None:
         inputs = replace(inputs, background=inputs.runs[first])
-    found = measured(inputs, wanted, Options(only, confidence=None))
+    result = measured(inputs, wanted, Options(only, confidence=None))
     views = views_of(inputs, filter(is_bias, wanted), depth=WHOLE_LIST)
     for view in views.values():
         view.prepare()
@@ -192,11 +192,11 @@ def trace(
         if not collection:
             del at[COLLECTION]
         for number, name in enumerate(inputs.runs):
-            at[f"{name}, in order" if number == 0 else name] = found[name, measure].per_query()
-        everywhere = [q for q in found[first, measure].per_query() if all(q in each for each in at.values())]
-        asked = {query for each in found.runs.values() for m in each if m.measure == measure
+            at[f"{name}, in order" if number == 0 else name] = result[name, measure].per_query()
+        everywhere = [q for q in result[first, measure].per_query() if all(q in each for each in at.values())]
+        requested = {query for each in result.runs.values() for m in each if m.measure == measure
                  for query in m.per_query()}  # fmt: skip
-        left_out[str(measure)] = len(asked) - len(everywhere)
+        left_out[str(measure)] = len(requested) - len(everywhere)
         if not everywhere:
             raise InputError(f"no query has a value of {measure} at every stage")
         table = {name: np.array([each[q] for q in everywhere]) for name, each in at.items()}
@@ -213,7 +213,7 @@ def trace(
         left_out=left_out,
         values=pl.concat(values),
         confidence=confidence,
-        provenance=found.provenance,
+        provenance=result.provenance,
     )
 
 

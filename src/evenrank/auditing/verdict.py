@@ -155,15 +155,15 @@ def certainty_of(audit: Audit, run: str, measure: Measure, baseline: str | None 
 
 def bounds(audit: Audit) -> str | None:
     """Where δ would have to lie, or what was compared with it, in one line; None where that is not known."""
-    found = [one for one in _leans(audit) if one.smallest is not None]
-    if not found:
+    rows = [one for one in _leans(audit) if one.smallest is not None]
+    if not rows:
         return None
-    measure = found[0].measure
-    if found[0].delta is None:
-        told = [f"{one.run} {one.smallest:.3f}" for one in found]
+    measure = rows[0].measure
+    if rows[0].delta is None:
+        told = [f"{one.run} {one.smallest:.3f}" for one in rows]
         return f"Smallest δ of {measure} that would pass as no lean beyond δ: {numbers.few(told, 6)}."
-    told = [f"{one.run} {numbers.interval(one.low, one.high)}" for one in found]
-    return f"90% interval of {measure}, compared with ±{found[0].delta:g}: {numbers.few(told, 6)}."
+    told = [f"{one.run} {numbers.interval(one.low, one.high)}" for one in rows]
+    return f"90% interval of {measure}, compared with ±{rows[0].delta:g}: {numbers.few(told, 6)}."
 
 
 _APART = {
@@ -198,34 +198,34 @@ def _leans(audit: Audit) -> list[Certainty]:
 
 def powers(audit: Audit) -> str | None:
     """The smallest lean that each run could have shown, in one sentence; None where that is not known."""
-    found = _leans(audit)
-    told = [f"{one.run} {one.detectable:.3f}" for one in found if one.detectable is not None]
+    result = _leans(audit)
+    told = [f"{one.run} {one.detectable:.3f}" for one in result if one.detectable is not None]
     if not told:
         return None
-    level = f"α = {found[0].alpha:.2g}, {numbers.counted(len(audit.runs), 'run')}"
+    level = f"α = {result[0].alpha:.2g}, {numbers.counted(len(audit.runs), 'run')}"
     return (
-        f"Smallest {found[0].measure} that would be found with 80% power: {numbers.few(told, 6)} ({level})."
+        f"Smallest {result[0].measure} that would be found with 80% power: {numbers.few(told, 6)} ({level})."
     )
 
 
 def findings(audit: Audit) -> tuple[Finding, ...]:
     """What stands behind the headline, run by run, then against the baseline, then the gate."""
-    found: list[Finding] = []
+    rows: list[Finding] = []
     measure = audit.headline
     if measure is not None:
         for run in audit.runs:
-            found += _of_run(audit.measured[run, measure], audit)
+            rows += _of_run(audit.measured[run, measure], audit)
             others = [m for m in audit.deltas if m != measure and certainty_of(audit, run, m) is not None]
-            found += [one for m in others for one in _lean(audit.measured[run, m], audit)]
+            rows += [one for m in others for one in _lean(audit.measured[run, m], audit)]
     for compared in told_changes(audit):
-        found.append(_change(compared, audit))
-    found += _stereotypes(audit)
-    found += [Finding("gate", "", f"Bound exceeded: {line}.") for line in audit.failures]
+        rows.append(_change(compared, audit))
+    rows += _stereotypes(audit)
+    rows += [Finding("gate", "", f"Bound exceeded: {line}.") for line in audit.failures]
     if audit.conditions and not audit.failures:
         kept = ", ".join(map(str, audit.conditions))
         exempt = "" if audit.baseline is None else f"; {audit.baseline} is the baseline and exempt"
-        found.append(Finding("gate", "", f"No run exceeds a bound ({kept}){exempt}.", established=False))
-    return tuple(found)
+        rows.append(Finding("gate", "", f"No run exceeds a bound ({kept}){exempt}.", established=False))
+    return tuple(rows)
 
 
 def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
@@ -233,8 +233,8 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
         return [Finding("lean", m.run, f"{m.measure} of {m.run} is undefined.", established=False)]
     if not sign_names_group(m.measure):
         return _lean(m, audit)
-    found = _lean(m, audit)
-    found += _offered(m, audit)
+    result = _lean(m, audit)
+    result += _offered(m, audit)
     beyond = m.beyond(0.1)
     if beyond and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
         size = size_of(audit, m.run)
@@ -243,14 +243,14 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
             f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average{sure}, and "
             f"{beyond:.0%} of them by more than 0.1; opposite queries cancel out."
         )
-        found.append(Finding("spread", m.run, text))
+        result.append(Finding("spread", m.run, text))
     if m.ties is not None and m.ties >= TIED:
         text = (
             f"In {m.ties:.0%} of the queries, scores are tied and document ids decide the order; "
             "ties='expected' gives the mean over all orders."
         )
-        found.append(Finding("ties", m.run, text))
-    return found
+        result.append(Finding("ties", m.run, text))
+    return result
 
 
 def _lean(m: Measurement, audit: Audit) -> list[Finding]:
@@ -269,10 +269,10 @@ def _lean(m: Measurement, audit: Audit) -> list[Finding]:
         "cannot tell": "may or may not lean; the interval includes 0, which does not prove balance",
         "not judged": f"is not judged ({unjudged(m)})",
     }[word]
-    found = [
+    result = [
         Finding("lean", m.run, f"{m.run} {says}: {m.measure} {number(m)}{_interval(m, audit)}.", to, bool(to))
     ]
-    return found + _sure(known, word)
+    return result + _sure(known, word)
 
 
 def _sure(known: Certainty | None, word: str) -> list[Finding]:
@@ -284,7 +284,7 @@ def _sure(known: Certainty | None, word: str) -> list[Finding]:
 
 def _offered(m: Measurement, audit: Audit) -> list[Finding]:
     """Whether the ranking leans more than what the same queries were offered; the collection as context."""
-    found = []
+    rows = []
     offered = audit.offered.get(m.run)
     if offered is not None and sign_names_group(m.measure):
         of, against = m.measure.pair(audit.groups)
@@ -304,14 +304,14 @@ def _offered(m: Measurement, audit: Audit) -> list[Finding]:
                 if clear
                 else f"{what}; the ranking differs from them {change}, which may be chance."
             )
-        found.append(Finding("offered", m.run, text, established=clear))
+        rows.append(Finding("offered", m.run, text, established=clear))
     if "collection" in m.background:
         many = audit.measured.provenance.get("tally", {}).get("documents")
         everything = "all documents" if many is None else f"all {many:,} documents"
         value = m.background["collection"]["value"]
         text = f"For context: {everything} of the collection are at {value:+.3f}."
-        found.append(Finding("collection", m.run, text, established=False))
-    return found
+        rows.append(Finding("collection", m.run, text, established=False))
+    return rows
 
 
 def _said(m: Measurement, audit: Audit) -> str:
@@ -359,8 +359,8 @@ def told_changes(audit: Audit) -> list[Compared]:
         m for m in dict.fromkeys((audit.headline, *sizes, fair, useful, *audit.deltas)) if m is not None
     ]
     pairs = ((run, m) for run in audit.runs if run != audit.baseline for m in wanted)
-    found = (between(audit.comparisons, run, m) for run, m in pairs)
-    return [one for one in found if one is not None and one.comparison.difference is not None]
+    result = (between(audit.comparisons, run, m) for run, m in pairs)
+    return [one for one in result if one is not None and one.comparison.difference is not None]
 
 
 def _change(compared: Compared, audit: Audit) -> Finding:
@@ -431,7 +431,7 @@ def _evidence(compared: Compared, audit: Audit) -> str:
 
 
 def _stereotypes(audit: Audit) -> list[Finding]:
-    found = []
+    rows = []
     for m in audit.measured:
         if not isinstance(m, Reinforcement) or m.value is None:
             continue
@@ -442,8 +442,8 @@ def _stereotypes(audit: Audit) -> list[Finding]:
         if perfect is not None and perfect.value is not None:
             judged = numbers.counted(perfect.queries, "query", "queries")
             text += f"; a perfect engine would have {perfect.value:+.3f} ({judged})"
-        found.append(Finding("stereotype", m.run, f"{text}.", established=clear))
-    return found
+        rows.append(Finding("stereotype", m.run, f"{text}.", established=clear))
+    return rows
 
 
 def number(m: Measurement) -> str:

@@ -84,7 +84,7 @@ class _Gathered(Mapping[str, Any]):
 
     def __init__(self) -> None:
         self._homes = {
-            name: (panel, home) for panel, found in _COMMANDS.items() for name, home in found.items()
+            name: (panel, home) for panel, result in _COMMANDS.items() for name, home in result.items()
         }
         self._made: dict[str, Any] = {}
 

@@ -98,7 +98,7 @@ class Sealing:
 
     def stated(self) -> dict[str, str]:
         """The fields by name; one given twice is refused."""
-        found = {
+        result = {
             name.replace("_", "-"): value
             for name in ("auditor", "date", "purpose", "threshold_reason")
             if (value := getattr(self, name)) is not None
@@ -107,10 +107,10 @@ class Sealing:
             name, equals, value = text.partition("=")
             if not equals or not name.strip():
                 raise InputError(f"--field {text!r}: write it as NAME=TEXT")
-            if name.strip() in found:
+            if name.strip() in result:
                 raise InputError(f"the field {name.strip()!r} is given twice")
-            found[name.strip()] = value
-        return found
+            result[name.strip()] = value
+        return result
 
     def check(self) -> None:
         """Refuse what only a bundle could use, and places where none can be written."""
@@ -189,23 +189,23 @@ class Asked:
         """Every file that is read, hashed, by the path that it was given as."""
         from evenrank.auditing.bundle import Input
 
-        found: dict[str, Input] = {}
+        result: dict[str, Input] = {}
         given = {f"run {name}": path for name, path in self.runs.items()}
         given |= {name: value for name in _FILES if (value := getattr(self.given, name)) is not None}
         given |= {name: value for name in _TABLES if (value := getattr(self, name)) is not None}
         given |= {f"stage {name}": path for name, path in self.stages.items()}
         for role, value in given.items():
             path = Path(value)
-            if (role == "background" and value in self.runs) or value in found:
+            if (role == "background" and value in self.runs) or value in result:
                 continue
             if path.is_dir():
                 raise InputError("is a folder; a bundle needs inputs that are files", path=path)
             if path.is_file():
-                found[value] = Input.of(role, path, {one.name: one for one in found.values()})
+                result[value] = Input.of(role, path, {one.name: one for one in result.values()})
             elif path.exists():
                 problem = "is not a regular file, so it cannot be read a second time; save it to a file first"
                 raise InputError(problem, path=path)
-        return found
+        return result
 
     def to_dict(self, files: Mapping[str, Input]) -> dict[str, Any]:
         """As JSON knows it; files by their names in the bundle."""
@@ -230,7 +230,7 @@ class Asked:
         return {"runs": runs, "measures": list(self.measures), "given": given, "options": options}
 
     @classmethod
-    def of(cls, asked: Mapping[str, Any], files: Mapping[str, Path]) -> Asked:
+    def of(cls, requested: Mapping[str, Any], files: Mapping[str, Path]) -> Asked:
         """The same again, with the files where they lie now."""
 
         def found(value: Any) -> Any:
@@ -245,24 +245,26 @@ class Asked:
 
         given: dict[str, Any] = {
             name: _CHOICES[name](value) if name in _CHOICES and value is not None else found(value)
-            for name, value in asked["given"].items()
+            for name, value in requested["given"].items()
         }
-        kept = asked["options"]
+        kept = requested["options"]
         options = {name: found(value) for name, value in kept.items() if name != "stages"}
         options["stages"] = {name: found(value) for name, value in kept.get("stages", {}).items()}
         for name in ("fail_if", "delta", "rankers"):
             options[name] = tuple(options.get(name, ()))
-        runs = {name: found(value) for name, value in asked["runs"].items()}
-        return cls(runs, tuple(asked["measures"]), GivenInputs(**given), **options)
+        runs = {name: found(value) for name, value in requested["runs"].items()}
+        return cls(runs, tuple(requested["measures"]), GivenInputs(**given), **options)
 
 
-def made(asked: Asked, found: Audit, statement: Statement, inputs: Mapping[str, Input]) -> dict[str, bytes]:
+def made(
+    requested: Asked, found: Audit, statement: Statement, inputs: Mapping[str, Input]
+) -> dict[str, bytes]:
     """Every file of a bundle that the inputs and the statement decide."""
     from evenrank.auditing import bundle, datasheet
     from evenrank.auditing.profiles import exclusions
     from evenrank.measures.inputs import Inputs
 
-    opened = Inputs.open(dict(asked.runs), **asked.given.keywords(dict(asked.runs)))
+    opened = Inputs.open(dict(requested.runs), **requested.given.keywords(dict(requested.runs)))
     sheet = datasheet.data_sheet(opened, found, statement.given.get("languages"))
     left = datasheet.remaining(found)
     told = statement.to_dict() | {"exclusions": exclusions(statement, found)}
@@ -272,8 +274,8 @@ def made(asked: Asked, found: Audit, statement: Statement, inputs: Mapping[str, 
         "inputs": [one.to_dict() for one in inputs.values()],
     }
     files = {
-        bundle.AUDIT: found.to_json(per_query=asked.per_query).encode(),
-        bundle.REPORT: found.page(statement=shown, **asked.more).encode(),
+        bundle.AUDIT: found.to_json(per_query=requested.per_query).encode(),
+        bundle.REPORT: found.page(statement=shown, **requested.more).encode(),
         bundle.STATEMENT: bundle.as_json(told),
         "datasheet.json": bundle.as_json(sheet),
         "methods.md": datasheet.methods(found).encode(),
@@ -287,7 +289,7 @@ def made(asked: Asked, found: Audit, statement: Statement, inputs: Mapping[str, 
     return files
 
 
-def seal(asked: Asked, found: Audit, sealing: Sealing) -> int:
+def seal(requested: Asked, found: Audit, sealing: Sealing) -> int:
     """Write the bundle and say what it is; the exit code says whether it is complete."""
     from evenrank import cli
     from evenrank.auditing import bundle
@@ -297,13 +299,13 @@ def seal(asked: Asked, found: Audit, sealing: Sealing) -> int:
     assert sealing.bundle is not None
     profile = sealing.profile_name
     statement = state(profile, sealing.stated(), found)
-    read = asked.files()
+    read = requested.files()
     inputs = {one.name: one for one in read.values()}
-    files = made(asked, found, statement, inputs)
+    files = made(requested, found, statement, inputs)
     files[bundle.ENVIRONMENT] = bundle.as_json(bundle.environment())
     command = {
         "command": shlex.join(["evenrank", *cli.invoked]),
-        "asked": asked.to_dict(read),
+        "asked": requested.to_dict(read),
         "profile": profile,
         "stated": dict(statement.given),
     }

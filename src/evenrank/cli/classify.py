@@ -57,15 +57,15 @@ def classify_command(
     from evenrank.queries.classifier import classify, counted_labels
 
     with progress_bar("labelling", unit="queries") as progress:
-        found = classify(queries, model, min_confidence=min_confidence, explain=explain, progress=progress)
-    deliver(_tsv(found), output)
-    note(f"{counted(len(found), 'query', 'queries')}: {counted_labels(found)}")
+        result = classify(queries, model, min_confidence=min_confidence, explain=explain, progress=progress)
+    deliver(_tsv(result), output)
+    note(f"{counted(len(result), 'query', 'queries')}: {counted_labels(result)}")
     for what, meaning in (
         ("training query", "of the training data; leave them out of an audit"),
         ("empty", "without a word; labelled neutral"),
         ("truncated", "cut after 1,000 characters"),
     ):
-        if count := int(found["note"].str.contains(what, literal=True).sum()):
+        if count := int(result["note"].str.contains(what, literal=True).sum()):
             note(f"{counted(count, 'query', 'queries')} {meaning}")
 
 
@@ -139,23 +139,23 @@ def classify_train_command(
     if queries.left_out:
         left_out = counted(queries.left_out, "query", "queries")
         note(f"{left_out} left out: empty, or of other or multiple genders")
-    found = None
+    result = None
     if cv:
         with progress_bar("cross-validating", unit="folds") as progress:
-            found = crossvalidate(
+            result = crossvalidate(
                 make, queries.texts, queries.labels, folds=cv, seeds=range(seeds), progress=progress
             )
-        low, high = found.accuracy.low, found.accuracy.high
+        low, high = result.accuracy.low, result.accuracy.high
         interval = "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
-        scores = ", ".join(f"{label} {score:.3f}" for label, score in found.f1.items())
+        scores = ", ".join(f"{label} {score:.3f}" for label, score in result.f1.items())
         note(
-            f"accuracy {found.accuracy.value:.3f}{interval}, unknown counted as wrong; "
-            f"{found.coverage:.1%} labelled; F1 {scores}; calibration error {found.ece:.3f}"
+            f"accuracy {result.accuracy.value:.3f}{interval}, unknown counted as wrong; "
+            f"{result.coverage:.1%} labelled; F1 {scores}; calibration error {result.ece:.3f}"
         )
     with progress_bar("training", unit="steps") as progress:
         trained = make().fit(queries.texts, queries.labels, seed=seed, progress=progress)
     trained.save(output)
-    write_card(output, trained, found, left_out=queries.left_out)
+    write_card(output, trained, result, left_out=queries.left_out)
     learned = len(queries.texts) + (sum(more.describe().values()) if more else 0)
     note(f"{counted(learned, 'query', 'queries')} learned; the model is in {output}")
 
@@ -174,8 +174,8 @@ def _more(model: str, also: list[str], neutral: list[str], unlabelled: list[str]
     from evenrank.queries.samples import More, Samples, names_nobody
 
     def texts(paths: list[str]) -> list[str]:
-        found = (clean(line) for path in paths for _, line in text_lines(Path(path), remark=None))
-        return [text for text in found if text]
+        result = (clean(line) for path in paths for _, line in text_lines(Path(path), remark=None))
+        return [text for text in result if text]
 
     labelled = Samples([], [])
     for path in also:

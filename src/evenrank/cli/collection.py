@@ -79,11 +79,11 @@ def tally_command(
     source = open_docs(docs[0], fields=split_names(fields), id_field=id_field)
     set_threads(threads)
     with progress_bar("counting", unit="bytes") as progress:
-        made = tally_to_file(
+        built = tally_to_file(
             source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache
         )
-    how = f"lexicon {made['lexicon']['name']}, tokenizer {made['tokenizer']}"
-    note(f"{made['documents']:,} documents, {how}: {output}")
+    how = f"lexicon {built['lexicon']['name']}, tokenizer {built['tokenizer']}"
+    note(f"{built['documents']:,} documents, {how}: {output}")
 
 
 def lexicons_command(
@@ -164,7 +164,7 @@ def index_command(
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     set_threads(threads)
     with progress_bar("indexing", unit="bytes") as progress:
-        made = index(
+        built = index(
             source,
             output,
             stemmer=_unless_none(stemmer),
@@ -173,7 +173,7 @@ def index_command(
             overwrite=force,
             progress=progress,
         )
-    note(f"{made.documents:,} documents, {made.terms:,} terms: {output}")
+    note(f"{built.documents:,} documents, {built.terms:,} terms: {output}")
 
 
 def search_command(
@@ -243,21 +243,21 @@ def search_command(
     if verify and index is None:
         raise InputError("--verify compares an index with what was written; give --index")
     refuse_place(output, tag)
-    asked = read_queries(queries)
+    requested = read_queries(queries)
     set_threads(threads)
     searched = Index.open(index, verify=True) if index is not None and verify else engine or index
-    made = ranker_for(searched, ranker, **chosen)
+    built = ranker_for(searched, ranker, **chosen)
     encodes = ranker.startswith(("dense", "w2v"))  # the documents first, where that is not yet done
     with progress_bar("searching", unit="documents, then queries" if encodes else "queries") as progress:
-        run = made.rank(asked, depth=depth, progress=progress)
+        run = built.rank(requested, depth=depth, progress=progress)
     if run.is_empty():
         raise InputError(
             "nothing was found for any query; are they in the language of the documents?", path=queries
         )
-    write_run(run, output, name=made.name if tag is None else tag)
-    for remark in getattr(made, "notes", ()):  # of a live engine: failed queries, results shown twice
+    write_run(run, output, name=built.name if tag is None else tag)
+    for remark in getattr(built, "notes", ()):  # of a live engine: failed queries, results shown twice
         note(remark)
-    _tell(run, asked, output)
+    _tell(run, requested, output)
 
 
 def ranked_runs(
@@ -291,31 +291,31 @@ def ranked_runs(
     if output is None:
         raise InputError("the runs of --ranker are kept beside the report; name its folder with -o DIR")
     docs = open_docs(given.docs, fields=split_names(given.fields), id_field=given.id_field)
-    index, asked = own_index(docs, note), read_queries(given.queries)
-    found = {name: output / "runs" / f"{name}.run" for name in named}
+    index, requested = own_index(docs, note), read_queries(given.queries)
+    result = {name: output / "runs" / f"{name}.run" for name in named}
     rankers_made = {name: make(ranker, index=index) for name, ranker in named.items()}
-    for made in rankers_made.values():
-        if (refuse := getattr(made, "refuse_queries", None)) is not None:
-            refuse(asked)
-    for name, made in rankers_made.items():
+    for built in rankers_made.values():
+        if (refuse := getattr(built, "refuse_queries", None)) is not None:
+            refuse(requested)
+    for name, built in rankers_made.items():
         with progress_bar(f"searching with {name}", unit="queries") as progress:
-            run = made.rank(asked, depth=depth, progress=progress)
+            run = built.rank(requested, depth=depth, progress=progress)
         if run.is_empty():
             raise InputError(f"--ranker {named[name]}: nothing was found for any query", path=given.queries)
-        found[name].parent.mkdir(parents=True, exist_ok=True)
-        write_run(run, found[name], name=name)
-        for remark in getattr(made, "notes", ()):
+        result[name].parent.mkdir(parents=True, exist_ok=True)
+        write_run(run, result[name], name=name)
+        for remark in getattr(built, "notes", ()):
             note(f"{name}: {remark}")
-    return {name: str(path) for name, path in found.items()}
+    return {name: str(path) for name, path in result.items()}
 
 
-def _tell(run: pl.DataFrame, asked: pl.DataFrame, output: Path) -> None:
+def _tell(run: pl.DataFrame, requested: pl.DataFrame, output: Path) -> None:
     """What was found, and for which queries nothing was."""
     answered = set(run["query_id"].unique().to_list())
-    without = [each for each in asked["query_id"].to_list() if each not in answered]
+    without = [each for each in requested["query_id"].to_list() if each not in answered]
     if without:
         shown = ", ".join(without[:5]) + (", …" if len(without) > 5 else "")
-        note(f"nothing was found for {len(without):,} of {len(asked):,} queries: {shown}")
+        note(f"nothing was found for {len(without):,} of {len(requested):,} queries: {shown}")
     note(f"{len(run):,} documents for {len(answered):,} queries: {output}")
 
 

@@ -70,13 +70,13 @@ def split_runs(given: Iterable[str]) -> tuple[list[str], list[str]]:
     others: list[str] = []
     for text in given:
         name, equals, path = text.partition("=")
-        found = next((each for each in (text, path) if each and exists(each)), None)
-        if found is not None and not Path(found).is_dir():
+        result = next((each for each in (text, path) if each and exists(each)), None)
+        if result is not None and not Path(result).is_dir():
             runs.append(text)
         elif re.match(r"\w+\(", text) or not _looks_like_a_path(text):
             others.append(text)
-        elif found is not None:
-            raise InputError("is a folder; name the run files in it", path=found)
+        elif result is not None:
+            raise InputError("is a folder; name the run files in it", path=result)
         else:
             raise InputError("no such file", path=path if equals and name and path else text)
     return runs, others
@@ -183,9 +183,9 @@ def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFra
         raise InputError("--genders predict reads the queries' texts; give --queries")
     from evenrank.queries.classifier import predicted_genders
 
-    found, said = predicted_genders(queries)
+    result, said = predicted_genders(queries)
     note(said)
-    return found
+    return result
 
 
 def refuse_place(output: Path, tag: str | None = None) -> None:

@@ -77,17 +77,19 @@ def compare_variants_command(
                 )
         table = read_results(results)
     else:
-        asked = _asked(triples, queries, like)
+        requested = _asked(triples, queries, like)
         settings: dict[str, Any] = parse_settings(engine or ranker, given or [])
         with progress_bar("searching", unit="queries") as progress:
-            table = ask_variants(engine or index, asked, at=at, ranker=ranker, progress=progress, **settings)
+            table = ask_variants(
+                engine or index, requested, at=at, ranker=ranker, progress=progress, **settings
+            )
         if keep is not None:
             deliver(table.write_csv(separator="\t"), keep)
-    found = compared(table, at=at, confidence=confidence, resamples=resamples, seed=seed)
+    result = compared(table, at=at, confidence=confidence, resamples=resamples, seed=seed)
     from evenrank.cli.rendering import draw, print_found
 
-    draw(found, chart)
-    print_found(found, form, output)
+    draw(result, chart)
+    print_found(result, form, output)
 
 
 def _asked(triples: str | None, queries: str | None, like: str | None) -> Any:

@@ -105,15 +105,15 @@ def generate_command(
         from evenrank.rankers.neural.reranking import make_reranker
 
         make_reranker(reranker)  # says at once if there is none
-    asked, judged = _real(queries, qrels, report)
-    shown = _shown(model, shots, asked, judged, report)
+    requested, judged = _real(queries, qrels, report)
+    shown = _shown(model, shots, requested, judged, report)
     needs_index = report or any(each is not None for each in (round_trip, answerable, reranker))
     searched = _searched(opened, index, needs_index)
     given = {"batch": batch, "temperature": temperature, "top": top, "words": words}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     whole = output.with_name(f".{output.name}.unfiltered.tsv")  # stays until what is kept is written
     with progress_bar("generating", unit="documents") as progress:
-        made = generate(
+        built = generate(
             opened,
             n,
             model,
@@ -126,7 +126,7 @@ def generate_command(
             **settings,
         )
     kept = filter_generated(
-        made,
+        built,
         searched,
         words=(min_words, max_words),
         repeats=repeats,
@@ -139,16 +139,16 @@ def generate_command(
         note(f"left out: {count:,} ({reason})")
     if not len(kept):
         raise InputError("no query is left; ask for less", path=output)
-    found = None
+    result = None
     if report and searched is not None:
-        found = closeness(kept, searched, queries=asked, qrels=judged, seed=seed)
+        result = closeness(kept, searched, queries=requested, qrels=judged, seed=seed)
     kept.write(output)
     for left in (whole, beside(whole)):
         left.unlink(missing_ok=True)
-    if found is not None:
-        deliver(rendered(found, form), None)
+    if result is not None:
+        deliver(rendered(result, form), None)
     documents = kept.queries["doc_id"].n_unique()
-    note(f"{len(kept):,} queries of {documents:,} documents, {made.provenance['writer']}: {output}")
+    note(f"{len(kept):,} queries of {documents:,} documents, {built.provenance['writer']}: {output}")
 
 
 def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, Any]:
@@ -160,13 +160,13 @@ def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, An
     from evenrank.data.read import read_qrels, read_queries
     from evenrank.queries.generation.closeness import real_pairs
 
-    asked, judged = read_queries(queries), read_qrels(qrels)
+    requested, judged = read_queries(queries), read_qrels(qrels)
     if report:
-        real_pairs(asked, judged)
-    return asked, judged
+        real_pairs(requested, judged)
+    return requested, judged
 
 
-def _shown(model: str | None, shots: int | None, asked: Any, judged: Any, report: bool) -> dict[str, Any]:
+def _shown(model: str | None, shots: int | None, requested: Any, judged: Any, report: bool) -> dict[str, Any]:
     """The examples that a model is shown; what nothing would read is refused."""
     from evenrank.queries.generation.generating import EXTRACTIVE, SHOTS
     from evenrank.queries.generation.language import was_trained
@@ -175,10 +175,10 @@ def _shown(model: str | None, shots: int | None, asked: Any, judged: Any, report
         who = "extractive queries need" if model == EXTRACTIVE else "a trained model is shown"
         if shots is not None:
             raise InputError(f"{who} no examples; leave out --shots")
-        if asked is not None and not report:
+        if requested is not None and not report:
             raise InputError(f"{who} no examples; leave out --queries and --qrels, or give --report")
         return {}
-    return {"queries": asked, "qrels": judged, "shots": SHOTS if shots is None else shots}
+    return {"queries": requested, "qrels": judged, "shots": SHOTS if shots is None else shots}
 
 
 def _searched(docs: Any, path: Path | None, needed: bool) -> Index | None:

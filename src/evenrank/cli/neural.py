@@ -166,7 +166,7 @@ def train_command(
         if isinstance(against, int) and "negatives" in settings:
             raise InputError("negatives are given twice, by --negatives and as a setting; choose one")
     with progress_bar("training", unit="steps") as progress:
-        found = train_ranker(
+        result = train_ranker(
             ranker.value,
             open_docs(docs, fields=split_names(fields)),
             queries,
@@ -186,7 +186,7 @@ def train_command(
             progress=progress,
             **settings,
         )
-    took = "" if found.seconds is None else f", {_took(found.seconds)}"
+    took = "" if result.seconds is None else f", {_took(result.seconds)}"
     note(f"{ranker.value}{took}: {output}")
 
 
@@ -215,20 +215,20 @@ def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
     with reading(path):
         text = path.read_bytes().decode()
     try:
-        found = tomllib.loads(text)
+        result = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {error}", path=path) from None
     types = setting_types(kind)
     try:
-        for name, value in found.items():
+        for name, value in result.items():
             if not isinstance(value, str | int | float):
                 raise InputError(f"{name} is {value!r}; it must be a number, true, false or a text")
             if name in types:
-                found[name] = typed(str(value), types[name], name)
-        read_settings(kind, found)
+                result[name] = typed(str(value), types[name], name)
+        read_settings(kind, result)
     except InputError as error:
         raise InputError(str(error), path=path) from None
-    return found
+    return result
 
 
 def parsed_settings(kind: str, given: list[str]) -> dict[str, Any]:
@@ -331,32 +331,32 @@ def rerank_command(
                 raise InputError(f"--{name} is for --model llm")
             settings[name] = value
     refuse_place(output, tag)
-    table, asked = read_run(run), read_queries(queries)
-    checked = None if allow_training_queries else queries_of(table, asked)
-    made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
+    table, requested = read_run(run), read_queries(queries)
+    checked = None if allow_training_queries else queries_of(table, requested)
+    built = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
     opened = open_docs(docs, fields=split_names(fields))
-    estimate = getattr(made, "estimate", None)
+    estimate = getattr(built, "estimate", None)
     if estimate is not None:
         from evenrank.rankers.neural.candidates import candidates
 
-        if said := estimate(candidates(table, opened, asked, depth=depth, named=(run, queries))):
+        if said := estimate(candidates(table, opened, requested, depth=depth, named=(run, queries))):
             note(said)
             _agreed(yes)
     with progress_bar("re-ranking", unit="documents") as progress:
-        found = reordered(
-            made,
+        result = reordered(
+            built,
             table,
             opened,
-            asked,
+            requested,
             depth=depth,
             keep_rest=keep_rest,
             progress=progress,
             named=(run, queries),
         )
-    write_run(found, output, name=made.name if tag is None else tag)
-    for remark in getattr(made, "notes", ()):
+    write_run(result, output, name=built.name if tag is None else tag)
+    for remark in getattr(built, "notes", ()):
         note(remark)
-    note(f"{len(found):,} documents for {found['query_id'].n_unique():,} queries: {output}")
+    note(f"{len(result):,} documents for {result['query_id'].n_unique():,} queries: {output}")
 
 
 def _agreed(yes: bool) -> None:

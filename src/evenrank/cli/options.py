@@ -431,11 +431,11 @@ def takes_inputs(command: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(command)
     def taking(**options: Any) -> int:
-        made = {
+        built = {
             name: kind(**{each: options.pop(each) for each in fields})
             for name, (kind, fields) in bunches.items()
         }
-        return command(**options, **made)
+        return command(**options, **built)
 
     each = [p for name, one in own.items() for p in (bunches[name][1].values() if name in bunches else [one])]
     named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in sorted(each, key=_panel)]

@@ -78,13 +78,13 @@ def psychology_command(
     from evenrank.psychology import audit_judgments, audit_rankings
 
     ready = None if not scores else scores[0] if len(scores) == 1 else list(scores)
-    found: JudgmentsAudit | RankingsAudit
+    result: JudgmentsAudit | RankingsAudit
     if run:
         if genders is None:
             raise InputError("whose queries are female and male? give --genders")
         if qrels is not None:
             raise InputError("--qrels audits judgments, --run rankings; give one of them")
-        found = audit_rankings(
+        result = audit_rankings(
             parse_runs(run),
             genders=genders_or_predicted(genders, queries),
             docs=docs,
@@ -99,7 +99,7 @@ def psychology_command(
             seed=seed,
         )
     else:
-        found = audit_judgments(
+        result = audit_judgments(
             genders=genders_or_predicted(genders, queries),
             qrels=qrels,
             docs=docs,
@@ -112,11 +112,11 @@ def psychology_command(
             confidence=confidence,
             seed=seed,
         )
-    require_enough_queries(found.queries)
+    require_enough_queries(result.queries)
     from evenrank.cli.rendering import draw
 
-    draw(found, chart)
-    deliver(_rendered(found, form, confidence, output), output)
+    draw(result, chart)
+    deliver(_rendered(result, form, confidence, output), output)
 
 
 def _rendered(
@@ -235,7 +235,7 @@ def disparity_command(
             raise InputError(f"disparity needs {name}")
     from evenrank.measures.disparity import disparity, require_enough_queries
 
-    found = disparity(
+    result = disparity(
         parse_runs(run or []),
         qrels,
         genders_or_predicted(genders, queries),
@@ -246,8 +246,8 @@ def disparity_command(
         draws=draws,
         seed=seed,
     )
-    require_enough_queries(found.results[0].queries)
-    deliver(_compared(found, form, confidence, output), output)
+    require_enough_queries(result.results[0].queries)
+    deliver(_compared(result, form, confidence, output), output)
 
 
 def _by_gender(given: list[str], genders: pl.DataFrame | str | None) -> dict[str, Any]:

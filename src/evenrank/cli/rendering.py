@@ -81,11 +81,11 @@ def canvas(output: Path | None) -> Console:
     """
     screen = output is None and sys.stdout.isatty()
     width = Console().width if screen else 160
-    made = Console(
+    built = Console(
         file=io.StringIO(), width=width, force_terminal=screen, highlight=False, markup=False, emoji=False
     )
-    made.push_render_hook(Plain())
-    return made
+    built.push_render_hook(Plain())
+    return built
 
 
 class Plain(RenderHook):
@@ -277,8 +277,8 @@ def _wide_columns(rows: list[Measurement]) -> list[_Column]:
     def offered(key: str, m: Measurement, s: Summary) -> str:
         if s is not m.summary or key not in m.background:
             return ""
-        found = m.background[key]
-        return signed(found["value"]) + (f", {found['queries']:,}" if "queries" in found else "")
+        result = m.background[key]
+        return signed(result["value"]) + (f", {result['queries']:,}" if "queries" in result else "")
 
     columns = []
     if any(s.abs is not None for m in rows for s in _shown(m)):

@@ -97,9 +97,9 @@ def represent_command(
     if docs is not None or (tally is not None and (lexicon or tokenizer)):
         counted = coloured(tally, docs, lexicon, tokenizer)
     mapped = {"query": query_column, "doc_id": doc_column, "rank": rank_column, "group": group_column}
-    found: dict[str, Representation] = {}
+    result: dict[str, Representation] = {}
     for name, target in _named(targets).items():
-        found[name] = represent(
+        result[name] = represent(
             results,
             target,
             at=at,
@@ -112,26 +112,26 @@ def represent_command(
         from evenrank.show.charts.representation import representation_figures
         from evenrank.show.report import write_sheet
 
-        drawn = found if len(found) > 1 else next(iter(found.values()))
+        drawn = result if len(result) > 1 else next(iter(result.values()))
         write_sheet(representation_figures(drawn, feature=feature, named=", targets: {}"), chart)
-    deliver(render(found, form, feature=feature, output=output), output)
+    deliver(render(result, form, feature=feature, output=output), output)
 
 
 def _named(targets: list[str]) -> dict[str, str]:
     """Targets by name, the name of the file unless given; a name given twice is refused."""
     from evenrank.errors import InputError
 
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for text in targets:
         name, equals, path = text.partition("=")
         if not equals or exists(text):
             name, path = text if text == "full" else Path(text).name.partition(".")[0], text
         if not name or not path:
             raise InputError(f"--targets {text!r}: write it as NAME=FILE, FILE or full")
-        if name in found:
+        if name in result:
             raise InputError(f"two targets are called {name!r}; give one another name: --targets NAME={path}")
-        found[name] = path
-    return found
+        result[name] = path
+    return result
 
 
 _SUMMARY = ("MB", "SB", "MAB", "min", "max")

@@ -280,19 +280,19 @@ def _keep(watch: Watch, seen: Observation, store: Store, page: Path | None, judg
 
     store.add(seen)
     note(_line(seen))
-    found = alerts(watch, seen)
+    result = alerts(watch, seen)
     judged = changes(store, judging)
     own = [one for one in judged if one.source == watch.source]
-    found += [f"{one.sentence()} To begin anew, say --since." for one in own if one.alarm]
+    result += [f"{one.sentence()} To begin anew, say --since." for one in own if one.alarm]
     if not own and judging.since is not None and seen.problem is None:
         note(f"not judged: no look since {judging.since}")
     for line in told(own):
         note(line)
-    for alarm in found:
+    for alarm in result:
         note(f"alert: {alarm}")
     if page is not None:
         _write_page(store, page, watch.conditions, judged)
-    return 2 if seen.problem is not None else int(bool(found))
+    return 2 if seen.problem is not None else int(bool(result))
 
 
 def _line(seen: Observation) -> str:

@@ -108,12 +108,12 @@ def on_screen(text: str) -> str:
 def _spelled(error: UnicodeError) -> tuple[str, int]:
     """What an encoding lacks, in characters that every encoding has; JSON stays JSON."""
     assert isinstance(error, UnicodeEncodeError)
-    found = []
+    rows = []
     for character in error.object[error.start : error.end]:
         units = character.encode("utf-16-be", "surrogatepass").hex()
         escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-        found.append(_PLAIN.get(character, escaped))
-    return "".join(found), error.end
+        rows.append(_PLAIN.get(character, escaped))
+    return "".join(rows), error.end
 
 
 codecs.register_error("evenrank.spelled", _spelled)

@@ -139,7 +139,7 @@ def train_command(
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("training", unit="bytes") as progress:
-        made = train(
+        built = train(
             source,
             method=method.value,
             dimension=dimension,
@@ -149,7 +149,7 @@ def train_command(
             seed=seed,
             progress=progress,
         )
-    _save(made, output)
+    _save(built, output)
 
 
 @app.command("distil")
@@ -184,8 +184,8 @@ def distil_command(
     else:
         chosen = read_words(str(words))
     with progress_bar("encoding words", unit="words") as progress:
-        made = distil(chosen, model=model, progress=progress)
-    _save(made, output)
+        built = distil(chosen, model=model, progress=progress)
+    _save(built, output)
 
 
 @app.command("direction")
@@ -208,7 +208,7 @@ def direction_command(
 
     with _noted():
         loaded = load(vectors)
-        found = find_direction(loaded, pairs)
+        result = find_direction(loaded, pairs)
     if output is not None:
         from evenrank.errors import InputError
 
@@ -218,17 +218,17 @@ def direction_command(
             warnings.simplefilter("ignore")  # said above
             genderedness(loaded, pairs=pairs).write(output)
         note(f"{len(loaded):,} words: {output}")
-    ends = leaning(loaded, found, top)
+    ends = leaning(loaded, result, top)
     if form is Format.json:
         sides = zip(("positive", "negative"), ends, strict=True)
         most = {side: [{"word": word, "g": g} for word, g in end] for side, end in sides}
-        known = {"words": len(loaded), "positive": _positive(pairs, found), **found.to_dict()}
+        known = {"words": len(loaded), "positive": _positive(pairs, result), **result.to_dict()}
         _json({**known, "leaning": most, "provenance": loaded.provenance})
         return
-    used = ", ".join(f"{first}–{second}" for first, second in found.pairs)
-    shares = ", ".join(f"{share:.1%}" for share in found.explained)
+    used = ", ".join(f"{first}–{second}" for first, second in result.pairs)
+    shares = ", ".join(f"{share:.1%}" for share in result.explained)
     _table(("", ""), [("pairs", used), ("variance explained", shares)])
-    first, second = found.pairs[0]
+    first, second = result.pairs[0]
     _table(("", ""), [("g", f"cosine with the direction; positive is toward {second}")])
     rows = [(a, f"{-g:+.3f}", b, f"{-h:+.3f}") for (a, g), (b, h) in zip(*ends, strict=True)]
     _table((f"toward {first}", "g", f"toward {second}", "g"), rows)
@@ -273,11 +273,16 @@ def debias_command(
 
     with _noted():
         loaded = load(vectors)
-        found = find_direction(loaded, pairs)
-        given: dict[str, Any] = {"direction": found, "specific": specific, "grow": grow, "equalise": equalise}
-        made = debiased(loaded, method.value, **given)
-    _save(made, output)
-    facts = made.provenance["debiased"]
+        result = find_direction(loaded, pairs)
+        given: dict[str, Any] = {
+            "direction": result,
+            "specific": specific,
+            "grow": grow,
+            "equalise": equalise,
+        }
+        built = debiased(loaded, method.value, **given)
+    _save(built, output)
+    facts = built.provenance["debiased"]
     content: dict[str, Any] = {
         "method": method.value,
         **{k: facts[k] for k in facts if k not in ("specific", "method")},
@@ -287,8 +292,8 @@ def debias_command(
         def without(held_out: Any) -> Vectors:
             return debiased(loaded, "leace", **{**given, "held_out": held_out})
 
-        test = {"direction": found, "words": words, "specific": facts.get("specific"), "seed": seed}
-        after = without if method is Debiasing.leace else made
+        test = {"direction": result, "words": words, "specific": facts.get("specific"), "seed": seed}
+        after = without if method is Debiasing.leace else built
         content["before"] = recoverability(loaded, loaded, **test).to_dict()
         content["after"] = recoverability(loaded, after, **test).to_dict()
     if form is Format.json:
@@ -325,10 +330,10 @@ def associations_command(
     from evenrank.vectors import association_tests
 
     with _noted():
-        found = association_tests(vectors, pairs=pairs, seed=seed)
+        result = association_tests(vectors, pairs=pairs, seed=seed)
     if form is Format.json:
         side = "female" if pairs is None else "first words of the pairs"
-        _json({"positive": side, "associations": [each.to_dict() for each in found]})
+        _json({"positive": side, "associations": [each.to_dict() for each in result]})
         return
     rows = [
         (
@@ -340,12 +345,12 @@ def associations_command(
             "–" if each.p is None else f"{each.p:.2g}",
             "–" if each.published is None else f"{each.published:.2g}",
         )
-        for each in found
+        for each in result
     ]
     _table(("", "male words", "female words", "difference", "effect", "p", "published p"), rows)
     side = "male" if pairs is None else "the second words of the pairs"
     note(f"means: positive leans toward {side}; difference: of male and female words")
-    for each in found:
+    for each in result:
         if each.missing:
             note(f"{each.name}: without a vector, left out: {', '.join(each.missing)}")
 

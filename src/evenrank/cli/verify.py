@@ -44,22 +44,22 @@ def verify_command(
     from evenrank.auditing.bundle import BundleError, read_bundle, signature
 
     try:
-        found = read_bundle(bundle)
+        result = read_bundle(bundle)
     except BundleError as error:
         deliver(f"damaged: {error}", None)
         return DAMAGED
-    deliver(f"SHA-256: {found.sha256}", None)
+    deliver(f"SHA-256: {result.sha256}", None)
     signed = signature(bundle, signers)
     deliver(signed.said, None)
     if signed.good is False:
         return DAMAGED
     if signers is not None and signed.good is None:
         raise InputError("there is no signature to check; leave --signers out", path=bundle)
-    _say_completeness(found)
+    _say_completeness(result)
     if inputs is None:
         deliver("hashes consistent; numbers not re-computed", None)
         return MATCH
-    return _again(found, inputs)
+    return _again(result, inputs)
 
 
 def _say_completeness(found: Bundle) -> None:
@@ -85,7 +85,7 @@ def _again(found: Bundle, folder: Path) -> int:
         deliver(f"mismatch: {one.name} ({one.role}) is not the file of the audit; SHA-256 {one.sha256}", None)
     if changed:
         return MISMATCH
-    asked = found.json(COMMAND)
+    requested = found.json(COMMAND)
     with tempfile.TemporaryDirectory() as temporary:
         # Under the names that they had: formats and provenance follow the name.
         links = {}
@@ -94,9 +94,9 @@ def _again(found: Bundle, folder: Path) -> int:
             links[name].parent.mkdir(parents=True, exist_ok=True)
             links[name].symlink_to(path.resolve())
         try:
-            again = Asked.of(asked["asked"], links)
+            again = Asked.of(requested["asked"], links)
             audit = again.audit()
-            statement = state(asked["profile"], asked["stated"], audit)
+            statement = state(requested["profile"], requested["stated"], audit)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise

@@ -462,14 +462,16 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
         raise InputError(problem, path=source)
     collection = _find(folder, "docs", split)
     if (folder / "qrels").is_dir():  # as BEIR has it: splits are of the judgments, queries are all in one
-        found = read_qrels(_judged_part(folder / "qrels", split))
+        result = read_qrels(_judged_part(folder / "qrels", split))
         texts = read_queries(_find(folder, "queries", None))
-        listed = texts["query_id"].is_in(found["query_id"].unique().implode())
-        return Dataset(open_docs(collection), texts.filter(listed), found)
-    asked = _find(folder, "queries", split)
+        listed = texts["query_id"].is_in(result["query_id"].unique().implode())
+        return Dataset(open_docs(collection), texts.filter(listed), result)
+    requested = _find(folder, "queries", split)
     judged_file = _find(folder, "qrels", split, required=False)
     return Dataset(
-        open_docs(collection), read_queries(asked), None if judged_file is None else read_qrels(judged_file)
+        open_docs(collection),
+        read_queries(requested),
+        None if judged_file is None else read_qrels(judged_file),
     )
 
 
@@ -486,23 +488,23 @@ def _judged_part(folder: Path, split: str | None) -> Path:
 
 def _find(folder: Path, kind: str, split: str | None, *, required: bool = True) -> Path | None:
     """The file ``kind[.split].suffix[.gz|.zst]``; where there are several, ``split`` has to choose."""
-    found: dict[Path, str] = {}
+    result: dict[Path, str] = {}
     for path in sorted(folder.iterdir()):
         plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
         name, *parts = plain.stem.split(".")
         if name in _CALLED.get(kind, (kind,)) and plain.suffix.lower() in SUFFIXES and path.is_file():
-            found[path] = ".".join(parts)
-    chosen = list(found)
-    if split is not None and (any(found.values()) or kind == "queries"):
-        chosen = [path for path, part in found.items() if part == split]
+            result[path] = ".".join(parts)
+    chosen = list(result)
+    if split is not None and (any(result.values()) or kind == "queries"):
+        chosen = [path for path, part in result.items() if part == split]
         if not chosen and kind == "docs":  # one collection may serve all splits
-            chosen = [path for path, part in found.items() if not part]
-        if not chosen and found:
-            known = listing(dict.fromkeys(part for part in found.values() if part))
+            chosen = [path for path, part in result.items() if not part]
+        if not chosen and result:
+            known = listing(dict.fromkeys(part for part in result.values() if part))
             raise InputError(f"no {kind} for split {split!r}; splits there: {known}", path=folder)
     if len(chosen) > 1:
         names = listing(path.name for path in chosen)
-        splits = listing(dict.fromkeys(found[path] for path in chosen if found[path]))
+        splits = listing(dict.fromkeys(result[path] for path in chosen if result[path]))
         way_out = f"choose with split= one of {splits}" if split is None and splits != "none" else "keep one"
         raise InputError(f"several {kind} files: {names}; {way_out}", path=folder)
     if not chosen and required:

@@ -88,10 +88,10 @@ def split_lines(
             alone = counts == 1
             counts[alone] = ends[newlines[alone]] > starts[newlines[alone]]
     is_wrong = counts != columns
-    good, found = len(counts), -1
+    good, result = len(counts), -1
     if is_wrong.any():
         good = int(np.argmax(is_wrong))
-        found = int(counts[good])
+        result = int(counts[good])
     arrays = []
     # `pa.array` and `to_numpy` would load pandas to ask whether something is its.
     rows = pa.Array.from_buffers(pa.int64(), good, [None, pa.py_buffer(np.arange(0, 2 * good, 2))])
@@ -102,7 +102,7 @@ def split_lines(
         bounds[-1] = bounds[-2] if good else 0
         cells = pa.StringArray.from_buffers(2 * good, pa.py_buffer(bounds), pa.py_buffer(data))
         arrays.append(cells.take(rows))
-    return arrays, good, found
+    return arrays, good, result
 
 
 def text_of(path: Path, limit: int | None = None) -> str:

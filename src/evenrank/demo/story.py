@@ -80,13 +80,13 @@ def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
     say("swap women and men in the texts, and rank again")
     mirrored = er.counterfactual(docs, queries, rankers=["bm25+rm3"])
     say(f"audit {len(runs)} runs")
-    found = er.audit(
+    result = er.audit(
         runs, docs=docs, tally=tally, queries=queries, qrels=qrels, genders=genders, baseline="bm25"
     )
     say("write the report")
     _write_runs(folder / "runs", runs)
-    found.to_json(folder / "audit.json")
-    report = found.report(
+    result.to_json(folder / "audit.json")
+    report = result.report(
         folder / "report.html",
         tradeoff=[within, learned],
         rank_shift=mirrored.rank_shift(),
@@ -94,7 +94,7 @@ def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
         representation={name: er.represent(runs[name], "full", tally=tally) for name in ("bm25", "dense")},
         title="Search bias audit of the demo collection",
     )
-    return Story(found, within, learned, mirrored, report)
+    return Story(result, within, learned, mirrored, report)
 
 
 @contextmanager

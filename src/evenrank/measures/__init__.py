@@ -8,22 +8,22 @@ evaluate.py        `measure`: runs × measures → values with intervals
 results.py         what measuring gives
 explain.py         which words, documents and queries make up a value
 parse.py           measures and conditions as text; measures from outside the package
-binding.py         `bind`: our measures inside ir_measures and PyTerrier
+bind.py            `bind`: our measures inside ir_measures and PyTerrier
 lists.py           ranked lists as arrays; where a document stands in a table
 rank_bias.py       RaB and ARaB: which group the top of a ranking favours
 neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at the top
 gsr/               GSR: do lists speak the gendered language that their queries suggest
-dictionary_bias.py LIWC: the gender words of a psychological dictionary in the top documents
+dictionary.py      LIWC: the gender words of a psychological dictionary in the top documents
 groups.py          what measures of groups share; document_groups.py: labels, attributes, targets
-ranked_parity.py   rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
+parity.py          rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
 exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention;
                    nDCGxAWRF: relevant and fair at once
 expected_exposure.py  EEL, EED, EER: exposure of groups over several rankings of a query
 representation.py  MB and representation bias; labelled_lists.py: `represent`, of labelled lists
-query_variants.py  VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
-disparities.py     `disparity`: are queries of one gender served better
-associating.py     `association`: how close queries stand to their own relevant documents
+variants.py        VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
+disparity.py       `disparity`: are queries of one gender served better
+association.py     `association`: how close queries stand to their own relevant documents
 =================  =======================================================================
 """
 

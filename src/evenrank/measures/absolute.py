@@ -65,8 +65,8 @@ class Absolute(BiasMeasure):
         self.inner.check_groups(groups)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        found = self.inner.per_query(lists)
-        return PerQuery(np.abs(found.values), undefined=found.undefined)
+        result = self.inner.per_query(lists)
+        return PerQuery(np.abs(result.values), undefined=result.undefined)
 
     def of(self, found: Measurement, options: Options) -> Measurement:
         """The measurement of this measure, out of that of the measure within."""

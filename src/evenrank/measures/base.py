@@ -364,8 +364,8 @@ def paired_change(mine: Measurement, theirs: Measurement, *, confidence: float, 
 def compare(mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0) -> Change:
     """One run against another, as the measure itself compares them."""
     how = getattr(mine.measure, "compare", paired_change)
-    found: Change = how(mine, theirs, confidence=confidence, seed=seed)
-    return found
+    result: Change = how(mine, theirs, confidence=confidence, seed=seed)
+    return result
 
 
 def sign_names_group(measure: Measure | None) -> TypeGuard[BiasMeasure]:

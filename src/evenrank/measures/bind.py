@@ -159,9 +159,9 @@ class BoundEvaluator(Evaluator):
         ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()
         for view, measures in _by_view(self.measures).items():
             listed = self._listed(view, ranked)
-            found = {} if frame is None else view.values(frame, [b.measure for b in measures], self.qrels)
+            result = {} if frame is None else view.values(frame, [b.measure for b in measures], self.qrels)
             for bound in measures:
-                values = found.get(bound.measure, {})
+                values = result.get(bound.measure, {})
                 scale = len(listed) / len(values) if values else 0.0
                 unlisted = sum(value for query, value in values.items() if query not in listed)
                 for query in listed:
@@ -172,8 +172,8 @@ class BoundEvaluator(Evaluator):
         if self.qrel_qids:  # PyTerrier wants the same queries for all measures, and others list these
             return dict.fromkeys(self.qrel_qids)
         queries = view.inputs.queries
-        asked = [] if queries is None else queries["query_id"].to_list()
-        return dict.fromkeys([*self.qrel_qids, *ranked, *asked])
+        requested = [] if queries is None else queries["query_id"].to_list()
+        return dict.fromkeys([*self.qrel_qids, *ranked, *requested])
 
 
 def _table(run: Any) -> pl.DataFrame:
@@ -195,11 +195,11 @@ def _table(run: Any) -> pl.DataFrame:
 
 
 def _by_view(measures: Iterable[Measure]) -> dict[View, list[BoundMeasure]]:
-    found: dict[View, list[BoundMeasure]] = {}
+    result: dict[View, list[BoundMeasure]] = {}
     for measure in measures:
         if isinstance(measure, BoundMeasure):
-            found.setdefault(measure.view, []).append(measure)
-    return found
+            result.setdefault(measure.view, []).append(measure)
+    return result
 
 
 def _install() -> None:

@@ -129,14 +129,14 @@ def measure(
         check_choice("compare", compare, ("pairs",))
     depth = depth_to_read(wanted, given.get("missing"))
     inputs = Inputs.open(runs, tally=tally, depth=depth, **given)
-    found = measured(inputs, wanted, options)
+    result = measured(inputs, wanted, options)
     if inputs.docs is not None:
         inputs.docs.forget()
     if compare is None:
-        return found
+        return result
     from evenrank.measures.pairs import with_pairs
 
-    return with_pairs(found, confidence=confidence or 0.95, seed=seed)
+    return with_pairs(result, confidence=confidence or 0.95, seed=seed)
 
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
@@ -154,14 +154,14 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
     runs = {}
     useful = [m for m in measures if not is_bias(m)]
     for name, run in inputs.runs.items():
-        found: list[Measurement] = []
+        rows: list[Measurement] = []
         for view in views.values():
-            found += view.measured(name, run, options)
+            rows += view.measured(name, run, options)
         if useful and inputs.qrels is not None:
             ranked = ranked_queries(run).to_list()
             values = effectiveness(run, inputs.qrels, useful)
-            found += effectiveness_measurements(name, ranked, *values, inputs, options)
-        runs[name] = in_order_requested(found, measures, options)
+            rows += effectiveness_measurements(name, ranked, *values, inputs, options)
+        runs[name] = in_order_requested(rows, measures, options)
     return Measurements(
         runs=runs,
         cautions=(
@@ -223,13 +223,13 @@ def in_order_requested(
 
 def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
     """What the numbers were made from and how."""
-    made: dict[str, Any] = {"tally": {}}
+    built: dict[str, Any] = {"tally": {}}
     for view in views:
-        made |= view.provenance()
+        built |= view.provenance()
     tables_given = {"queries": inputs.queries, "qrels": inputs.qrels, "background": inputs.background}
     return {
         "evenrank": evenrank.__version__,
-        **{family: made[family] for family in _FAMILIES if family in made},
+        **{family: built[family] for family in _FAMILIES if family in built},
         "runs": {
             name: files.fingerprint(inputs.top_only[name]) if name in inputs.top_only else fingerprint([run])
             for name, run in inputs.runs.items()
@@ -277,7 +277,7 @@ def effectiveness_measurements(
     others = set(known.filter(~inputs.asked(known)).to_list())
     if others:
         inside = np.array([query not in others for query in judged], bool)
-        values = {measure: found[inside] for measure, found in values.items()}
+        values = {measure: result[inside] for measure, result in values.items()}
         judged, ranked = ([query for query in some if query not in others] for some in (judged, ranked))
     chosen = np.array([only == "all" or (inputs.genders or {}).get(query) == only for query in judged], bool)
     expected = [] if inputs.queries is None else inputs.queries["query_id"].to_list()
@@ -293,17 +293,17 @@ def effectiveness_measurements(
     if inputs.ties == "expected":
         notes.append(NOT_LINEAR)
     results = []
-    for measure, found in values.items():
-        undefined = int((chosen & np.isnan(found)).sum())
-        defined = chosen & ~np.isnan(found)
+    for measure, result in values.items():
+        undefined = int((chosen & np.isnan(result)).sum())
+        defined = chosen & ~np.isnan(result)
         results.append(
             Measurement(
                 run=name,
                 measure=measure,
-                summary=_summary(measure, found, chosen, options),
+                summary=_summary(measure, result, chosen, options),
                 left_out=unmeasured | ({"undefined": undefined} if undefined else {}),
                 query_ids=pl.Series(judged, dtype=pl.String).filter(pl.Series(defined)),
-                values=found[defined],
+                values=result[defined],
                 only=options.only,
                 notes=tuple(notes),
             )
@@ -362,11 +362,11 @@ def effectiveness_depth(measure: Measure) -> int:
 
 def _by_tool(measures: Iterable[Measure]) -> list[list[Measure]]:
     """The measures, apart by the tool that computes them: ir_measures turns undefined into 0 for several."""
-    found: dict[str | None, list[Measure]] = {}
+    result: dict[str | None, list[Measure]] = {}
     for measure in measures:
         tools = (p for p in ir_measures.DefaultPipeline.providers if p.is_available() and p.supports(measure))
-        found.setdefault(next((tool.NAME for tool in tools), None), []).append(measure)
-    return list(found.values())
+        result.setdefault(next((tool.NAME for tool in tools), None), []).append(measure)
+    return list(result.values())
 
 
 def _nested(table: pl.DataFrame, value: str) -> dict[str, dict[str, float]]:

@@ -112,7 +112,7 @@ def _words(
             "tally was made from"
         )
     hits = matcher.find([texts[doc_id] for doc_id in ids])
-    found = (
+    result = (
         hits.filter(pl.col("group").is_in(list(signs)))
         .group_by("row", "group", "word", maintain_order=True)
         .agg(count=pl.len().cast(pl.Int64))
@@ -120,7 +120,7 @@ def _words(
     )
     for group in signs:
         totals = np.zeros(len(ids), np.int64)
-        of_group = found.filter(pl.col("group") == group)
+        of_group = result.filter(pl.col("group") == group)
         totals[of_group["row"].to_numpy()] = of_group["total"].to_numpy()
         differs = np.flatnonzero(totals != counts[group][holding])
         if len(differs):
@@ -128,15 +128,15 @@ def _words(
                 f"document {ids[differs[0]]} holds other words than the tally says; "
                 "the tally was made from other documents, or with another lexicon or tokenizer"
             )
-    row = found["row"].to_numpy()
-    share = _share(magnitude, found, lists.column("tokens")[entries][row])
+    row = result["row"].to_numpy()
+    share = _share(magnitude, result, lists.column("tokens")[entries][row])
     sign = (
-        found["group"].replace_strict(list(signs), list(signs.values()), return_dtype=pl.Float64).to_numpy()
+        result["group"].replace_strict(list(signs), list(signs.values()), return_dtype=pl.Float64).to_numpy()
     )
     contribution = documents["weight"].to_numpy()[row] * sign * share
     return largest_first(
         summed(
-            found.select("group", "word").with_columns(contribution=pl.Series(contribution)),
+            result.select("group", "word").with_columns(contribution=pl.Series(contribution)),
             ["group", "word"],
             ["contribution"],
         ),

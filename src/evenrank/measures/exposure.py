@@ -30,8 +30,8 @@ from evenrank.measures.rank_bias import RankBias, two_groups
 
 def attention(ranks: Ints) -> Floats:
     """What documents at these ranks get of a reader's attention: 1/log2(max(rank, 2)), as in TREC."""
-    found: Floats = 1 / np.log2(np.maximum(ranks, 2))
-    return found
+    values: Floats = 1 / np.log2(np.maximum(ranks, 2))
+    return values
 
 
 def attention_weights(n: int, t: int) -> Floats:
@@ -141,8 +141,8 @@ class _ExposureGap(LinearMeasure):
 
     def values(self, lists: RankedLists) -> Floats:
         of, against = self.pair(lists.groups)
-        found: Floats = lists.column(of) - 1.0 * lists.column(against)
-        return found
+        array: Floats = lists.column(of) - 1.0 * lists.column(against)
+        return array
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         of, against = self.pair(lists.groups)
@@ -194,9 +194,9 @@ class _DemographicParity(GroupMeasure):
     def per_query(self, lists: RankedLists) -> PerQuery:
         pair = list(self.pair(lists.groups))
         rows = [gets[pair] for gets in self.received(lists)]
-        found = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        parts = {lists.groups[column]: found[:, at] for at, column in enumerate(pair)}
-        return PerQuery(_ratio(found[:, 0], found[:, 1]), parts, undefined=self.UNDEFINED)
+        values = np.array(rows, dtype=np.float64).reshape(-1, 2)
+        parts = {lists.groups[column]: values[:, at] for at, column in enumerate(pair)}
+        return PerQuery(_ratio(values[:, 0], values[:, 1]), parts, undefined=self.UNDEFINED)
 
     def received(self, lists: RankedLists) -> Iterator[Floats]:
         """What each group gets in each list."""

@@ -108,10 +108,10 @@ class Groups(View):
     @cached_property
     def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
         given = self.inputs.given.get("targets")
-        asked = any(
+        requested = any(
             "target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(unwrap_abs, self.measures)
         )
-        return group_targets(given, self.tally.groups) if given is not None and asked else None
+        return group_targets(given, self.tally.groups) if given is not None and requested else None
 
     @property
     def name(self) -> str:
@@ -400,14 +400,14 @@ def with_attribute(params: dict[str, Any]) -> dict[str, Any]:
     given = params.get("attribute")
     if not isinstance(given, str):
         return params
-    made = {**params, "attribute": normal_attribute(given)}
-    if CROSS in made["attribute"]:
+    built = {**params, "attribute": normal_attribute(given)}
+    if CROSS in built["attribute"]:
         for name in ("group", "of", "against"):
             if isinstance(params.get(name), str):
-                made[name] = crossed_name(params[name])
+                built[name] = crossed_name(params[name])
         if isinstance(params.get("target"), Mapping):
-            made["target"] = {crossed_name(str(name)): share for name, share in params["target"].items()}
-    return made
+            built["target"] = {crossed_name(str(name)): share for name, share in params["target"].items()}
+    return built
 
 
 def relevant_shares(

@@ -164,7 +164,7 @@ class Inputs:
         guessed: tuple[str, ...] = ()
         if genders is not None:
             genders, guessed = opened_genders(genders, queries, classify)
-        found = cls(
+        result = cls(
             runs=frames,
             docs=None if docs is None else open_docs(docs).shared(),
             queries=queries,
@@ -178,21 +178,21 @@ class Inputs:
             given={**given, "tally": tally},
             top_only=top_only,
         )
-        found._check_belonging()
-        return found
+        result._check_belonging()
+        return result
 
     def _described(self) -> list[tuple[list[str], str, str]]:
         """The queries that each table speaks of, and what it says of one, and of several."""
-        found: list[tuple[list[str], str, str]] = []
+        rows: list[tuple[list[str], str, str]] = []
         if self.queries is not None:
             ids = self.queries["query_id"].to_list()
-            found.append((ids, "has a text in the queries", "have a text in the queries"))
+            rows.append((ids, "has a text in the queries", "have a text in the queries"))
         if self.qrels is not None:
             ids = self.qrels["query_id"].unique(maintain_order=True).to_list()
-            found.append((ids, "is judged in the qrels", "are judged in the qrels"))
+            rows.append((ids, "is judged in the qrels", "are judged in the qrels"))
         if self.genders is not None:
-            found.append((list(self.genders), "has a gender label", "have a gender label"))
-        return found
+            rows.append((list(self.genders), "has a gender label", "have a gender label"))
+        return rows
 
     def _check_belonging(self) -> None:
         """Refuse queries, judgments or labels that share no query with a run: another collection has them."""
@@ -209,17 +209,17 @@ class Inputs:
         """Warnings where the inputs look as if they do not belong together."""
         if self.top_only:
             return ()
-        found = []
+        rows = []
         for name, run in self.runs.items():
             many, length = _same_list(run)
             if length:
-                found.append(
+                rows.append(
                     f"{name} has the same {counted(length, 'result', 'results')} in the same order for all "
                     f"{many:,} queries; its values and intervals say nothing about other queries."
                 )
         described = self._described()
         if not described:
-            return tuple(found)
+            return tuple(rows)
         ranked = set[str]()
         for run in self.runs.values():
             ranked.update(ranked_queries(run).to_list())
@@ -227,24 +227,24 @@ class Inputs:
             known = len(ranked.intersection(ids))
             if ranked and known < len(ranked) / 2:
                 said = singular if known == 1 else plural
-                found.append(f"Only {known:,} of the {len(ranked):,} ranked queries {said}.")
+                rows.append(f"Only {known:,} of the {len(ranked):,} ranked queries {said}.")
         if self.qrels is not None and self.runs:
             judged = self.qrels.filter(pl.col("query_id").is_in(list(ranked)))["doc_id"].unique()
             shown = pl.concat(run["doc_id"] for run in self.runs.values()).unique()
             if not judged.is_in(shown.implode()).any():
-                found.append(
+                rows.append(
                     f"No run ranks any of the {len(judged):,} judged documents: do the qrels belong to this "
                     "collection?"
                 )
-        return tuple(found)
+        return tuple(rows)
 
     def of_runs(
         self, runs: Mapping[str, pl.DataFrame], *, background: pl.DataFrame | None = None, **changed: Any
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
         other = replace(self, runs=runs, background=background, **changed)
-        made = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
-        other.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
+        built = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
+        other.__dict__.update({name: self.__dict__[name] for name in built if name in self.__dict__})
         return other
 
     def asked(self, queries: pl.Series) -> NDArray[np.bool_]:
@@ -307,8 +307,8 @@ class Inputs:
     @property
     def tokenizer(self) -> str:
         """How text becomes words: as in the tally, if there is one."""
-        made = self.tally.tokenizer if self.countable else None
-        return made or self.given.get("tokenizer") or "words"
+        built = self.tally.tokenizer if self.countable else None
+        return built or self.given.get("tokenizer") or "words"
 
     @cached_property
     def matcher(self) -> Matcher | None:
@@ -371,8 +371,8 @@ class Inputs:
         counted = ""
         if self.queries is not None and self.matcher is not None:
             ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
-            asked = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
-            hits = self.matcher.count(asked.to_list()).counts.sum(axis=1) > 0
+            requested = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
+            hits = self.matcher.count(requested.to_list()).counts.sum(axis=1) > 0
             counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
         why = "leaning toward a gender that the query asks for is not a bias"
         return (f"No gender labels: all queries are measured, although {why}.{counted}",)
@@ -471,12 +471,12 @@ def _ranked_by(transformer: Any, queries: Any) -> Any:
         raise InputError("a transformer ranks for queries; give queries")
     import pandas as pd
 
-    asked = read_queries(queries)
-    topics = pd.DataFrame({"qid": asked["query_id"].to_list(), "query": asked["text"].to_list()})
-    found = transformer.transform(topics)
-    if len(found) == 0:
+    requested = read_queries(queries)
+    topics = pd.DataFrame({"qid": requested["query_id"].to_list(), "query": requested["text"].to_list()})
+    result = transformer.transform(topics)
+    if len(result) == 0:
         raise InputError("the transformer ranks no document for any of the queries")
-    return found
+    return result
 
 
 def run_name(path: str | PathLike[str]) -> str:

@@ -59,8 +59,8 @@ class RankWeights:
         """Σ weight · value over each list."""
         if self.same is not None:
             rows = values.reshape(-1, self.width)[:, : len(self.same)]
-            found: Floats = (rows * self.same).sum(axis=1)  # not a matrix product: equal lists get equal sums
-            return found
+            array: Floats = (rows * self.same).sum(axis=1)  # not a matrix product: equal lists get equal sums
+            return array
         return np.add.reduceat(values[self.entries] * self.weights, self.starts)
 
 

@@ -77,15 +77,15 @@ def with_pairs(measured: Measurements, *, confidence: float = 0.95, seed: int = 
     if len(measured.runs) > len(LETTERS):
         raise InputError(f"{len(measured.runs)} runs are too many for pairs; give at most {len(LETTERS)}")
     measures = [m.measure for m in next(iter(measured.runs.values()))]
-    found = []
+    rows = []
     for measure in measures:
         for run, other in combinations(measured.runs, 2):
             mine, theirs = measured[run, measure], measured[other, measure]
             change = compare(mine, theirs, confidence=confidence, seed=seed)
-            found.append(Pair(run, other, measure, change.comparison))
-    corrected = stats.holm([pair.comparison.p for pair in found])
+            rows.append(Pair(run, other, measure, change.comparison))
+    corrected = stats.holm([pair.comparison.p for pair in rows])
     return replace(
-        measured, pairs=tuple(replace(pair, p_holm=p) for pair, p in zip(found, corrected, strict=True))
+        measured, pairs=tuple(replace(pair, p_holm=p) for pair, p in zip(rows, corrected, strict=True))
     )
 
 

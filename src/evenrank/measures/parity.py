@@ -208,11 +208,11 @@ def adjusted_alpha(k: int, p: float, alpha: float) -> float:
 @lru_cache(maxsize=256)
 def _binomials(k: int, p: float) -> tuple[Floats, ...]:
     """F(0..i; i, p) for i = 1..k, each from the one before: k distributions in k steps."""
-    found, mass = [], np.array([1.0])
+    result, mass = [], np.array([1.0])
     for _ in range(k):
         mass = np.append(mass * (1 - p), 0.0) + np.append(0.0, mass * p)
-        found.append(np.minimum(np.cumsum(mass), 1.0))
-    return tuple(found)
+        result.append(np.minimum(np.cumsum(mass), 1.0))
+    return tuple(result)
 
 
 def passes(member: NDArray[np.bool_], p: float, alpha: float = 0.1, *, adjust: bool = True) -> bool:

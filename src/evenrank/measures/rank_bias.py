@@ -85,8 +85,8 @@ class RankBias(LinearMeasure):
     def difference(self, groups: tuple[str, ...], magnitude: Callable[[str, str], T]) -> T:
         """Magnitude of `of` − magnitude of `against`, for whatever has magnitudes."""
         of, against = self.pair(groups)
-        found: Any = magnitude(self["magnitude"], of)
-        return found - magnitude(self["magnitude"], against)
+        result: Any = magnitude(self["magnitude"], of)
+        return result - magnitude(self["magnitude"], against)
 
     def values(self, lists: RankedLists) -> Floats:
         return self.difference(lists.groups, lists.magnitude)

@@ -285,10 +285,10 @@ class Options:
     def interval(self, values: Floats) -> tuple[float | None, float | None]:
         if self.confidence is None or len(values) < 2:
             return None, None
-        found = stats.mean_interval(
+        result = stats.mean_interval(
             values, confidence=self.confidence, resamples=self.resamples, seed=self.seed
         )
-        return found.low, found.high
+        return result.low, result.high
 
 
 class Change(NamedTuple):
@@ -369,8 +369,8 @@ def check_subset(only: str | None, labels: Mapping[str, str] | None) -> None:
 
 def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
     """Label of each query, null where it has none."""
-    found = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
-    return pl.Series("label", found, dtype=pl.String)
+    rows = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
+    return pl.Series("label", rows, dtype=pl.String)
 
 
 NOT_IN_QUERIES = "not among the queries given"
@@ -391,11 +391,11 @@ def left_out(
     A query outside the subset counts under its label; one within it that is not in `values` under
     its own entry in `reasons`, or under `otherwise`.
     """
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for query in known:
         label = None if labels is None else labels.get(query)
         if only != "all" and label != only:
-            found["no gender label" if label is None else f"labelled {label}"] += 1
+            result["no gender label" if label is None else f"labelled {label}"] += 1
         elif query not in values:
-            found[(reasons or {}).get(query, otherwise)] += 1
-    return dict(sorted(found.items()))
+            result[(reasons or {}).get(query, otherwise)] += 1
+    return dict(sorted(result.items()))

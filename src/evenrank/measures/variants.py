@@ -59,12 +59,12 @@ class Variants(View):
 
     def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
         """Variants are no queries of their own: they go where their query goes, and nobody counts them."""
-        asked = run.filter((pl.col("rank") == 1) & ~_is_variant())["query_id"]
+        requested = run.filter((pl.col("rank") == 1) & ~_is_variant())["query_id"]
         if options.only not in (None, "all") and self.inputs.genders is not None:
-            chosen = asked.filter(labels_of(asked, self.inputs.genders) == options.only).to_list()
+            chosen = requested.filter(labels_of(requested, self.inputs.genders) == options.only).to_list()
             wanted = [variant_id(query, side) for query in chosen for side in ("neutral", *SIDES)]
             run = run.filter(pl.col("query_id").is_in(wanted))
-        return replace(super().score_run(name, run, replace(options, only=None)), ranked_queries=asked)
+        return replace(super().score_run(name, run, replace(options, only=None)), ranked_queries=requested)
 
     def lists(
         self, run: pl.DataFrame, name: str = "the run", *, qrels: pl.DataFrame | None = None, **how: Any

@@ -200,10 +200,10 @@ class View:
         if not len(lists.query_ids):
             return {measure: {} for measure in measures}
         ids = lists.query_ids.to_list()
-        found = {measure: measure.per_query(lists).values.tolist() for measure in measures}
+        result = {measure: measure.per_query(lists).values.tolist() for measure in measures}
         return {
             measure: {query: value for query, value in zip(ids, values, strict=True) if value == value}
-            for measure, values in found.items()
+            for measure, values in result.items()
         }
 
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
@@ -255,13 +255,13 @@ class View:
         self._refuse_strangers(name, scores)
         inputs, labels, query_ids = self.inputs, self.inputs.genders, scores.query_ids
         only = options.only or ("all" if labels is None else "neutral")
-        asked, ranked_asked = inputs.asked(query_ids), inputs.asked(scores.ranked_queries)
+        requested, ranked_asked = inputs.asked(query_ids), inputs.asked(scores.ranked_queries)
         masks: dict[str, NDArray[np.bool_]] = {}
         if labels is not None:
             label = labels_of(query_ids, labels)
             for other in label.drop_nulls().unique():
-                masks[other] = (label == other).fill_null(False).to_numpy() & asked
-        chosen = asked if only == "all" else masks.get(only, np.zeros(len(query_ids), bool))
+                masks[other] = (label == other).fill_null(False).to_numpy() & requested
+        chosen = requested if only == "all" else masks.get(only, np.zeros(len(query_ids), bool))
         apart = sorted(masks.keys() - {only})
         unmeasured = left_out(
             _known(scores.ranked_queries.filter(pl.Series(ranked_asked)), inputs),
@@ -275,11 +275,11 @@ class View:
             unmeasured[NOT_IN_QUERIES] = others
         results = []
         for measure in self.measures:
-            found = scores.values[measure]
-            defined = chosen & ~np.isnan(found.values)
+            result = scores.values[measure]
+            defined = chosen & ~np.isnan(result.values)
             undefined = int((chosen & ~defined).sum())
             ids = query_ids if defined.all() else query_ids.filter(pl.Series(defined))
-            values = found.values[defined]
+            values = result.values[defined]
             tied = scores.tied.get(measure)
             explained = None
             if options.explain and measure.LINEAR and measure in scores.lists and defined.any():
@@ -289,15 +289,15 @@ class View:
                 Measurement(
                     run=name,
                     measure=measure,
-                    summary=measure.summarise(found, chosen, options),
-                    left_out=unmeasured | ({found.undefined: undefined} if undefined else {}),
+                    summary=measure.summarise(result, chosen, options),
+                    left_out=unmeasured | ({result.undefined: undefined} if undefined else {}),
                     query_ids=ids,
                     values=values,
-                    part_values={part: of[defined] for part, of in found.parts.items()},
+                    part_values={part: of[defined] for part, of in result.parts.items()},
                     ties=float(tied[defined].mean()) if tied is not None and defined.any() else None,
                     compare=partial(measure.backgrounds, self.inputs, ids, values),
                     only=None if labels is None else only,
-                    subsets={other: measure.summarise(found, masks[other], options) for other in apart},
+                    subsets={other: measure.summarise(result, masks[other], options) for other in apart},
                     notes=self.notes(measure, scores, defined, options),
                     attribution=explained,
                 )
@@ -399,10 +399,10 @@ def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict
     return views
 
 
-def _known(asked: pl.Series, inputs: Inputs) -> Iterable[str]:
+def _known(requested: pl.Series, inputs: Inputs) -> Iterable[str]:
     """Every query one could expect a value for: those given (else those judged) and those ranked."""
     table = inputs.queries if inputs.queries is not None else inputs.qrels
-    return dict.fromkeys([*([] if table is None else table["query_id"].to_list()), *asked.to_list()])
+    return dict.fromkeys([*([] if table is None else table["query_id"].to_list()), *requested.to_list()])
 
 
 def _tied(measure: BiasMeasure, lists: RankedLists) -> NDArray[np.bool_]:

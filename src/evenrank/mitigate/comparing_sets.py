@@ -95,8 +95,8 @@ class _Work:
             "genders": fingerprint([self.genders, self.test.select("query_id", "gender")]),
         }
         rest = {name: value for name, value in settings.items() if name not in FILES}
-        found = {"evenrank": evenrank.__version__, **named, **rest, "fingerprints": prints}
-        return dict(json.loads(json.dumps(found)))
+        result = {"evenrank": evenrank.__version__, **named, **rest, "fingerprints": prints}
+        return dict(json.loads(json.dumps(result)))
 
     def begin(self) -> None:
         """Make the folder, or see that it belongs to the same plan; settings of rankers are read."""
@@ -189,14 +189,14 @@ class _Work:
         drawn = sorted(neutral, key=lambda query: own_number(0, query))[: self.plan.neutral]
         return table.filter(pl.col("gender").is_in(["female", "male"]) | pl.col("query_id").is_in(drawn))
 
-    def _labels(self, asked: pl.DataFrame, given: str | None, *, keep_seen: bool) -> pl.DataFrame:
+    def _labels(self, requested: pl.DataFrame, given: str | None, *, keep_seen: bool) -> pl.DataFrame:
         if given is not None:
             return read_genders(given)
         from evenrank.queries.classifier import predicted_genders
 
-        found, said = predicted_genders(asked, keep_seen=keep_seen)
+        result, said = predicted_genders(requested, keep_seen=keep_seen)
         self.say(f"{'training' if keep_seen else 'test'} queries: {said}")
-        return found
+        return result
 
     @cached_property
     def made(self) -> Generated:
@@ -205,7 +205,7 @@ class _Work:
         given: dict[str, Any] = {"queries": self.asked, "qrels": self.judged}
         if plan.writer == "extractive":
             given = {}
-        found = generate(
+        result = generate(
             plan.docs,
             plan.per_document,
             plan.writer,
@@ -214,29 +214,29 @@ class _Work:
             say=self.say,
             **given,
         )
-        return filter_generated(found, self.index, known=self.test_asked, answerable=plan.answerable)
+        return filter_generated(result, self.index, known=self.test_asked, answerable=plan.answerable)
 
     @cached_property
     def sets(self) -> dict[str, tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]]:
         """Queries, judgments and a report of each set; only of female and male queries, all of one size."""
         labels = self.genders.filter(pl.col("gender").is_in(["female", "male"]))
-        asked = self.asked.join(labels, on="query_id", how="semi", maintain_order="left")
+        requested = self.asked.join(labels, on="query_id", how="semi", maintain_order="left")
         judged = self.judged.join(labels, on="query_id", how="semi", maintain_order="left")
-        scores = association_scores(self.index, asked, judged)
+        scores = association_scores(self.index, requested, judged)
         made_scores = association_scores(self.index, self.made.texts(), self.made.qrels())
         even = balance(scores, genders=labels)
         filled = fill(scores, self.made, genders=labels, generated_scores=made_scores)
         alike = even_judgments(self.made, self.plan.docs, ratio=self.plan.ratio, size=len(judged))
         before = {"female and male": even.report()["before"], "queries": even.report()["kept"]}
-        found: dict[str, tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]] = {
-            "unbalanced": (asked, judged, before),
-            "matching": (even.queries(asked), even.qrels(judged), even.report()),
-            "generation": (filled.queries(asked), filled.qrels(judged), filled.report()),
-            "judgments": (alike.queries(asked), alike.qrels(judged), alike.report()),
+        result: dict[str, tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]] = {
+            "unbalanced": (requested, judged, before),
+            "matching": (even.queries(requested), even.qrels(judged), even.report()),
+            "generation": (filled.queries(requested), filled.qrels(judged), filled.report()),
+            "judgments": (alike.queries(requested), alike.qrels(judged), alike.report()),
         }
-        size = min(len(queries) for queries, _, _ in found.values())
+        size = min(len(queries) for queries, _, _ in result.values())
         return {
-            name: (*_cut(queries, qrels, size), report) for name, (queries, qrels, report) in found.items()
+            name: (*_cut(queries, qrels, size), report) for name, (queries, qrels, report) in result.items()
         }
 
     def described(self) -> dict[str, Any]:
@@ -282,7 +282,7 @@ class _Work:
         how: dict[str, Any] = (
             {"backend": self.plan.backend} if ranker in ("bi-encoder", "cross-encoder") else {}
         )
-        found = rerank(
+        result = rerank(
             model,
             self.first,
             self.index.docs,
@@ -290,7 +290,7 @@ class _Work:
             depth=self.plan.depth,
             **how,
         )
-        write_run(found, path, name=label)
+        write_run(result, path, name=label)
         return read_run(path)
 
     @cached_property
@@ -307,15 +307,15 @@ class _Work:
         """What the lists of each set are like, and how they differ from those of the unbalanced one."""
         means = {name: self._effectiveness(each) for name, each in {"bm25": [self.first], **runs}.items()}
         apart = {name: self._apart(each) for name, each in runs.items()}
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for name, table in means.items():
-            found[name] = _gap(table)
+            result[name] = _gap(table)
             if name not in ("bm25", "unbalanced"):
-                found[name]["change"] = _change(means["unbalanced"], table)
+                result[name]["change"] = _change(means["unbalanced"], table)
             if name in apart:
-                found[name]["psychology"] = apart[name]
-            found[name]["ARaB@10, neutral queries"] = self._lean(runs.get(name, [self.first]))
-        return found
+                result[name]["psychology"] = apart[name]
+            result[name]["ARaB@10, neutral queries"] = self._lean(runs.get(name, [self.first]))
+        return result
 
     def _effectiveness(self, runs: list[pl.DataFrame]) -> pl.DataFrame:
         """``query_id, gender, value``: RR@10, the mean over the seeds."""
@@ -334,26 +334,26 @@ class _Work:
         from evenrank.psychology import audit_rankings
 
         labels = self.test.filter(pl.col("gender") != "neutral").select("query_id", "gender")
-        found: dict[str, list[float]] = {process: [] for process in PROCESSES}
+        result: dict[str, list[float]] = {process: [] for process in PROCESSES}
         for run in runs:
             audit = audit_rankings(
                 run, genders=labels, docs=self.index.docs, balance=False, characteristics=PROCESSES
             )
             for process in PROCESSES:
-                found[process].append(abs(audit["run", process].difference or 0.0))
-        return {process: float(np.mean(each)) for process, each in found.items()}
+                result[process].append(abs(audit["run", process].difference or 0.0))
+        return {process: float(np.mean(each)) for process, each in result.items()}
 
     def _lean(self, runs: list[pl.DataFrame]) -> float | None:
         """ARaB@10 on the neutral queries, the mean over seeds: above 0 toward male words."""
         from evenrank.measures.evaluate import measure
 
         lists = [run.filter(pl.col("query_id").is_in(self.neutral)) for run in runs]
-        found = [
+        rows = [
             measure(each, "ARaB@10", docs=self.index.docs, confidence=None)["ARaB@10"].value
             for each in lists
             if not each.is_empty()
         ]
-        known = [value for value in found if value is not None]
+        known = [value for value in rows if value is not None]
         return float(np.mean(known)) if known else None
 
 
@@ -439,5 +439,5 @@ def _size_change(joined: pl.DataFrame) -> dict[str, float | None]:
         return np.abs(gap(after, male, axis)) - np.abs(gap(before, male, axis))
 
     male = (joined["gender"] == "male").cast(pl.Float64)
-    found = stats.bootstrap(further, joined["value"], joined["value_after"], male)
-    return {"difference": found.value, "low": found.low, "high": found.high}
+    result = stats.bootstrap(further, joined["value"], joined["value_after"], male)
+    return {"difference": result.value, "low": result.low, "high": result.high}

@@ -85,14 +85,14 @@ def counterfactual(
     -------
     :class:`Counterfactual`: per ranker the mean shift with interval and p, and every pair.
     """
-    collection, asked = open_docs(docs), read_queries(queries)
+    collection, requested = open_docs(docs), read_queries(queries)
     mirror = swapper(lexicon, names=names)
     left_out: dict[str, int] = {}
     if not gendered_queries:
-        neutral = neutral_queries(asked, names=names, lexicon=lexicon)
-        left_out["gendered queries"] = len(asked) - len(neutral)
-        asked = neutral
-    if asked.is_empty():
+        neutral = neutral_queries(requested, names=names, lexicon=lexicon)
+        left_out["gendered queries"] = len(requested) - len(neutral)
+        requested = neutral
+    if requested.is_empty():
         raise InputError("all queries are about a gender; to keep them give gendered_queries=True")
     chosen = chosen_rankers(rankers, settings)
     judged = None if qrels is None else read_qrels(qrels).select("query_id", "doc_id")
@@ -108,10 +108,10 @@ def counterfactual(
         described = {}
         for place, (label, (name, given)) in enumerate(chosen.items()):
             ranker = catalogue.make(name, index=searched, **given)
-            run = ranker.rank(asked, depth=depth)
+            run = ranker.rank(requested, depth=depth)
             described[label] = {k: v for k, v in ranker.describe().items() if k != "index"}
-            found = _paired(run, pairs, judged, at=at)
-            parts.append(found.insert_column(0, pl.lit(label).alias("ranker")))
+            result = _paired(run, pairs, judged, at=at)
+            parts.append(result.insert_column(0, pl.lit(label).alias("ranker")))
             if progress:
                 progress(place + 1, len(chosen))
     table = pl.concat(parts)
@@ -123,7 +123,7 @@ def counterfactual(
         provenance={
             "evenrank": evenrank.__version__,
             "docs": collection.describe(),
-            "queries": len(asked),
+            "queries": len(requested),
             "depth": depth,
             "at": at,
             "names": names,
@@ -149,7 +149,7 @@ def chosen_rankers(
     named = rankers if isinstance(rankers, Mapping) else _labelled([*rankers])
     if isinstance(rankers, str) or not named:
         raise InputError("rankers is a list of names, such as ['bm25', 'w2v_add(debias=hard)']")
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    result: dict[str, tuple[str, dict[str, Any]]] = {}
     used = set()
     for label, text in named.items():
         name, bracket, inside = text.partition("(")
@@ -161,10 +161,10 @@ def chosen_rankers(
         known = set(catalogue.settings(name))
         used |= known & settings.keys()
         common = {key: value for key, value in settings.items() if key in known}
-        found[label] = name, common | catalogue.parse_settings(name, given)
+        result[label] = name, common | catalogue.parse_settings(name, given)
     if unknown := [key for key in settings if key not in used]:
         raise InputError(f"no ranker that is asked for has the setting {unknown[0]!r}")
-    return found
+    return result
 
 
 def _labelled(rankers: list[str]) -> dict[str, str]:
@@ -183,7 +183,7 @@ def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, p
     Pairs: ``doc_id``, ``mirror_id``, ``lean`` (what the original leans to). Last, how many documents change
     but lean to neither gender.
     """
-    found: list[pl.DataFrame] = []
+    rows: list[pl.DataFrame] = []
 
     def read(block: Block, *, keep: bool) -> pa.RecordBatch:
         batch = block.read()
@@ -199,7 +199,7 @@ def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, p
                 "mirror_id": mirror_ids.to_pylist(),
                 "sign": sign,
             }
-            found.append(pl.DataFrame(frame, schema_overrides={"doc_id": pl.String, "mirror_id": pl.String}))
+            rows.append(pl.DataFrame(frame, schema_overrides={"doc_id": pl.String, "mirror_id": pl.String}))
         both_texts = pa.concat_arrays([texts, turned.texts.filter(mask)])
         return pa.RecordBatch.from_arrays(
             [pa.concat_arrays([ids, mirror_ids]), both_texts], ["doc_id", "text"]
@@ -210,23 +210,23 @@ def _beside_mirrors(docs: Docs, mirror: Swapper, folder: Path) -> tuple[Index, p
             yield Block(partial(read, block, keep=keep), block.size)
 
     doubled = Docs(f"{docs.name} and its mirror image", blocks, size=docs.size)
-    made = index(doubled, folder / "index")
+    built = index(doubled, folder / "index")
     for block in blocks(keep=True):  # the index may read its blocks in any order, in any thread
         block.read()
-    pairs = pl.concat(found)
+    pairs = pl.concat(rows)
     if pairs.is_empty():
         raise InputError("no document has a gendered word; there is nothing to mirror")
     lean = pl.when(pl.col("sign") > 0).then(pl.lit("male")).otherwise(pl.lit("female"))
     leaning = pairs.filter(pl.col("sign") != 0).select("doc_id", "mirror_id", lean=lean)
-    return made, leaning, len(pairs) - len(leaning)
+    return built, leaning, len(pairs) - len(leaning)
 
 
 def _variants(x: Any, searched: Index) -> pl.DataFrame:
     """Given pairs of documents, the female one first."""
     table = read_table(x)
-    found = table.frame.columns
-    if not {"female", "male"} <= set(found):
-        raise table.error(f"variants need the columns female and male; found: {listing(found, 6)}")
+    result = table.frame.columns
+    if not {"female", "male"} <= set(result):
+        raise table.error(f"variants need the columns female and male; found: {listing(result, 6)}")
     pairs = pl.DataFrame({"doc_id": table.ids("female"), "mirror_id": table.ids("male")})
     for column in pairs:
         missing = column.filter(pl.Series(searched.numbers(column.to_list())) < 0)
@@ -348,8 +348,8 @@ class Counterfactual(Drawn):
         wanted = labels[0] if ranker is None else ranker
         if wanted not in labels:
             raise InputError(f"{wanted!r} was not audited; there are: {', '.join(labels)}")
-        found = self.pairs.filter(pl.col("ranker") == wanted)
-        return found.select("query_id", "doc_id", before="rank", after="mirror_rank", group="lean")
+        result = self.pairs.filter(pl.col("ranker") == wanted)
+        return result.select("query_id", "doc_id", before="rank", after="mirror_rank", group="lean")
 
     def frame(self) -> pl.DataFrame:
         """The summary as a table, one row for each ranker."""
@@ -365,13 +365,13 @@ class Counterfactual(Drawn):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_dict(self, *, pairs: bool = False) -> dict[str, Any]:
-        found = {
+        result = {
             "rankers": [asdict(shift) for shift in self.summary],
             "left_out": self.left_out,
             "confidence": self.confidence,
             "provenance": self.provenance,
         }
-        return found | ({"pairs": self.pairs.to_dicts()} if pairs else {})
+        return result | ({"pairs": self.pairs.to_dicts()} if pairs else {})
 
 
 def summarised(

@@ -141,8 +141,8 @@ class TradeOff(Drawn):
 def _columns(prefix: str, change: stats.Comparison | None, p_holm: float | None) -> dict[str, float | None]:
     """A change as columns of a frame; empty for the first point, which has changed from nothing."""
     names = {"difference": "difference", "difference_low": "low", "difference_high": "high", "p": "p"}
-    found = {prefix + name: getattr(change, part, None) for name, part in names.items()}
-    return {**found, f"{prefix}p_holm": p_holm}
+    result = {prefix + name: getattr(change, part, None) for name, part in names.items()}
+    return {**result, f"{prefix}p_holm": p_holm}
 
 
 def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
@@ -152,12 +152,12 @@ def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
     if len({frozenset(curve.queries) for curve in curves}) > 1:
         raise InputError("the trade-offs are over different queries; sweep their methods together")
     together = [point for curve in curves for point in curve.points]
-    made = []
+    rows = []
     for curve in curves:
         fairer = -1.0 if curve.lower_is_fairer else 1.0
         points = tuple(replace(p, front=undominated(p, together, fairer)) for p in curve.points)
-        made.append(replace(curve, points=points, chosen=points[curve.points.index(curve.chosen)]))
-    return made
+        rows.append(replace(curve, points=points, chosen=points[curve.points.index(curve.chosen)]))
+    return rows
 
 
 def compared(points: list[Point], confidence: float) -> list[Point]:

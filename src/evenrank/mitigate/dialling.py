@@ -59,11 +59,11 @@ def dial(
     sides: list[float] = []
     for batch in open_docs(docs).batches():
         column = batch.column("text").cast(pa.string())
-        found = mirror.texts(column)
-        lean = np.sign(found.male - found.female)
+        result = mirror.texts(column)
+        lean = np.sign(result.male - result.female)
         for row in np.flatnonzero(lean).tolist():
             texts.append(column[row].as_py())
-            turned.append(found.texts[row].as_py())
+            turned.append(result.texts[row].as_py())
             sides.append(float(lean[row]))
     if len(texts) < FEWEST:
         raise InputError(
@@ -72,11 +72,11 @@ def dial(
     if len(texts) > most:
         chosen = np.sort(np.random.default_rng(seed).permutation(len(texts))[:most]).tolist()
         texts, turned, sides = ([each[i] for i in chosen] for each in (texts, turned, sides))
-    made = _encodings(model) if encoder is None else encoder
+    built = _encodings(model) if encoder is None else encoder
     told = (progress,) if encoder is None else ()
-    vectors = np.concatenate([made.documents(texts, *told), made.documents(turned, *told)])
+    vectors = np.concatenate([built.documents(texts, *told), built.documents(turned, *told)])
     lean_of = np.array(sides)
-    facts = made.encoder.facts() if hasattr(made, "encoder") else made.facts()
+    facts = built.encoder.facts() if hasattr(built, "encoder") else built.facts()
     return fit_projection(
         vectors.astype(np.float64),
         np.concatenate([lean_of, -lean_of]),

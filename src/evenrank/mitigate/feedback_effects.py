@@ -72,10 +72,10 @@ class GenderedTerms:
 
     def by_group(self) -> dict[str, dict[str, float]]:
         """Number and weight for each group."""
-        found = self.hits.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum()).sort("group")
+        frame = self.hits.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum()).sort("group")
         return {
             row["group"]: {"number": row["number"], "weight": row["weight"]}
-            for row in found.iter_rows(named=True)
+            for row in frame.iter_rows(named=True)
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,13 +136,13 @@ def term_groups(
 ) -> dict[str, str]:
     """The group of each term that belongs to one; see :func:`gendered_terms`."""
     words, prefixes = _spellings(lexicon(source), _stem(stemmer))
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for term in terms:
         groups = dict.fromkeys(words.get(term, ()))
         groups |= {group: None for prefix, group in prefixes if term.startswith(prefix)} if not groups else {}
         if groups:
-            found[term] = BOTH.join(groups)
-    return found
+            result[term] = BOTH.join(groups)
+    return result
 
 
 def _spellings(chosen: Lexicon, stem: Stem) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
@@ -288,12 +288,12 @@ def gendered_weight(terms: tuple[WeightedTerm, ...]) -> float:
 
 
 def _by_query(expanded: pl.DataFrame, groups: Mapping[str, str]) -> dict[str, tuple[WeightedTerm, ...]]:
-    found: dict[str, list[WeightedTerm]] = {}
+    result: dict[str, list[WeightedTerm]] = {}
     for query, term, weight in expanded.select("query_id", "term", "weight").iter_rows():
-        found.setdefault(query, []).append(WeightedTerm(term, weight, groups.get(term)))
+        result.setdefault(query, []).append(WeightedTerm(term, weight, groups.get(term)))
     return {
         query: tuple(sorted(terms, key=lambda term: -round_significant(term.weight)))
-        for query, terms in found.items()
+        for query, terms in result.items()
     }
 
 

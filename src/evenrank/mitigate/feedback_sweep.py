@@ -125,7 +125,7 @@ def feedback(
     from evenrank.rankers.relevance_models import FeedbackTerms
 
     index = as_index(index)
-    asked = read_queries(queries)
+    requested = read_queries(queries)
     judged = None if qrels is None else read_qrels(qrels)
     wanted = _measures(measures, judged is not None)
     strengths, ks, ns = _grid(lambdas, fb_docs, fb_terms)
@@ -139,14 +139,14 @@ def feedback(
     words = coloured.lexicon or "rekabsaz2020"
     stem = partial(_stemmed, index)
 
-    first = first_stage(index, asked, model, depth=max(candidates, depth))
+    first = first_stage(index, requested, model, depth=max(candidates, depth))
     plain = first.run(index).filter(pl.col("rank") <= depth)
     if plain.is_empty():
         raise InputError("nothing was found for any query; are they in the language of the documents?")
     sources: dict[str, Any] = {
         "tally": coloured,
         "docs": index.docs,
-        "queries": asked,
+        "queries": requested,
         "qrels": judged,
         "dictionary": dictionary,
         "background": plain if any(is_bias(m) and "background" in m.NEEDS for m in wanted) else None,
@@ -163,10 +163,10 @@ def feedback(
             weights = expand(vocabulary, first, chosen, bias)
             run = second_stage(index, first.query_ids, weights, model, depth=depth)
             expanded = _expanded(first.query_ids, weights)
-            found = _measured(run, wanted, sources)
-            effects = tuple(map(Effect, found))
+            result = _measured(run, wanted, sources)
+            effects = tuple(map(Effect, result))
             if together:
-                effects = effects_of([effect.measurement for effect in together[0].effects], found)
+                effects = effects_of([effect.measurement for effect in together[0].effects], result)
             terms = gendered_terms(expanded, words, stemmer=stem)
             together.append(Step(strength, k, n, run, expanded, terms, effects))
             if progress is not None:
@@ -177,12 +177,12 @@ def feedback(
         ranker=ranker,
         steps=tuple(steps),
         first=_measured(plain, wanted, sources),
-        queries=asked,
+        queries=requested,
         groups=term_groups(terms_seen, words, stemmer=stem),
         provenance={
             "evenrank": evenrank.__version__,
             "index": index.describe(),
-            "queries": fingerprint([asked]),
+            "queries": fingerprint([requested]),
             **({} if judged is None else {"qrels": fingerprint([judged])}),
             "ranker": {"name": f"{ranker}+rm3", **asdict(model)},
             "alpha": alpha,
@@ -293,10 +293,10 @@ class FeedbackSweep(Drawn):
         """Plain feedback with the k and n of this step."""
         return self.step(0, fb_docs=step.fb_docs, fb_terms=step.fb_terms)
 
-    def shown(self, asked: float | None = None) -> float | None:
+    def shown(self, requested: float | None = None) -> float | None:
         """The λ whose queries are shown: the one asked for, else 0.5, else the largest; None if all are 0."""
-        if asked is not None:
-            return self.step(asked).lambda_
+        if requested is not None:
+            return self.step(requested).lambda_
         tried = [step.lambda_ for step in self.steps if step.lambda_ > 0]
         return 0.5 if 0.5 in tried else max(tried, default=None)
 
@@ -386,18 +386,18 @@ class FeedbackSweep(Drawn):
 
 def corrected(steps: Sequence[Step]) -> list[Step]:
     """The steps of one k and n, with Holm's correction over their λs, measure by measure."""
-    found = list(steps)
-    for place in range(len(found[0].effects)):
-        effects = [step.effects[place] for step in found]
+    result = list(steps)
+    for place in range(len(result[0].effects)):
+        effects = [step.effects[place] for step in result]
         adjusted = stats.holm([None if e.change is None else e.change.p for e in effects])
-        for number, (step, p) in enumerate(zip(found, adjusted, strict=True)):
+        for number, (step, p) in enumerate(zip(result, adjusted, strict=True)):
             changed = (
                 *step.effects[:place],
                 replace(step.effects[place], p_holm=p),
                 *step.effects[place + 1 :],
             )
-            found[number] = replace(step, effects=changed)
-    return found
+            result[number] = replace(step, effects=changed)
+    return result
 
 
 def _number(effect: Effect) -> str:

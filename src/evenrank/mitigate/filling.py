@@ -183,23 +183,23 @@ def fill(
     )
 
 
-def _offered(made: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFrame, str]:
+def _offered(built: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFrame, str]:
     """Generated queries with score and gender; a query without a score is an error."""
     from evenrank.mitigate.judgments import predicted_or_given
 
-    labels, said = predicted_or_given(made, genders)
+    labels, said = predicted_or_given(built, genders)
     values = pair_scores(scores)
     if values["query_id"].is_duplicated().any():
         raise InputError("a generated query has one document, and one score; some have several")
-    found = made.join(values.select("query_id", "score"), on="query_id", how="left", maintain_order="left")
-    if lost := found["score"].null_count():
-        first = found.filter(pl.col("score").is_null()).row(0, named=True)
+    frame = built.join(values.select("query_id", "score"), on="query_id", how="left", maintain_order="left")
+    if lost := frame["score"].null_count():
+        first = frame.filter(pl.col("score").is_null()).row(0, named=True)
         more = f", and {lost - 1:,} more have none" if lost > 1 else ""
         raise InputError(
             f"generated query {first['query_id']} (document {first['doc_id']}) has no score{more}; check "
             "that the document is in the collection, or compute scores with the same index"
         )
-    return found.join(labels, on="query_id", how="left", maintain_order="left"), said
+    return frame.join(labels, on="query_id", how="left", maintain_order="left"), said
 
 
 def _by_matching(

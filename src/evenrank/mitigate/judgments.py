@@ -94,15 +94,16 @@ class EvenJudgments(WithAdded):
         """What to know of it, for people."""
         said = []
         if self.asked is not None and len(self.added) < 2 * (self.asked // 2):
-            asked = counted(self.asked, "query", "queries")
+            requested = counted(self.asked, "query", "queries")
             if len(self.pairs) < self.asked // 2:
                 said.append(
-                    f"asked for {asked}, only {len(self.added):,} could be added: generate more queries"
+                    f"asked for {requested}, only {len(self.added):,} could be added: generate more queries"
                 )
             else:
                 pairs = counted(len(self.pairs), "pair")
                 said.append(
-                    f"asked for {asked}, {len(self.added):,} are added: {pairs}, in which male queries recur"
+                    f"asked for {requested}, {len(self.added):,} are added: {pairs}, "
+                    "in which male queries recur"
                 )
         apart = int((self.pairs["distance"] >= 1).sum())
         if apart:
@@ -167,18 +168,18 @@ def even_judgments(
         raise InputError(f"ratio is {ratio!r}; it must be above 0 and at most 1")
     if size is not None:
         check_whole("size", size, least=0)
-    made = read_generated(generated).queries
-    labels, said = predicted_or_given(made, genders)
-    made = made.join(labels, on="query_id", how="left", maintain_order="left")
-    both = made.filter(pl.col("gender").is_in(["female", "male"]))
-    left_out = {"neither female nor male": len(made) - len(both)}
+    built = read_generated(generated).queries
+    labels, said = predicted_or_given(built, genders)
+    built = built.join(labels, on="query_id", how="left", maintain_order="left")
+    both = built.filter(pl.col("gender").is_in(["female", "male"]))
+    left_out = {"neither female nor male": len(built) - len(both)}
     if both.is_empty():
         raise InputError(f"no generated query is female or male (genders: {said}); generate more queries")
     words = dictionary(source)
-    found = scores_of(docs, both["doc_id"].to_list(), words, "words")
-    if lacking := [name for name in DIMENSIONS if name not in found.columns]:
+    result = scores_of(docs, both["doc_id"].to_list(), words, "words")
+    if lacking := [name for name in DIMENSIONS if name not in result.columns]:
         raise InputError(f"the dictionary has no category {lacking[0]!r}; 22 are needed")
-    table = both.join(found.select("doc_id", *DIMENSIONS), on="doc_id", how="left", maintain_order="left")
+    table = both.join(result.select("doc_id", *DIMENSIONS), on="doc_id", how="left", maintain_order="left")
     lost = table[DIMENSIONS[0]].is_null()
     left_out["their document is not in the collection"] = int(lost.sum())
     table = table.filter(~lost).sort("doc_id", "query_id")
@@ -227,7 +228,7 @@ def even_judgments(
     return EvenJudgments(
         pairs,
         added,
-        {gender: int((made["gender"] == gender).sum()) for gender in ("female", "male")},
+        {gender: int((built["gender"] == gender).sum()) for gender in ("female", "male")},
         {reason: count for reason, count in left_out.items() if count},
         {
             "evenrank": evenrank.__version__,
@@ -242,18 +243,18 @@ def even_judgments(
     )
 
 
-def predicted_or_given(made: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame, str]:
+def predicted_or_given(built: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame, str]:
     """Genders of generated queries, and where they come from."""
     if genders is not None:
         given = read_genders(genders)
-        if not given["query_id"].is_in(made["query_id"].implode()).any():
+        if not given["query_id"].is_in(built["query_id"].implode()).any():
             raise InputError(
                 "none of these labels is of a generated query; check the ids", path=path_of(genders)
             )
         return given, "given"
     from evenrank.queries.classifier import predicted_genders
 
-    return predicted_genders(made.select("query_id", "text"), keep_seen=True)
+    return predicted_genders(built.select("query_id", "text"), keep_seen=True)
 
 
 def angular(cosine: Doubles) -> Doubles:
@@ -299,12 +300,12 @@ def _one_to_one(
     place = np.zeros(len(female), np.int64)
     heap = [(-cosine[row, 0], row, int(near[row, 0])) for row in range(len(female)) if near[row, 0] >= 0]
     heapq.heapify(heap)
-    found: list[tuple[int, int, float]] = []
-    while heap and len(found) < most:
+    rows: list[tuple[int, int, float]] = []
+    while heap and len(rows) < most:
         level, row, other = heapq.heappop(heap)
         if free[other]:
             free[other] = False
-            found.append((row, other, -level))
+            rows.append((row, other, -level))
             continue
         while place[row] < near.shape[1] and (near[row, place[row]] < 0 or not free[near[row, place[row]]]):
             place[row] += 1
@@ -314,7 +315,7 @@ def _one_to_one(
             following, nearness = search.next_free(female[row], own[row], free)
         if following >= 0:
             heapq.heappush(heap, (-nearness, row, following))
-    f, m, levels = (np.array(column) for column in zip(*found, strict=True)) if found else ([], [], [])
+    f, m, levels = (np.array(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
     return np.asarray(f, np.int64), np.asarray(m, np.int64), angular(np.asarray(levels, np.float64))
 
 

@@ -88,7 +88,7 @@ class Balanced(Displayed):
 
     def triples(self, x: Any) -> pl.DataFrame:
         """Of these triples (a table with ``query_id``) those of queries that stay."""
-        frame = x if isinstance(x, pl.DataFrame) else _as_frame([found for found, _ in read_triples(x)], x)
+        frame = x if isinstance(x, pl.DataFrame) else _as_frame([result for result, _ in read_triples(x)], x)
         if "query_id" not in frame.columns:
             raise InputError(f"triples need a column query_id; found: {listing(frame.columns, 6)}")
         return frame.filter(~pl.col("query_id").cast(pl.String).is_in(self._gone()))
@@ -150,7 +150,7 @@ class Balanced(Displayed):
         if not is_path(x):
             return self.triples(x).write_ndjson()
         gone = set(self._gone())
-        return "".join(f"{line}\n" for found, line in read_triples(x) if str(found["query_id"]) not in gone)
+        return "".join(f"{line}\n" for result, line in read_triples(x) if str(result["query_id"]) not in gone)
 
     def _gone(self) -> list[str]:
         """The queries that go: none of their pairs was kept, or they are of a gender and have no score."""
@@ -390,14 +390,14 @@ def drawn(
         raise InputError(f"bins is {bins}, but must be at least 1")
     edges = np.histogram_bin_edges(male if edges_of == "male" else np.concatenate([female, male]), bins)
     rng = np.random.default_rng(seed)
-    found: tuple[list[Places], list[Places]] = ([], [])
+    result: tuple[list[Places], list[Places]] = ([], [])
     codes = [_bin(side, edges) for side in (female, male)]
     for number in np.arange(bins):
         members = [np.flatnonzero(code == number) for code in codes]
         size = min(map(len, members))
-        for side, places in zip(found, members, strict=True):
+        for side, places in zip(result, members, strict=True):
             side.append(np.sort(rng.choice(places, size, replace=False)) if size else places[:0])
-    return np.concatenate(found[0]), np.concatenate(found[1])
+    return np.concatenate(result[0]), np.concatenate(result[1])
 
 
 def _bin(values: Floats, edges: Floats) -> Places:

@@ -117,8 +117,8 @@ def mitigation(
     bias = bias_by(measure)
     if bias is None:
         refuse_bias(method, measure)
-    made = Interpolation if method == "interpolate" else Penalty
-    return made(frame, inputs, bias, given, candidates)
+    built = Interpolation if method == "interpolate" else Penalty
+    return built(frame, inputs, bias, given, candidates)
 
 
 def refuse_bias(method: str, measure: Any) -> NoReturn:
@@ -216,11 +216,11 @@ class Bounds:
         high = self._way == "high"
         if self.given is not None:
             return [self._none, *sorted(self.given, reverse=not high)]
-        found = measured(self._seen, [self.measure], Options(confidence=None))[self.measure]
+        result = measured(self._seen, [self.measure], Options(confidence=None))[self.measure]
         if not high:
-            size = (found.summary.abs if self.measure.SIGNED else found.value) or 0.0
+            size = (result.summary.abs if self.measure.SIGNED else result.value) or 0.0
             return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
-        best, value = self.measure.BEST, found.value or 0.0
+        best, value = self.measure.BEST, result.value or 0.0
         return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]
 
     def apply(self, strength: float) -> pl.DataFrame:

@@ -91,8 +91,8 @@ class Negatives:
             raise InputError("the form ids holds no texts; leave docs out")
         if form != "ids" and (docs is None or queries is None):
             raise InputError("texts are written: give docs and queries, or the form ids")
-        asked = {} if queries is None else dict(read_queries(queries).iter_rows())
-        if queries is not None and (lacking := [each for each in table["query_id"] if each not in asked]):
+        requested = {} if queries is None else dict(read_queries(queries).iter_rows())
+        if queries is not None and (lacking := [each for each in table["query_id"] if each not in requested]):
             some = f"{counted(len(lacking), 'query has', 'queries have')} no text, such as {lacking[0]!r}"
             raise InputError(f"{some}; add what is lacking to the queries", path=path_of(queries))
         if form == "ids":
@@ -108,7 +108,7 @@ class Negatives:
         for query_id, positives, negatives in table.iter_rows():
             good, against = ([texts[each] for each in ids if each in texts] for ids in (positives, negatives))
             short += len(against) < self.wanted
-            yield from _shaped(form, asked[query_id], good, against, self.wanted)
+            yield from _shaped(form, requested[query_id], good, against, self.wanted)
         if short and form == "n-tuple":
             self.left_out.pop(_few(self.wanted), None)
             self.left_out[f"queries with fewer than {self.wanted} negatives (not written as n-tuple)"] = short
@@ -190,7 +190,7 @@ def negatives(
     judged = read_qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
     frame = read_run(run)
-    asked = good["query_id"].n_unique()
+    requested = good["query_id"].n_unique()
     used = frame.join(good, on="query_id", how="semi", maintain_order="left").filter(pl.col("rank") <= depth)
     if used.is_empty():
         raise InputError("no query of the run has a relevant document; do run and qrels belong together?")
@@ -199,16 +199,16 @@ def negatives(
     used = used.with_columns(bias=pl.Series(document_bias(used, bias, **given)))
     open_ = used.join(judged, on=["query_id", "doc_id"], how="anti", maintain_order="left")
     most = int(bias_lambda * n + 1e-9)  # 0.29 · 100 is a little below 29 in binary
-    found = _chosen(open_, most, n, seed)
-    if found.is_empty():
+    result = _chosen(open_, most, n, seed)
+    if result.is_empty():
         raise InputError("every document of the run is judged: there are no candidates for negatives")
-    sizes = found.group_by("query_id").len()["len"]
+    sizes = result.group_by("query_id").len()["len"]
     left_out = {
-        "queries without candidates": asked - len(sizes),
+        "queries without candidates": requested - len(sizes),
         _few(n): int((sizes < n).sum()),
     }
-    positives = good.join(found, on="query_id", how="semi", maintain_order="left")
-    return Negatives(found, positives, n, {why: count for why, count in left_out.items() if count})
+    positives = good.join(result, on="query_id", how="semi", maintain_order="left")
+    return Negatives(result, positives, n, {why: count for why, count in left_out.items() if count})
 
 
 def _few(n: int) -> str:

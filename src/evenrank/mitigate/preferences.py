@@ -224,23 +224,23 @@ def preference(
         raise InputError(
             f"{wanted} names no group by its sign; the mirror test needs one that does, as ARaB@10"
         )
-    collection, asked = open_docs(docs), read_queries(queries)
+    collection, requested = open_docs(docs), read_queries(queries)
     mirror = swapper(lexicon, names=names)
-    neutral = neutral_queries(asked, names=names, lexicon=lexicon)
+    neutral = neutral_queries(requested, names=names, lexicon=lexicon)
     if gendered_queries == "mirror":
-        told = {_MIRRORED: len(asked) - len(neutral)}
-        turned = swap(asked, names=names, lexicon=lexicon)
+        told = {_MIRRORED: len(requested) - len(neutral)}
+        turned = swap(requested, names=names, lexicon=lexicon)
     else:
-        told = {_LEFT_OUT: len(asked) - len(neutral)}
-        asked = turned = neutral
-    if asked.is_empty():
+        told = {_LEFT_OUT: len(requested) - len(neutral)}
+        requested = turned = neutral
+    if requested.is_empty():
         raise InputError(
             "all queries name a gender; preference with gendered_queries='mirror' mirrors them too"
         )
     own = None if candidates is None else read_qrels(candidates).select("query_id", "doc_id")
     chosen = _chosen(rankers, settings)
-    sides = {"raw": (collection, asked), "mirrored": (mirror.docs(collection), turned)}
-    found: dict[str, dict[str, dict[str, float]]] = {label: {} for label in chosen}
+    sides = {"raw": (collection, requested), "mirrored": (mirror.docs(collection), turned)}
+    result: dict[str, dict[str, dict[str, float]]] = {label: {} for label in chosen}
     with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         for side, (texts, questions) in sides.items():
             counted = tally(texts, lexicon)
@@ -255,12 +255,12 @@ def preference(
                     name, given = how
                     deep = built[0].documents if own is not None else max(depth, wanted.depth())
                     run = catalogue.make(name, index=built[0], **given).rank(questions, depth=max(deep, 1))
-                run = read_run(run) if own is None else _among(read_run(run), own, asked)
+                run = read_run(run) if own is None else _among(read_run(run), own, requested)
                 values = measure_runs(run, [wanted], tally=counted, confidence=None, missing="error")
-                found[label][side] = values[wanted].per_query()
+                result[label][side] = values[wanted].per_query()
                 if progress:
                     progress(place + 1 + (side == "mirrored") * len(chosen), 2 * len(chosen))
-    tables_of = {label: _values(label, each) for label, each in found.items()}
+    tables_of = {label: _values(label, each) for label, each in result.items()}
     rows = [_row(label, str(wanted), table, confidence, seed) for label, table in tables_of.items()]
     corrected = stats.holm([row.p for row in rows])
     return MirrorTest(
@@ -290,13 +290,13 @@ def _chosen(
     if not isinstance(rankers, Mapping):
         return dict(chosen_rankers(rankers, settings))
     named = {label: how for label, how in rankers.items() if isinstance(how, str)}
-    made = chosen_rankers(named, settings) if named else {}
-    return {label: made[label] if isinstance(how, str) else how for label, how in rankers.items()}
+    built = chosen_rankers(named, settings) if named else {}
+    return {label: built[label] if isinstance(how, str) else how for label, how in rankers.items()}
 
 
-def _among(run: pl.DataFrame, own: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
+def _among(run: pl.DataFrame, own: pl.DataFrame, requested: pl.DataFrame) -> pl.DataFrame:
     """Each query's own candidates in the order of the run; what it lacks comes last."""
-    wanted = own.filter(pl.col("query_id").is_in(asked["query_id"].implode()))
+    wanted = own.filter(pl.col("query_id").is_in(requested["query_id"].implode()))
     ranked = wanted.join(run, on=["query_id", "doc_id"], how="left", maintain_order="left")
     lowest = pl.min_horizontal(pl.col("score").min().over("query_id").fill_null(0.0) - 1, pl.lit(0.0))
     return read_run(ranked.select("query_id", "doc_id", pl.col("score").fill_null(lowest)))

@@ -44,12 +44,12 @@ def by_shares(
         for column, share in enumerate(each or ()):
             near = share.limit_denominator(_FINE)
             above[row, column], below[row, column] = near.numerator, near.denominator
-    found = np.zeros((len(shares), 3), np.int64)
-    found[:, 2] = np.where(known, 0, -1)
+    values = np.zeros((len(shares), 3), np.int64)
+    values[:, 2] = np.where(known, 0, -1)
     lacking = np.zeros((len(shares), groups), np.bool_)
     which = GREEDY.index(method)
-    _fill(which, code, starts, lengths, known, above, below, at, first, order, found, lacking)
-    return found, lacking
+    _fill(which, code, starts, lengths, known, above, below, at, first, order, values, lacking)
+    return values, lacking
 
 
 def by_test(
@@ -63,20 +63,20 @@ def by_test(
     order: Ints,
 ) -> Ints:
     """Fill `order` by FA*IR; for each list as for :func:`by_shares`, none of them with too many."""
-    found = np.zeros((len(shares), 3), np.int64)
+    values = np.zeros((len(shares), 3), np.int64)
     needed = np.zeros((len(shares), at), np.int64)
     tables: dict[tuple[int, float], Ints] = {}
     for row, (share, n) in enumerate(zip(shares, lengths.tolist(), strict=True)):
         if share is None:
-            found[row, 2] = -1
+            values[row, 2] = -1
         elif share > 0:
             ranks = min(n, at)
             if (ranks, share) not in tables:
                 level = adjusted_alpha(ranks, share, alpha)
                 tables[ranks, share] = minimum_counts(ranks, share, level)
             needed[row, :ranks] = tables[ranks, share]
-    _fill_fair(member, starts, lengths, needed, first, order, found)
-    return found
+    _fill_fair(member, starts, lengths, needed, first, order, values)
+    return values
 
 
 @njit(nogil=True, cache=True)

@@ -121,8 +121,8 @@ class Wished:
     def measure(self) -> GroupMeasure:
         """The measure whose targets these are."""
         if self.method == "fair":
-            made: GroupMeasure = FAIR(target=self.target, group=self.group, alpha=self.alpha)
-            return made
+            built: GroupMeasure = FAIR(target=self.target, group=self.group, alpha=self.alpha)
+            return built
         return NDKL(target=self.target)
 
 
@@ -145,23 +145,23 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
     if wished.method == "fair":
         protected = measure.group(lists.groups)
-        asked = (
+        requested = (
             None if share is None else share * Fraction(str(strength)) for share in targets[:, protected]
         )
-        shares = [None if share is None else float(share) for share in asked]
-        found = by_test(
+        shares = [None if share is None else float(share) for share in requested]
+        result = by_test(
             code == protected, lists.starts, lengths, shares, wished.at, wished.alpha, first, order
         )
-        names = [lists.groups[protected] if lacking else None for lacking in found[:, 2]]
+        names = [lists.groups[protected] if lacking else None for lacking in result[:, 2]]
     else:
         groups = len(lists.groups)
         codes = np.split(code, lists.starts[1:])
         mixed = [_mixed(*each, strength) for each in zip(targets.tolist(), codes, strict=True)]
-        found, lacking = by_shares(
+        result, lacking = by_shares(
             wished.method, code, lists.starts, lengths, mixed, groups, wished.at, first, order
         )
         names = [", ".join(np.array(lists.groups)[row]) or None for row in lacking]
-    report = _report(lists, _moved(order, first), found, names)
+    report = _report(lists, _moved(order, first), result, names)
     target = {"target": view.target_of(measure), "strength": strength}
     told = {"at": wished.at, **target, "candidates": wished.candidates}
     if wished.method == "fair":
@@ -211,16 +211,16 @@ def _interpolated(inputs: Inputs, strength: float, candidates: int) -> Rebalance
 
     (frame,) = inputs.runs.values()
     missing: Any = inputs.missing
-    made = interpolate(frame, inputs.tally, strength, candidates=candidates, missing=missing)
+    built = interpolate(frame, inputs.tally, strength, candidates=candidates, missing=missing)
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
-    moved = np.logical_or.reduceat((made["doc_id"] != frame["doc_id"]).to_numpy(), first)
+    moved = np.logical_or.reduceat((built["doc_id"] != frame["doc_id"]).to_numpy(), first)
     report = pl.DataFrame(
         {
             "query_id": frame["query_id"].gather(first),
             "status": pl.Series(np.where(moved, MOVED, KEPT), dtype=pl.String),
         }
     )
-    return Rebalanced.of(made, report, _facts(report, "interpolate", strength=strength))
+    return Rebalanced.of(built, report, _facts(report, "interpolate", strength=strength))
 
 
 class Rebalanced(pl.DataFrame):
@@ -243,9 +243,9 @@ class Rebalanced(pl.DataFrame):
 
     @classmethod
     def of(cls, run: pl.DataFrame, report: pl.DataFrame, facts: Mapping[str, Any]) -> Rebalanced:
-        made = cls(run)
-        made.report, made.facts = report, facts
-        return made
+        built = cls(run)
+        built.report, built.facts = report, facts
+        return built
 
     def to_report(self) -> dict[str, Any]:
         """Facts and report as JSON knows them."""

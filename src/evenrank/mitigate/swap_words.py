@@ -53,11 +53,11 @@ def word_sets() -> dict[str, frozenset[str]]:
 
 def pairs(text: str) -> dict[str, str]:
     """``she he, woman man`` as a mapping from the first word of each pair to the second."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for pair in text.split(","):
         first, second = pair.split()
-        found[first] = second
-    return found
+        result[first] = second
+    return result
 
 
 def titles() -> Mirrors:
@@ -82,8 +82,10 @@ def words(lexicon: Lexicon | None) -> Mirrors:
     if lexicon is None:
         return Mirrors(female, male)
     if not {"female", "male"} <= set(lexicon.groups):
-        found = ", ".join(lexicon.groups)
-        raise InputError(f"swap needs a lexicon with the groups female and male; {lexicon.name} has: {found}")
+        result = ", ".join(lexicon.groups)
+        raise InputError(
+            f"swap needs a lexicon with the groups female and male; {lexicon.name} has: {result}"
+        )
     women, men = set(lexicon.groups["female"]), set(lexicon.groups["male"])
     special = shipped.get(lexicon.name, {})
     for word, mirror in pairs(special["others"]).items() if special else ():
@@ -186,8 +188,8 @@ def around(data: bytes, first: int, start: int, end: int, last: int) -> Around:
 
 
 def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
-    found = pattern.match(text)
-    return () if found is None else found.groups()  # every part may be empty, so there always is a match
+    result = pattern.match(text)
+    return () if result is None else result.groups()  # every part may be empty, so there always is a match
 
 
 def _stands_alone(near: Around, sets: dict[str, frozenset[str]]) -> bool:

@@ -89,12 +89,12 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
 
 
 def _many(mirror: Swapper, texts: Sequence[str | None]) -> list[str | None]:
-    found: list[str | None] = []
+    names: list[str | None] = []
     for start in range(0, len(texts), ROWS):
         part = texts[start : start + ROWS]
         turned = mirror.texts([text or "" for text in part]).texts.to_pylist()
-        found += [None if text is None else new for text, new in zip(part, turned, strict=True)]
-    return found
+        names += [None if text is None else new for text, new in zip(part, turned, strict=True)]
+    return names
 
 
 def swapper(lexicon: Source | None = "rekabsaz2020", *, names: bool = True) -> Swapper:
@@ -176,8 +176,8 @@ class Swapper:
             count += np.bincount(rows[chosen], minlength=size)
         lengths = np.diff(offsets) + np.bincount(rows, grown, minlength=size).astype(np.int64)
         new_offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        made = pa.StringArray.from_buffers(size, pa.py_buffer(new_offsets), pa.py_buffer(b"".join(pieces)))
-        return Mirrored(made, counts["female"], counts["male"])
+        frame = pa.StringArray.from_buffers(size, pa.py_buffer(new_offsets), pa.py_buffer(b"".join(pieces)))
+        return Mirrored(frame, counts["female"], counts["male"])
 
     def docs(self, docs: Docs) -> Docs:
         """A handle on the mirrored collection, which is mirrored as it is read."""
@@ -197,13 +197,13 @@ class Swapper:
     def _surfaces(self) -> dict[bytes, bytes]:
         """The usual spellings of words whose mirror does not hang on the words around."""
         sure = {**self.words.female, **self.words.male, "him": "her"}
-        found: dict[bytes, bytes] = {}
+        result: dict[bytes, bytes] = {}
         for word, mirror in sure.items():
             if word in self._unsure:
                 continue
             for surface in (word, word.capitalize(), word.upper()):
-                found[surface.encode()] = _cased(mirror, surface).encode()
-        return found
+                result[surface.encode()] = _cased(mirror, surface).encode()
+        return result
 
     def _careful(self, word: str, data: bytes, first: int, start: int, end: int, last: int) -> bytes | None:
         """The mirror of a word that hangs on those around it or is spelled oddly; None to leave it."""
@@ -239,12 +239,12 @@ class Swapper:
         if self.lexicon is None:
             return {}
         pronouns = Mirrors({"her": "him"}, {"his": "her", "him": "her"})
-        found = {}
+        result = {}
         for side, other in (("female", "male"), ("male", "female")):
             there = set(self.lexicon.groups[other])
             mirrors = getattr(self.words, side) | getattr(pronouns, side)
-            found[side] = tuple(w for w in self.lexicon.groups[side] if mirrors.get(w) not in there)
-        return found
+            result[side] = tuple(w for w in self.lexicon.groups[side] if mirrors.get(w) not in there)
+        return result
 
 
 def _cased(word: str, like: str) -> str:

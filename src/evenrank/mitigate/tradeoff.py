@@ -200,22 +200,22 @@ def _curves(
     inputs.check([measure, useful])
     ready, start = _ready(methods, inputs, measure, how)
     wished = [list(method.strengths()) for method in ready]
-    made: list[list[tuple[float, pl.DataFrame]]] = []
+    rows: list[list[tuple[float, pl.DataFrame]]] = []
     done, total = 0, sum(map(len, wished))
     for method, strengths in zip(ready, wished, strict=True):
-        made.append([])
+        rows.append([])
         for strength in strengths:
-            made[-1].append((strength, read_run(method.apply(strength))))
+            rows[-1].append((strength, read_run(method.apply(strength))))
             done += 1
             if progress is not None:
                 progress(done, total)
-    common, values = _measured(made, inputs, start, measure, useful)
+    common, values = _measured(rows, inputs, start, measure, useful)
     fairer = 1.0 if preferred_direction(measure) == "high" else -1.0
     curves = []
-    for method, runs, found in zip(ready, made, values, strict=True):
+    for method, runs, result in zip(ready, rows, values, strict=True):
         points = [
             _point(strength, frame, *pair, common, size, how)
-            for (strength, frame), pair in zip(runs, found, strict=True)
+            for (strength, frame), pair in zip(runs, result, strict=True)
         ]
         points = compared(points, how.confidence)
         points = [replace(p, front=undominated(p, points, fairer)) for p in points]
@@ -296,27 +296,27 @@ def _ready(
 
 
 def _measured(
-    made: Sequence[Sequence[tuple[float, pl.DataFrame]]],
+    built: Sequence[Sequence[tuple[float, pl.DataFrame]]],
     inputs: Inputs,
     start: pl.DataFrame | None,
     measure: Any,
     useful: Measure,
 ) -> tuple[list[str], list[list[tuple[dict[str, float], dict[str, float]]]]]:
     """The queries that have a value everywhere, and bias and utility of each query in each run."""
-    ranked = [set(ranked_queries(runs[0][1]).to_list()) for runs in made]
+    ranked = [set(ranked_queries(runs[0][1]).to_list()) for runs in built]
     shared = set.intersection(*ranked)
     if not shared:
         raise InputError("the methods rank no query in common; do run, index and queries belong together?")
     behind = inputs.background if inputs.background is not None else start
-    behind = made[0][0][1] if behind is None else behind
+    behind = built[0][0][1] if behind is None else behind
     values: list[list[tuple[dict[str, float], dict[str, float]]]] = []
-    for of_method, runs in zip(ranked, made, strict=True):
+    for of_method, runs in zip(ranked, built, strict=True):
         values.append([])
         for _, frame in runs:
             seen = frame if of_method == shared else frame.filter(pl.col("query_id").is_in(list(shared)))
             now = inputs.of_runs({"the run": seen}, background=behind, queries=None)
-            found = measured(now, [measure, useful], Options(confidence=None))
-            values[-1].append((found[measure].per_query(), found[useful].per_query()))
+            result = measured(now, [measure, useful], Options(confidence=None))
+            values[-1].append((result[measure].per_query(), result[useful].per_query()))
     each = [pair for of_method in values for pair in of_method]
     common = [q for q in each[0][0] if all(q in of_bias and q in of_use for of_bias, of_use in each)]
     if not common:

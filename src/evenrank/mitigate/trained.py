@@ -52,8 +52,8 @@ def training_bias(measure: Any, wanted: Sequence[str]) -> Any:
     The measure itself where it is a sum over documents, ``label`` where it compares groups. Where it says
     nothing of single documents, the methods that have to know are refused; the others do without.
     """
-    if (found := bias_by(measure)) is not None:
-        return found
+    if (result := bias_by(measure)) is not None:
+        return result
     own = {*methods()} - {"adversary", "augment", "consistency"}
     for method in wanted:
         if method in own:

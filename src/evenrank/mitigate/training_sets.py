@@ -159,11 +159,11 @@ def write_folder(folder: str | os.PathLike[str], content: Mapping[str, str]) -> 
 
 def read_triples(path: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """The triples of a JSONL file, each with the line it stands on."""
-    for number, found, line in json_objects(path):
-        if not isinstance(found.get("query_id"), str | int):
-            problem = f"triples need a query_id; found: {listing(found, 6)}"
+    for number, result, line in json_objects(path):
+        if not isinstance(result.get("query_id"), str | int):
+            problem = f"triples need a query_id; found: {listing(result, 6)}"
             raise InputError(problem, path=path, line=number)
-        yield found, line
+        yield result, line
 
 
 def made_triples(
@@ -188,9 +188,9 @@ def made_triples(
         pairs = pl.concat([relevant_pairs(*real), pairs])
     if pairs.is_empty():
         return "".join(lines), 0
-    asked = pairs.select("query_id", "text").unique("query_id", maintain_order=True)
-    found = search(index, asked, depth=depth)
-    others = found.join(pairs, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+    requested = pairs.select("query_id", "text").unique("query_id", maintain_order=True)
+    result = search(index, requested, depth=depth)
+    others = result.join(pairs, on=["query_id", "doc_id"], how="anti", maintain_order="left")
     lists = dict(others.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
     random: dict[str, np.random.Generator] = {}
     drawn: list[tuple[str, str, str, str]] = []
@@ -201,10 +201,10 @@ def made_triples(
                 random[query_id] = np.random.default_rng([seed, own])
             drawn.append((query_id, doc_id, text, doc_ids[int(random[query_id].integers(len(doc_ids)))]))
     texts = index.docs.texts({each for _, doc_id, _, other in drawn for each in (doc_id, other)})
-    made = [
+    rows = [
         {"query_id": query_id, "query": text, "positive": texts[doc_id], "negative": texts[other]}
         for query_id, doc_id, text, other in drawn
         if doc_id in texts
     ]
-    lines += [json.dumps(row, ensure_ascii=False) + "\n" for row in made]
-    return "".join(lines), len(pairs) - len(made)
+    lines += [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    return "".join(lines), len(pairs) - len(rows)

@@ -66,9 +66,9 @@ class LexiconClassifier:
 
     def predict_proba(self, texts: Sequence[str]) -> Probabilities:
         """One row per text: how often queries with such words are female, male, neutral."""
-        found = self._table[self._outcomes(texts)]
-        found[[not clean(text) for text in texts]] = self._prior
-        return found
+        result = self._table[self._outcomes(texts)]
+        result[[not clean(text) for text in texts]] = self._prior
+        return result
 
     def explain(self, texts: Sequence[str]) -> list[list[Reason]]:
         """The words and names that were counted; the weight is 1 for a word and for a name its certainty."""
@@ -76,7 +76,7 @@ class LexiconClassifier:
 
     def _outcomes(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         names = list(_SIDES)
-        found = []
+        rows = []
         for text in texts:
             balance = [0.0, 0.0]
             for _, group, weight in _reasons(clean(text)):
@@ -85,8 +85,8 @@ class LexiconClassifier:
             outcome = "none" if female == male == 0 else "both"
             if abs(female - male) > 1e-9:
                 outcome = "female" if female > male else "male"
-            found.append(names.index(outcome))
-        return np.array(found, np.int64)
+            rows.append(names.index(outcome))
+        return np.array(rows, np.int64)
 
     def describe(self) -> dict[str, Any]:
         """What is counted."""
@@ -119,17 +119,17 @@ def _reasons(text: str) -> list[Reason]:
     words, names = gendered_words(), clear_names()
     tokens = _WORD.findall(text)
     terms = term_groups(tokens)
-    found: list[Reason] = []
+    rows: list[Reason] = []
     for before, token in zip(["", *tokens], tokens, strict=False):
         group = words.get(token) or terms.get(token)
-        if any(token == word for word, _, _ in found):
+        if any(token == word for word, _, _ in rows):
             continue
         if group:
-            found.append((token, group, 1.0))
+            rows.append((token, group, 1.0))
         elif token in names and before not in names:  # after a given name it is a surname: jennifer lawrence
             lean = names[token]
-            found.append((token, "female" if lean > 0 else "male", round(math.tanh(abs(lean)), 3)))
-    return found
+            rows.append((token, "female" if lean > 0 else "male", round(math.tanh(abs(lean)), 3)))
+    return rows
 
 
 Floats = npt.NDArray[np.float64]
@@ -201,10 +201,10 @@ class SvmClassifier:
             raise InputError("an svm is trained by scikit-learn: pip install 'evenrank[train]'") from None
         self._coefficients, self._bias = np.zeros((len(means), len(LABELS))), np.zeros(len(LABELS))
         for label in range(len(LABELS)):
-            found = SVC(kernel="poly", degree=self.degree, C=self.strength, gamma=self._gamma)
-            found.fit(means, truth == label)
-            self._coefficients[found.support_, label] = found.dual_coef_[0]
-            self._bias[label] = found.intercept_[0]
+            result = SVC(kernel="poly", degree=self.degree, C=self.strength, gamma=self._gamma)
+            result.fit(means, truth == label)
+            self._coefficients[result.support_, label] = result.dual_coef_[0]
+            self._bias[label] = result.intercept_[0]
         used = self._coefficients.any(1)
         self._support, self._coefficients = means[used], self._coefficients[used]
 
@@ -221,9 +221,9 @@ class SvmClassifier:
     def predict_proba(self, texts: Sequence[str]) -> Probabilities:
         """One row per text: female, male, neutral. The shares in training, where a text is empty."""
         cleaned = [clean(text) for text in texts]
-        found = softmax(self._scores(self._means(cleaned)) / self._temperature)
-        found[[not text for text in cleaned]] = self._prior
-        return found
+        result = softmax(self._scores(self._means(cleaned)) / self._temperature)
+        result[[not text for text in cleaned]] = self._prior
+        return result
 
     def explain(self, texts: Sequence[str]) -> list[list[Reason]]:
         """For each text its words, and how much probability goes with each."""

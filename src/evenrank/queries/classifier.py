@@ -213,7 +213,7 @@ def classify(
     if min_confidence is None:
         chosen[empty] = LABELS.index("neutral")
     label = pl.Series("label", np.array((*LABELS, UNKNOWN), object)[chosen], pl.String)
-    found = table.with_columns(
+    result = table.with_columns(
         label,
         *(pl.Series(name, probabilities[:, column]) for column, name in enumerate(LABELS)),
         pl.Series("note", _notes(given, texts, seen_in_training(classifier, texts)), pl.String),
@@ -223,8 +223,8 @@ def classify(
             [{"word": w, "group": g, "weight": x} for w, g, x in row] for row in classifier.explain(texts)
         ]
         kind = pl.List(pl.Struct({"word": pl.String, "group": pl.String, "weight": pl.Float64}))
-        found = found.with_columns(pl.Series("reasons", reasons, kind))
-    return found
+        result = result.with_columns(pl.Series("reasons", reasons, kind))
+    return result
 
 
 def predicted_genders(queries: Any, *, keep_seen: bool = False) -> tuple[pl.DataFrame, str]:
@@ -233,14 +233,14 @@ def predicted_genders(queries: Any, *, keep_seen: bool = False) -> tuple[pl.Data
     Queries that it was trained on get no label, unless they may be `keep_seen`: a classifier is no evidence
     about what it was told.
     """
-    found = classify(queries)
-    seen = found["note"].str.contains("training query", literal=True)
-    kept = found if keep_seen else found.filter(~seen)
-    if len(found) and not len(kept):
+    result = classify(queries)
+    seen = result["note"].str.contains("training query", literal=True)
+    kept = result if keep_seen else result.filter(~seen)
+    if len(result) and not len(kept):
         raise InputError("the classifier was trained on all of these queries; give labels as --genders FILE")
-    all_of_them = counted(len(found), "query", "queries")
+    all_of_them = counted(len(result), "query", "queries")
     said = f"{len(kept):,} of {all_of_them} labelled by the classifier: {counted_labels(kept)}"
-    if dropped := len(found) - len(kept):
+    if dropped := len(result) - len(kept):
         said += f"; {dropped:,} get no predicted gender, because it was trained on them"
     return kept.select("query_id", gender="label"), said
 

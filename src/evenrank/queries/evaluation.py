@@ -91,7 +91,7 @@ def crossvalidate(
     ordered = sorted(zip(texts, labels, strict=True))  # the folds do not depend on the order of the rows
     texts, labels = [text for text, _ in ordered], [label for _, label in ordered]
     truth = label_codes(labels)
-    found, doubts, by_fold = [], [], []
+    result, doubts, by_fold = [], [], []
     for round_, seed in enumerate(seeds):
         part = stratified_folds(truth, folds, seed)
         probabilities, doubt = np.empty((len(texts), len(LABELS))), np.empty(len(texts))
@@ -104,9 +104,9 @@ def crossvalidate(
             by_fold.append(float((decide(probabilities[outside], doubt[outside]) == truth[outside]).mean()))
             if progress:
                 progress(round_ * folds + fold + 1, len(seeds) * folds)
-        found.append(probabilities)
+        result.append(probabilities)
         doubts.append(doubt)
-    return summary(truth, found, doubts, by_fold, folds, tuple(seeds))
+    return summary(truth, result, doubts, by_fold, folds, tuple(seeds))
 
 
 def stratified_folds(codes: npt.NDArray[np.int64], folds: int, seed: int) -> npt.NDArray[np.int64]:
@@ -151,8 +151,8 @@ def f1_scores(truth: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> dict[str, fl
     """F1 of each class, by scikit-learn; 0 where a class was never right. Other codes are unknown."""
     from sklearn.metrics import f1_score
 
-    found = f1_score(truth, chosen, labels=range(len(LABELS)), average=None, zero_division=0)
-    return dict(zip(LABELS, map(float, found), strict=True))
+    result = f1_score(truth, chosen, labels=range(len(LABELS)), average=None, zero_division=0)
+    return dict(zip(LABELS, map(float, result), strict=True))
 
 
 def confusion_matrix(truth: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -229,7 +229,7 @@ def reasons(predict: Callable[[Sequence[str]], Probabilities], texts: Sequence[s
     without = [" ".join(words[:i] + words[i + 1 :]) for words in split for i in range(len(words))]
     whole = predict([" ".join(words) for words in split])
     left = predict(without)
-    found: list[list[Reason]] = []
+    rows: list[list[Reason]] = []
     place = 0
     for words, row in zip(split, whole, strict=True):
         drops = row - left[place : place + len(words)]
@@ -239,8 +239,8 @@ def reasons(predict: Callable[[Sequence[str]], Probabilities], texts: Sequence[s
             for word, drop in zip(words, drops, strict=True)
         ]
         strongest = sorted((r for r in each if r[2] >= _LEAST_EFFECT), key=lambda reason: -reason[2])
-        found.append(strongest[:_MOST_REASONS])
-    return found
+        rows.append(strongest[:_MOST_REASONS])
+    return rows
 
 
 def softmax(scores: Probabilities) -> Probabilities:
@@ -260,8 +260,8 @@ def temperature(scores: Probabilities, truth: npt.NDArray[np.int64]) -> float:
         chosen = softmax(scores / np.exp(log_temperature))[np.arange(len(truth)), truth]
         return -float(np.log(np.maximum(chosen, 1e-12)).mean())
 
-    found = minimize_scalar(surprise, bounds=(np.log(0.2), np.log(5)), method="bounded")
-    return float(np.exp(found.x))
+    result = minimize_scalar(surprise, bounds=(np.log(0.2), np.log(5)), method="bounded")
+    return float(np.exp(result.x))
 
 
 def calibration(scores: Probabilities, truth: npt.NDArray[np.int64]) -> tuple[float, npt.NDArray[np.float64]]:
@@ -278,9 +278,9 @@ def calibration(scores: Probabilities, truth: npt.NDArray[np.int64]) -> tuple[fl
         chosen = softmax((scores + point[1] * neutral) / np.exp(point[0]))[np.arange(len(truth)), truth]
         return -float(np.log(np.maximum(chosen, 1e-12)).mean())
 
-    found = minimize(surprise, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6})
-    log_temperature = float(np.clip(found.x[0], np.log(0.2), np.log(5)))
-    return float(np.exp(log_temperature)), neutral * float(found.x[1])
+    result = minimize(surprise, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6})
+    log_temperature = float(np.clip(result.x[0], np.log(0.2), np.log(5)))
+    return float(np.exp(log_temperature)), neutral * float(result.x[1])
 
 
 def towards(
@@ -294,8 +294,8 @@ def towards(
     if neutral_share is None:
         return np.zeros(len(LABELS)), shares
     neutral = np.arange(len(LABELS)) == LABELS.index("neutral")
-    asked = np.where(neutral, neutral_share, shares * (1 - neutral_share) / (1 - shares[neutral]))
-    return np.asarray(np.log(asked) - np.log(shares)), asked
+    requested = np.where(neutral, neutral_share, shares * (1 - neutral_share) / (1 - shares[neutral]))
+    return np.asarray(np.log(requested) - np.log(shares)), requested
 
 
 def calibrated(

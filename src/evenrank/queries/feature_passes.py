@@ -177,21 +177,21 @@ def attribute(
 def rows_of(data: Any, offsets: Any, keys: Any, slots: Any) -> Any:
     """The rows of the table that each query's tokens stand in (−1: none), and where each query's begin."""
     starts, ends = np.empty(MOST_TOKENS + 2, np.int64), np.empty(MOST_TOKENS + 2, np.int64)
-    found = np.empty((len(offsets) - 1) * MOST_TOKENS, np.int64)
+    values = np.empty((len(offsets) - 1) * MOST_TOKENS, np.int64)
     bounds = np.zeros(len(offsets), np.int64)
     total = 0
     for q in range(len(offsets) - 1):
         for t in range(split(data, offsets[q], offsets[q + 1], starts, ends)):
-            found[total] = find(keys, slots, fnv1a(data, starts[t], ends[t]))
+            values[total] = find(keys, slots, fnv1a(data, starts[t], ends[t]))
             total += 1
         bounds[q + 1] = total
-    return found[:total], bounds
+    return values[:total], bounds
 
 
 @njit(nogil=True, cache=True)
 def hashes(data: Any, offsets: Any) -> Any:
     """The keys of words."""
-    found = np.empty(len(offsets) - 1, np.uint64)
-    for i in range(len(found)):
-        found[i] = fnv1a(data, offsets[i], offsets[i + 1])
-    return found
+    values = np.empty(len(offsets) - 1, np.uint64)
+    for i in range(len(values)):
+        values[i] = fnv1a(data, offsets[i], offsets[i + 1])
+    return values

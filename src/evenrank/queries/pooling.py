@@ -191,12 +191,12 @@ def vote(
         else:
             named = ", ".join(f"{c} {given[c]}" for c in classes if given[c])
             dropped.append((query, text, named, "no majority" if complete else "incomplete"))
-    found = Counter(row[2] for row in labels)
+    result = Counter(row[2] for row in labels)
     return Votes(
         _frame(labels, label=pl.String, votes=pl.Int64),
         _frame(dropped, given=pl.String, reason=pl.String),
         _fleiss(np.array(tallied, dtype=np.float64).reshape(-1, len(classes))),
-        {c: found[c] for c in classes},
+        {c: result[c] for c in classes},
         annotators,
     )
 

@@ -59,19 +59,19 @@ class Patterns:
 
     def write(self, text: str) -> Pair:
         """The female and the male variant of a query."""
-        found = [(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
-        hits = [(start, end, self.replaced[word]) for start, end, word in found if word in self.replaced]
+        rows = [(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
+        hits = [(start, end, self.replaced[word]) for start, end, word in rows if word in self.replaced]
         if hits:
             return self._replaced(text, hits, 0), self._replaced(text, hits, 1)
-        words = [word for _, _, word in found]
+        words = [word for _, _, word in rows]
         place = self._before_role(words)
         if place is not None:
-            at = found[place][0]
+            at = rows[place][0]
             return f"{text[:at]}female {text[at:]}", f"{text[:at]}male {text[at:]}"
         kind = "asking" if words and (words[0] in self.asking or {*words} & {"i", "my", "me"}) else "naming"
         if self.children & {*words}:
             kind += "_of_children"
-        end = found[-1][1] if found else len(text)
+        end = rows[-1][1] if rows else len(text)
         female, male = (f"{text[:end]} {ending}{text[end:]}" for ending in self.added[kind])
         return female, male
 
@@ -107,8 +107,8 @@ def shipped() -> Patterns:
     read: dict[str, Any] = tomllib.loads((data() / "variants.toml").read_text(encoding="utf-8"))
     lists = {name: frozenset(words.split()) for name, words in read["words"].items()}
     pairs = {part: {k: (f, m) for k, (f, m) in read[part].items()} for part in ("replaced", "added")}
-    made: dict[str, Any] = {**pairs, **lists}
-    return Patterns(**made)
+    built: dict[str, Any] = {**pairs, **lists}
+    return Patterns(**built)
 
 
 def learned(written: Any) -> Patterns:
@@ -167,12 +167,12 @@ def variants(queries: Any, *, like: Any = None) -> pl.DataFrame:
     >>> variants({"a": "famous engineers", "b": "Do parents worry?"})["female"].to_list()
     ['famous female engineers', 'Do mothers worry?']
     """
-    asked = read_queries(queries)
+    requested = read_queries(queries)
     patterns = shipped() if like is None else learned(like)
     gendered = gendered_words()
     rows = [
         (query, text, *patterns.write(text))
-        for query, text in asked.iter_rows()
+        for query, text in requested.iter_rows()
         if not any(word.lower() in gendered for word in _WORD.findall(text))
     ]
     return pl.DataFrame(rows, schema=TRIPLES_SCHEMA, orient="row")
@@ -182,9 +182,9 @@ def triples(x: Any) -> pl.DataFrame:
     """A table of triples: triple_id, neutral, female, male; perhaps topic, stereotype (female or male)."""
     table = read_table(x, _NAMES, optional=("topic", "stereotype"))
     table.once("triple_id")
-    found = pl.DataFrame([triple_column(table, name) for name in table.frame.columns])
-    refuse_marked(table, found["triple_id"])
-    return found
+    frame = pl.DataFrame([triple_column(table, name) for name in table.frame.columns])
+    refuse_marked(table, frame["triple_id"])
+    return frame
 
 
 def triple_column(table: Table, name: str) -> pl.Series:

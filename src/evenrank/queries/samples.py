@@ -76,8 +76,8 @@ class More(NamedTuple):
 
     def describe(self) -> dict[str, int]:
         """How many there are."""
-        found = {"labelled queries": len(self.labelled.texts), "neutral texts": len(self.neutral)}
-        return found | ({"queries without labels": len(self.unlabelled)} if self.unlabelled else {})
+        result = {"labelled queries": len(self.labelled.texts), "neutral texts": len(self.neutral)}
+        return result | ({"queries without labels": len(self.unlabelled)} if self.unlabelled else {})
 
 
 def in_order(texts: Sequence[str], labels: Sequence[str]) -> Samples:
@@ -93,16 +93,16 @@ def swapped(texts: Sequence[str], labels: Sequence[str]) -> Samples:
     list. A query without such a word, and a neutral one, has no counterfactual.
     """
     table = _mirror()
-    found: list[str] = []
+    names: list[str] = []
     flipped: list[str] = []
     for text, label in zip(texts, labels, strict=True):
         if label not in _OTHER:
             continue
         turned = _WORD.sub(lambda match: table.get(match.group(), match.group()), text)
         if turned != text:
-            found.append(turned)
+            names.append(turned)
             flipped.append(_OTHER[label])
-    return Samples(found, flipped)
+    return Samples(names, flipped)
 
 
 def lexicon_samples(texts: Sequence[str] = (), labels: Sequence[str] = (), *, times: int = 1) -> Samples:
@@ -114,17 +114,17 @@ def lexicon_samples(texts: Sequence[str] = (), labels: Sequence[str] = (), *, ti
     were neutral before it came.
     """
     words = gendered_words() | whole_terms()
-    found, genders = list(words), list(words.values())
+    result, genders = list(words), list(words.values())
     neutral = [text for text, label in zip(texts, labels, strict=True) if label == "neutral"]
     if not neutral:
-        return Samples(found, genders)
+        return Samples(result, genders)
     chosen = np.random.default_rng(len(neutral)).permutation(len(neutral))
     for at, (word, gender) in enumerate(times * list(words.items())):
         frames = _PRONOUN_FRAMES if word in _PRONOUNS else _FRAMES
         frame = frames[at % len(words) % len(frames)]
-        found.append(frame.format(query=neutral[chosen[at % len(neutral)]], word=word))
+        result.append(frame.format(query=neutral[chosen[at % len(neutral)]], word=word))
         genders.append(gender)
-    return Samples(found, genders)
+    return Samples(result, genders)
 
 
 def plain_samples(seed: int = 0) -> Samples:
@@ -136,7 +136,7 @@ def plain_samples(seed: int = 0) -> Samples:
     """
     lists, random = plain_queries(), np.random.default_rng(seed)
     sentences = lists["sentences"]
-    made = Samples([], [])
+    built = Samples([], [])
     for things, plain, told, times in (
         ("jobs", "jobs", "told_jobs", 2),
         ("hobbies", "fields", "told_things", 3),
@@ -144,33 +144,33 @@ def plain_samples(seed: int = 0) -> Samples:
         ("fields", "fields", "told_things", 3),
     ):
         for thing in lists[things]:
-            made.add(thing, "neutral")
-            made.add(thing, "neutral")  # twice: gendered words are learned alone, too
+            built.add(thing, "neutral")
+            built.add(thing, "neutral")  # twice: gendered words are learned alone, too
             for sentence in _some(sentences[plain], times, random):
-                made.add(_said(sentence, x=thing), "neutral")
+                built.add(_said(sentence, x=thing), "neutral")
             for sentence in _some(sentences[told], 1, random):
                 place = int(random.integers(1 << 16))
                 for gender, words in lists["words"].items():
                     chosen = {part: options[place % len(options)] for part, options in words.items()}
-                    made.add(_said(sentence, x=thing, **chosen), gender)
+                    built.add(_said(sentence, x=thing, **chosen), gender)
     works = [*lists["works"], *_titles(_WORKS, random)]
     for work in (*lists["works"], *works):
         for sentence in _some(sentences["works"], 1, random):
-            made.add(sentence.format(x=work), "neutral")
+            built.add(sentence.format(x=work), "neutral")
     places = [*lists["named_after"], *(3 * lists["compounds"]), *_places(_PLACES, random)]
     for place_name in places:
         for sentence in _some(sentences["places"], 1, random):
-            made.add(sentence.format(p=place_name), "neutral")
+            built.add(sentence.format(p=place_name), "neutral")
     for women, men in _mirrored_people(_PEOPLE, random):
         for sentence in _some(sentences["people"], 1, random):
-            made.add(sentence.format(n=women), "female")
-            made.add(sentence.format(n=men), "male")
+            built.add(sentence.format(n=women), "female")
+            built.add(sentence.format(n=men), "male")
     for women, men in _mirrored_people(_PEOPLE // 2, random):
         for sentence in _some(sentences["people_in_works"], 1, random):
             work = works[int(random.integers(len(works)))]
-            made.add(sentence.format(n=women, x=work), "female")
-            made.add(sentence.format(n=men, x=work), "male")
-    return made
+            built.add(sentence.format(n=women, x=work), "female")
+            built.add(sentence.format(n=men, x=work), "male")
+    return built
 
 
 def long_samples(neutral: Sequence[str], told: Samples, seed: int = 0) -> Samples:
@@ -178,17 +178,17 @@ def long_samples(neutral: Sequence[str], told: Samples, seed: int = 0) -> Sample
 
     A text is not about a man because it is long, and a long one that names a woman is still about her.
     """
-    made = Samples([], [])
+    built = Samples([], [])
     random = np.random.default_rng(seed)
     gendered = [pair for pair in zip(told.texts, told.labels, strict=True) if pair[1] != "neutral"]
     for _ in range(_LONG if neutral else 0):
         parts = [neutral[i] for i in random.integers(len(neutral), size=int(random.integers(2, 9)))]
-        made.add(" ".join(parts), "neutral")
+        built.add(" ".join(parts), "neutral")
         if gendered:
             text, label = gendered[int(random.integers(len(gendered)))]
             parts[int(random.integers(len(parts)))] = text
-            made.add(" ".join(parts), label)
-    return made
+            built.add(" ".join(parts), label)
+    return built
 
 
 def names_nobody(text: str) -> bool:

@@ -212,10 +212,10 @@ class StaticClassifier:
             return hstack([self._design(known, some), csr_matrix(_ENCODED * self._encode(some))]).tocsr()
 
         truth = label_codes(given.labels + also.labels)
-        found = guesses(read(given.texts + also.texts), truth, read(texts), len(LABELS))
-        rows, classes = np.nonzero(found > _LEAST_GUESS)
+        result = guesses(read(given.texts + also.texts), truth, read(texts), len(LABELS))
+        rows, classes = np.nonzero(result > _LEAST_GUESS)
         labels = [LABELS[code] for code in classes]
-        return Samples([texts[row] for row in rows], labels), self.settings.guesses * found[rows, classes]
+        return Samples([texts[row] for row in rows], labels), self.settings.guesses * result[rows, classes]
 
     def _means(self, known: _Knowledge, data: Any, offsets: Any) -> npt.NDArray[np.float64]:
         """The mean vector of each query's words, the sources side by side; a word without one is 0."""
@@ -231,8 +231,8 @@ class StaticClassifier:
             has = np.flatnonzero(place >= 0)
             size = (len(offsets) - 1, len(has))
             adds = csr_matrix((np.ones(len(has)), (query[has], np.arange(len(has)))), shape=size)
-            found = adds @ np.asarray(source.matrix[place[has]], np.float64)
-            blocks.append(self._scale(source) * found / np.maximum(counts, 1)[:, None])
+            result = adds @ np.asarray(source.matrix[place[has]], np.float64)
+            blocks.append(self._scale(source) * result / np.maximum(counts, 1)[:, None])
         return np.hstack(blocks)
 
     def _scale(self, source: Vectors) -> float:
@@ -240,14 +240,14 @@ class StaticClassifier:
 
     def _folded(self, known: _Knowledge, heads: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
         """A linear head on a mean of vectors: the same as a mean of one weight per word and class."""
-        found = np.zeros((len(known.table.keys), heads.shape[1]))
+        values = np.zeros((len(known.table.keys), heads.shape[1]))
         at = 0
         for source, places in zip(known.sources, known.places, strict=True):
             head = heads[at : at + source.dimension] * self._scale(source)
             at += source.dimension
             has = np.flatnonzero(places >= 0)
-            found[has] += np.asarray(source.matrix @ head)[places[has]]
-        return found.astype(np.float16).astype(np.float32)
+            values[has] += np.asarray(source.matrix @ head)[places[has]]
+        return values.astype(np.float16).astype(np.float32)
 
     def _lookup(self) -> tuple[Any, ...]:
         if self._table is None:
@@ -258,13 +258,13 @@ class StaticClassifier:
         self, texts: Sequence[str], both: npt.NDArray[np.bool_] | None = None
     ) -> npt.NDArray[np.float64]:
         """Of each class; ``both``, if given, is told which queries name women and men alike."""
-        found = np.tile(np.append(self._bias, self._like[1]), (len(texts), 1))
+        result = np.tile(np.append(self._bias, self._like[1]), (len(texts), 1))
         both = np.zeros(len(texts), bool) if both is None else both
         on = switches(self.settings.parts)
         settings = (on, np.array(SCALES), self._weights, self._word_weights)
-        feature_passes.score(*packed_bytes(texts), *self._lookup(), *settings, found, both)  # type: ignore[call-arg, unused-ignore]
-        found[:, _NEUTRAL] -= self._like[0] * _leaning(found[:, -1])
-        return found[:, : len(LABELS)]
+        feature_passes.score(*packed_bytes(texts), *self._lookup(), *settings, result, both)  # type: ignore[call-arg, unused-ignore]
+        result[:, _NEUTRAL] -= self._like[0] * _leaning(result[:, -1])
+        return result[:, : len(LABELS)]
 
     def predict_proba(self, texts: Sequence[str]) -> Probabilities:
         """One row per text: female, male, neutral. The shares in training, where a text is empty.
@@ -274,10 +274,10 @@ class StaticClassifier:
         self._lookup()
         cleaned = [clean(text) for text in texts]
         both = np.zeros(len(cleaned), bool)
-        found = softmax(self._scores(cleaned, both) / self._temperature)
-        found[both] = _NO_CLASS
-        found[[not text for text in cleaned]] = self._prior
-        return found
+        result = softmax(self._scores(cleaned, both) / self._temperature)
+        result[both] = _NO_CLASS
+        result[[not text for text in cleaned]] = self._prior
+        return result
 
     def explain(self, texts: Sequence[str]) -> list[list[Reason]]:
         """For each text its words, the class each speaks for most, and by how much (in log odds)."""
@@ -292,7 +292,7 @@ class StaticClassifier:
             given[:, _NEUTRAL] -= part * given[:, -1]
             given = given[:, : len(LABELS)]
             given = (given - given.mean(1, keepdims=True)) / self._temperature
-            found = [
+            rows = [
                 (
                     bytes(data[a:b]).decode(errors="replace"),
                     LABELS[int(row.argmax())],
@@ -300,7 +300,7 @@ class StaticClassifier:
                 )
                 for row, a, b in zip(given, starts, ends, strict=True)
             ]
-            strongest = sorted((reason for reason in found if reason[2] > 0), key=lambda reason: -reason[2])
+            strongest = sorted((reason for reason in rows if reason[2] > 0), key=lambda reason: -reason[2])
             reasons.append(strongest[:_MOST_REASONS] if text else [])
         return reasons
 
@@ -409,5 +409,5 @@ def _knowledge(parts: tuple[str, ...], vectors: tuple[Source, ...]) -> _Knowledg
 
 
 def _place(source: Vectors, word: str) -> int:
-    found = source.exact_place(word)
-    return -1 if found is None else found
+    result = source.exact_place(word)
+    return -1 if result is None else result

@@ -104,10 +104,10 @@ def gathered(
             (long_samples(neutral, plain), 2 * settings.plain_samples, -1),
             (nobody, settings.neutral_texts, 0),
         ]
-    texts = [text for found, *_ in parts for text in found.texts]
-    labels = [label for found, *_ in parts for label in found.labels]
-    weight = np.concatenate([np.full(len(found.texts), by) for found, by, _ in parts])
-    real = np.concatenate([np.full(len(found.texts), side) for found, _, side in parts])
+    texts = [text for result, *_ in parts for text in result.texts]
+    labels = [label for result, *_ in parts for label in result.labels]
+    weight = np.concatenate([np.full(len(result.texts), by) for result, by, _ in parts])
+    real = np.concatenate([np.full(len(result.texts), side) for result, _, side in parts])
     return Samples(texts, labels), weight, real
 
 
@@ -143,8 +143,8 @@ def like_given(
         for side in (given, ~given):
             cell = side & (codes == code)
             weight[cell] = _MASS / max(1, cell.sum())
-    found = learned(regression(_LIKENESS_STRENGTH), design, given.astype(np.int64), weight)
-    return _SHARPER * found.coef_[0].astype(np.float64), _SHARPER * float(found.intercept_[0])
+    result = learned(regression(_LIKENESS_STRENGTH), design, given.astype(np.int64), weight)
+    return _SHARPER * result.coef_[0].astype(np.float64), _SHARPER * float(result.intercept_[0])
 
 
 def guesses(
@@ -153,10 +153,10 @@ def guesses(
     """The probabilities of the classes of queries without labels, by a regression on those with labels."""
     used = np.unique(labelled.indices)
     model = learned(regression(1.0), labelled[:, used], truth)
-    found = np.zeros((unlabelled.shape[0], classes))
+    values = np.zeros((unlabelled.shape[0], classes))
     scores = model.decision_function(unlabelled[:, used])
-    found[:, model.classes_] = softmax(scores if scores.ndim == 2 else np.column_stack([-scores, scores]))
-    return found
+    values[:, model.classes_] = softmax(scores if scores.ndim == 2 else np.column_stack([-scores, scores]))
+    return values
 
 
 class Encoder:

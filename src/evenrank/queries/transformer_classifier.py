@@ -233,18 +233,18 @@ class TransformerClassifier:
         self._require_trained()
         cleaned = [clean(text) for text in texts]
         full = [i for i, text in enumerate(cleaned) if text]
-        found = np.tile(self.prior, (len(cleaned), 1))
+        result = np.tile(self.prior, (len(cleaned), 1))
         if full:
             queries = encode([cleaned[i] for i in full], self._tokenizer, self._knowledge)
             members = zip(self._networks, self.temperatures, self.shifts, strict=True)
-            found[full] = np.mean(
+            result[full] = np.mean(
                 [softmax((self._scores(n, queries) + np.array(shift)) / heat) for n, heat, shift in members],
                 0,
             )
             if self._static is not None:
                 other = self._static.predict_proba([cleaned[i] for i in full])
-                found[full] = averaged(found[full], other, self.options["static_share"])
-        return found
+                result[full] = averaged(result[full], other, self.options["static_share"])
+        return result
 
     def explain(self, texts: Sequence[str]) -> list[list[Reason]]:
         """For each text its words, the class that would lose most without each, and how much probability."""
@@ -302,44 +302,44 @@ class TransformerClassifier:
         stored = read_model(path, cls.name)
         facts = stored.facts
         try:
-            made = cls(
+            built = cls(
                 **{key: facts[key] for key in _OPTIONS},
                 **facts["recipe"],
             )
-            made._encoder_facts, made._vector_facts = facts["encoder"], facts["word vectors"]
-            made.temperatures, made.losses = list(facts["temperatures"]), list(facts["losses"])
-            made.shifts = [list(shift) for shift in facts["shifts"]]
-            made.prior = np.array([facts["prior"][label] for label in LABELS])
-            made.trained_on = stored.arrays(_TRAINING)["trained_on"]
+            built._encoder_facts, built._vector_facts = facts["encoder"], facts["word vectors"]
+            built.temperatures, built.losses = list(facts["temperatures"]), list(facts["losses"])
+            built.shifts = [list(shift) for shift in facts["shifts"]]
+            built.prior = np.array([facts["prior"][label] for label in LABELS])
+            built.trained_on = stored.arrays(_TRAINING)["trained_on"]
             if _WORDS in stored.files:
-                made._knowledge = WordKnowledge.from_arrays(stored.arrays(_WORDS))
+                built._knowledge = WordKnowledge.from_arrays(stored.arrays(_WORDS))
             with tempfile.TemporaryDirectory() as folder:  # the bytes that were checked, not the folder's
                 for name, content in stored.files.items():
                     if name.endswith((".json", ".txt", ".model")) and not name.startswith(_STATIC):
                         (Path(folder) / name).write_bytes(content)
                 (Path(folder) / "config.json").write_bytes(stored.files[_ENCODER])
-                if made.options["static_share"]:
-                    made._static = StaticClassifier.load(_unpacked(stored.files, Path(folder) / "static"))
-                made._tokenizer = open_tokenizer(folder, os.fspath(path))
+                if built.options["static_share"]:
+                    built._static = StaticClassifier.load(_unpacked(stored.files, Path(folder) / "static"))
+                built._tokenizer = open_tokenizer(folder, os.fspath(path))
                 config = AutoConfig.from_pretrained(folder)
             weights = load(stored.files[_WEIGHTS])
-            for member in range(made.options["members"]):
+            for member in range(built.options["members"]):
                 with torch.random.fork_rng(devices=[]):
                     network = Network(
-                        AutoModel.from_config(config), made._knowledge.width if made._knowledge else 0
+                        AutoModel.from_config(config), built._knowledge.width if built._knowledge else 0
                     )
                 start = f"{member}."
                 network.load_state_dict(
                     {name.removeprefix(start): w for name, w in weights.items() if name.startswith(start)}
                 )
-                made._networks.append(network.eval())
+                built._networks.append(network.eval())
         except InputError:
             raise
         except Exception as error:  # a header that vouches for nonsense raises anything
             raise InputError(
                 f"not a transformer model: {one_line(error)[:200]}; train again", path=path
             ) from None
-        return made
+        return built
 
     @property
     def _padding(self) -> int:
@@ -432,12 +432,12 @@ def open_tokenizer(place: str, name: str, *, local: bool = True) -> Any:
     """The tokenizer in a folder, or, if not `local`, on the hub."""
     transformers = import_module("transformers")
     try:
-        found = transformers.AutoTokenizer.from_pretrained(place, local_files_only=local)
+        result = transformers.AutoTokenizer.from_pretrained(place, local_files_only=local)
     except Exception as error:
         raise InputError(f"the tokenizer cannot be loaded: {one_line(error)[:200]}", path=name) from None
-    if not found.is_fast:
+    if not result.is_fast:
         raise InputError("the encoder has no fast tokenizer, which is needed to find words; choose another")
-    return found
+    return result
 
 
 def tokenizer_files(tokenizer: Any) -> dict[str, bytes]:

@@ -63,17 +63,17 @@ def encode(texts: Sequence[str], tokenizer: Any, knowledge: WordKnowledge | None
     """Cleaned texts as the network reads them."""
     if not texts:
         return []
-    made = tokenizer(
+    built = tokenizer(
         list(texts), truncation=True, max_length=PIECES, return_offsets_mapping=knowledge is not None
     )
     if knowledge is None:
-        return [Encoded(pieces, None) for pieces in made["input_ids"]]
-    found = []
-    for text, pieces, offsets in zip(texts, made["input_ids"], made["offset_mapping"], strict=True):
+        return [Encoded(pieces, None) for pieces in built["input_ids"]]
+    rows = []
+    for text, pieces, offsets in zip(texts, built["input_ids"], built["offset_mapping"], strict=True):
         # An empty span is one of the encoder's own marks, which stands for no word: beyond the text.
         starts = [start if end > start else len(text) for start, end in offsets]
-        found.append(Encoded(pieces, knowledge.at(text, starts)))
-    return found
+        rows.append(Encoded(pieces, knowledge.at(text, starts)))
+    return rows
 
 
 def batch(queries: Sequence[Encoded], padding: int) -> tuple[Any, Any, Any]:
@@ -93,7 +93,7 @@ def batch(queries: Sequence[Encoded], padding: int) -> tuple[Any, Any, Any]:
 
 def scores(network: Network, queries: Sequence[Encoded], padding: int) -> Floats:
     """What the network says about each query, before it is made into probabilities."""
-    found = np.empty((len(queries), len(LABELS)), np.float32)
+    values = np.empty((len(queries), len(LABELS)), np.float32)
     # Queries of one length together: little padding, and a query's value does not depend on its neighbours'
     # number beyond rounding.
     order = np.argsort([len(query.pieces) for query in queries], kind="stable")
@@ -101,8 +101,8 @@ def scores(network: Network, queries: Sequence[Encoded], padding: int) -> Floats
     with torch.inference_mode():
         for start in range(0, len(order), _PREDICTED_AT_ONCE):
             some = order[start : start + _PREDICTED_AT_ONCE]
-            found[some] = network(*batch([queries[i] for i in some], padding)).numpy()
-    return found
+            values[some] = network(*batch([queries[i] for i in some], padding)).numpy()
+    return values
 
 
 _WARM_UP = 0.1  # of all steps: the rate rises, so that the untrained head does not disturb the encoder
@@ -245,13 +245,13 @@ def _batches(
     """Random batches of queries of similar length, in random order."""
     order = random.permutation(len(lengths))
     by_length = np.asarray(lengths)
-    made = []
+    rows = []
     for start in range(0, len(order), size * _SORTED_TOGETHER):
         chunk = order[start : start + size * _SORTED_TOGETHER]
         chunk = chunk[np.argsort(by_length[chunk], kind="stable")]
-        made += [chunk[i : i + size] for i in range(0, len(chunk), size)]
-    for i in random.permutation(len(made)):
-        yield made[i]
+        rows += [chunk[i : i + size] for i in range(0, len(chunk), size)]
+    for i in random.permutation(len(rows)):
+        yield rows[i]
 
 
 def _copied(network: Network) -> dict[str, torch.Tensor]:

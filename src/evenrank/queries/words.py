@@ -83,11 +83,11 @@ def census_names() -> dict[str, Name]:
 @lru_cache(maxsize=1)
 def gendered_words() -> dict[str, str]:
     """Word to ``female`` or ``male``: single words of the published lists, less the ambiguous ones."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for source in LISTS:
         for group, words in lexicon(source).groups.items():
-            found |= {word: group for word in words if word.isalnum() and word not in AMBIGUOUS}
-    return found
+            result |= {word: group for word in words if word.isalnum() and word not in AMBIGUOUS}
+    return result
 
 
 @lru_cache(maxsize=1)
@@ -114,10 +114,10 @@ def gender_terms() -> Lexicon:
 @lru_cache(maxsize=1)
 def whole_terms() -> dict[str, str]:
     """Word to ``female`` or ``male``: whole ones of our own list, and some that its beginnings stand for."""
-    found = term_groups(_BEGUN.split())
+    result = term_groups(_BEGUN.split())
     for group, entries in gender_terms().groups.items():
-        found |= {entry: group for entry in entries if not entry.endswith("*") and entry not in AMBIGUOUS}
-    return found
+        result |= {entry: group for entry in entries if not entry.endswith("*") and entry not in AMBIGUOUS}
+    return result
 
 
 def term_groups(words: Iterable[str]) -> dict[str, str]:
@@ -128,14 +128,14 @@ def term_groups(words: Iterable[str]) -> dict[str, str]:
         for entry in entries:
             (starts if entry.endswith("*") else whole)[entry.rstrip("*")] = group
     longest = max(map(len, starts))
-    found = {}
+    result = {}
     for word in words:
         said = whole.get(word)
         for length in range(2, min(longest, len(word)) + 1):
             said = said or starts.get(word[:length])
         if said:
-            found[word] = said
-    return found
+            result[word] = said
+    return result
 
 
 @lru_cache(maxsize=1)
@@ -234,8 +234,8 @@ def _gathered(names: bool, sources: tuple[Vectors, ...]) -> WordKnowledge | None
     if names:
         rows[: len(facts), :at] = list(facts.values())
     for source in sources:
-        found = [(row, source.exact_place(word)) for row, word in enumerate(known)]
-        here = np.array([(row, place) for row, place in found if place is not None], np.int64).reshape(-1, 2)
+        items = [(row, source.exact_place(word)) for row, word in enumerate(known)]
+        here = np.array([(row, place) for row, place in items if place is not None], np.int64).reshape(-1, 2)
         rows[here[:, 0], at : at + source.dimension] = _LENGTH * source.matrix[here[:, 1]]
         at += source.dimension
     return WordKnowledge(known, rows)
@@ -244,7 +244,7 @@ def _gathered(names: bool, sources: tuple[Vectors, ...]) -> WordKnowledge | None
 def _name_facts() -> dict[str, tuple[float, ...]]:
     """Female or male as a given name, how frequent, how frequent as a surname; female or male by meaning."""
     genders, names = gendered_words(), census_names()
-    found: dict[str, tuple[float, ...]] = {}
+    result: dict[str, tuple[float, ...]] = {}
     for word in dict.fromkeys([*names, *genders]):
         name, gender = names.get(word), genders.get(word)
         parts = (0.0, 0.0, 0.0) if name is None else (
@@ -252,5 +252,5 @@ def _name_facts() -> dict[str, tuple[float, ...]]:
             math.log1p(1000 * (name.female + name.male)) / 6,
             math.log1p(1000 * name.surname) / 6,
         )  # fmt: skip
-        found[word] = (*parts, float(gender == "female"), float(gender == "male"))
-    return found
+        result[word] = (*parts, float(gender == "female"), float(gender == "male"))
+    return result

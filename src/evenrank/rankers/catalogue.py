@@ -106,21 +106,21 @@ def settings(name: str) -> tuple[str, ...]:
 def parse_settings(name: str, given: Iterable[str]) -> dict[str, Any]:
     """Settings out of texts ``key=value``, each value of the type that the ranker wants."""
     known = _parameters(name)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
             raise InputError(f"setting {show(text)}: write it as KEY=VALUE")
-        if key in found:
+        if key in result:
             raise InputError(f"setting {key} is given twice")
         if is_engine(name):
-            found[key] = value.strip()
+            result[key] = value.strip()
             continue
         if key not in known:
             raise _unknown_setting(name, key, known)
-        found[key] = typed(value.strip(), known[key][0], key)
-    return found
+        result[key] = typed(value.strip(), known[key][0], key)
+    return result
 
 
 def _entry(name: str) -> _Entry:
@@ -148,8 +148,8 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 def _factory(entry: _Entry) -> Callable[..., Ranker]:
     module, _, function = entry.target.partition(":")
-    made: Callable[..., Ranker] = getattr(import_module(module), function)
-    return made
+    built: Callable[..., Ranker] = getattr(import_module(module), function)
+    return built
 
 
 def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
@@ -238,8 +238,8 @@ def search(
     -------
     A run table. Queries for which nothing is found are not in it.
     """
-    asked = read_queries(_named_texts(queries))
-    return ranker_for(where, ranker, **settings).rank(asked, depth=depth, progress=progress)
+    requested = read_queries(_named_texts(queries))
+    return ranker_for(where, ranker, **settings).rank(requested, depth=depth, progress=progress)
 
 
 def _named_texts(queries: Any) -> Any:

@@ -64,18 +64,18 @@ class DenseRanker:
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
     ) -> pl.DataFrame:
         """The nearest documents to each query."""
-        made = self.documents(progress)
-        asked = self.encoder.queries(queries["text"].to_list()).astype(np.float64)
-        if asked.size == 0:
-            asked = np.zeros((len(queries), made.vectors.shape[1]))
+        built = self.documents(progress)
+        requested = self.encoder.queries(queries["text"].to_list()).astype(np.float64)
+        if requested.size == 0:
+            requested = np.zeros((len(queries), built.vectors.shape[1]))
         if self.dial is not None:
-            asked = self.dial.queries(asked, self.strength)
+            requested = self.dial.queries(requested, self.strength)
         ranks = self.index.arrays["id-rank"]
         if self.approximate:
-            found = nearby(made, asked, depth=depth, ranks=ranks)
+            result = nearby(built, requested, depth=depth, ranks=ranks)
         else:
-            found = nearest(made.vectors, asked, depth=depth, ranks=ranks, progress=progress)
-        return run_table(self.index, queries["query_id"], *found)
+            result = nearest(built.vectors, requested, depth=depth, ranks=ranks, progress=progress)
+        return run_table(self.index, queries["query_id"], *result)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -273,14 +273,14 @@ class Encoder:
 
     def _encoded(self, method: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         encode = getattr(self.transformer, method, None) or self.transformer.encode  # before version 5
-        found: npt.NDArray[np.float32] = encode(
+        values: npt.NDArray[np.float32] = encode(
             list(texts),
             batch_size=self.batch,
             convert_to_numpy=True,
             normalize_embeddings=self.similarity == "cosine",
             show_progress_bar=False,
         )
-        return found
+        return values
 
 
 # Approximate search: a graph of near neighbours (HNSW; Malkov & Yashunin, TPAMI 2020), by the library faiss.
@@ -302,20 +302,22 @@ def require() -> Any:
         ) from None
 
 
-def nearby(made: Stored, queries: npt.NDArray[np.float64], *, depth: int, ranks: npt.NDArray[Any]) -> Nearest:
+def nearby(
+    built: Stored, queries: npt.NDArray[np.float64], *, depth: int, ranks: npt.NDArray[Any]
+) -> Nearest:
     """Nearly all of the nearest documents; see :func:`evenrank.rankers.nearest.nearest`."""
     check_depth(depth)
-    graph = _graph(made)
+    graph = _graph(built)
     graph.hnsw.efSearch = max(_SEARCH, 2 * depth)
-    _, found = graph.search(queries.astype(np.float32), min(depth, len(made.vectors)))
-    return rescored(made.vectors, queries, found.astype(np.int64), ranks=ranks)
+    _, result = graph.search(queries.astype(np.float32), min(depth, len(built.vectors)))
+    return rescored(built.vectors, queries, result.astype(np.int64), ranks=ranks)
 
 
-def _graph(made: Stored) -> Any:
+def _graph(built: Stored) -> Any:
     """The graph beside the vectors, or one built now."""
     faiss = require()
-    path = made.folder / _GRAPH
-    size, dimension = made.vectors.shape
+    path = built.folder / _GRAPH
+    size, dimension = built.vectors.shape
     note = path.with_name(f"{path.name}.xxh3")  # its hash: damage would lose documents in silence
     with suppress(OSError, ValueError, RuntimeError):
         if note.read_text() == checksum(storage.mapped(path, np.uint8)):
@@ -328,7 +330,7 @@ def _graph(made: Stored) -> Any:
     faiss.omp_set_num_threads(1)
     try:
         for first in range(0, size, _ROWS):
-            graph.add(np.ascontiguousarray(made.vectors[first : first + _ROWS], np.float32))
+            graph.add(np.ascontiguousarray(built.vectors[first : first + _ROWS], np.float32))
     finally:
         faiss.omp_set_num_threads(threads)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")

@@ -98,8 +98,8 @@ class FirstStage:
 def first_stage(index: Index, queries: pl.DataFrame, model: Model, *, depth: int) -> FirstStage:
     """Search with the queries as they are."""
     terms = [dict(Counter(index.analyzer.terms(text))) for text in queries["text"].to_list()]
-    found = retrieve(index, [_numbered(index, bag) for bag in terms], model=model, depth=depth)
-    offsets, documents, scores = found
+    result = retrieve(index, [_numbered(index, bag) for bag in terms], model=model, depth=depth)
+    offsets, documents, scores = result
     return FirstStage(queries["query_id"], terms, offsets, documents.astype(np.int64), scores)
 
 
@@ -340,8 +340,8 @@ class DocumentBias:
 
         ids = self._index.doc_ids(documents)
         texts = self._index.docs.texts(ids)
-        found = self._matcher.count([texts[doc_id] for doc_id in ids], threads=thread_count())
-        self._known[documents] = spread(found, self.magnitude)
+        result = self._matcher.count([texts[doc_id] for doc_id in ids], threads=thread_count())
+        self._known[documents] = spread(result, self.magnitude)
 
     def _take(self, source: Any) -> dict[str, Any]:
         """Keep the values of a tally's documents; what is known about its words."""

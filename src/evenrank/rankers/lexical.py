@@ -111,7 +111,7 @@ def retrieve(
 
 def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progress | None) -> Any:
     """Results by stretches of queries, computed in threads: (found per query, documents, scores)."""
-    asked, codes = _coded(index, _prepared(index, bags, model))
+    requested, codes = _coded(index, _prepared(index, bags, model))
     arrays = index.arrays
     postings = scoring.Postings(
         arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"],
@@ -120,7 +120,7 @@ def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progre
     depth = min(depth, index.documents)
     queries = len(bags.offsets) - 1
     step = max(1, min(_ROWS, _CELLS // depth, -(-queries // (2 * thread_count()))))
-    found = np.zeros(queries, np.int64)
+    values = np.zeros(queries, np.int64)
     widest = int(np.diff(bags.offsets).max(initial=0))
     own = threading.local()
 
@@ -131,10 +131,10 @@ def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progre
             own.documents = np.empty(step * depth, np.uint32)
             own.scores = np.empty(step * depth, np.float64)
         scoring.retrieve_rows(
-            asked, postings, own.scratch, depth, first, last, found, own.documents, own.scores
+            requested, postings, own.scratch, depth, first, last, values, own.documents, own.scores
         )
-        size = int(found[first:last].sum())
-        return found[first:last], own.documents[:size].copy(), own.scores[:size].copy()
+        size = int(values[first:last].sum())
+        return values[first:last], own.documents[:size].copy(), own.scores[:size].copy()
 
     firsts = range(0, queries, step)
     for first, piece in zip(firsts, map_in_order(work, firsts, threads=thread_count()), strict=True):
@@ -182,18 +182,18 @@ def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
     raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
 
 
-def _coded(index: Index, asked: scoring.Asked) -> tuple[scoring.Asked, np.ndarray]:
+def _coded(index: Index, requested: scoring.Asked) -> tuple[scoring.Asked, np.ndarray]:
     """Codes of all postings and what they are worth, where so many are read that it pays to make them."""
-    if asked.model != scoring.BM25:
-        return asked, _NO_CODES
-    read = int(index.document_frequency[asked.terms].sum(dtype=np.int64))
-    least = asked.weights.min(initial=1) * asked.worth[:, 1].min(initial=1)
+    if requested.model != scoring.BM25:
+        return requested, _NO_CODES
+    read = int(index.document_frequency[requested.terms].sum(dtype=np.int64))
+    least = requested.weights.min(initial=1) * requested.worth[:, 1].min(initial=1)
     # What adds less than `FOUND` would not be found by codes.
     if least < _TINY or 2 * read < len(index.arrays["posting-documents"]):
-        return asked, _NO_CODES
-    codes, rows, counts = index.derived("codes", lambda: _codes(index, asked.norms, len(asked.worth)))
-    beyond = counts / (counts + asked.worth[rows, 0])
-    return asked._replace(parts=np.append(asked.worth, beyond)), codes
+        return requested, _NO_CODES
+    codes, rows, counts = index.derived("codes", lambda: _codes(index, requested.norms, len(requested.worth)))
+    beyond = counts / (counts + requested.worth[rows, 0])
+    return requested._replace(parts=np.append(requested.worth, beyond)), codes
 
 
 def _codes(index: Index, rows: np.ndarray, lengths: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -285,12 +285,12 @@ class Lexical:
             arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"],
             _NO_CODES, arrays["id-rank"],
         )  # fmt: skip
-        found = np.zeros(len(known))
+        values = np.zeros(len(known))
         table = np.empty((1, scoring.TABLE))
-        asked = _prepared(self.index, bags, self.model)
-        scoring.score_pairs(asked, postings, query[known], document[known], table, found)
+        requested = _prepared(self.index, bags, self.model)
+        scoring.score_pairs(requested, postings, query[known], document[known], table, values)
         scores = np.zeros(len(pairs))
-        scores[known] = found
+        scores[known] = values
         return pairs.select("query_id", "doc_id").with_columns(score=pl.Series(scores, dtype=pl.Float64))
 
     def describe(self) -> dict[str, Any]:
@@ -362,10 +362,10 @@ class Bags(NamedTuple):
     def of_texts(cls, texts: Any, index: Index) -> Bags:
         """The terms of each text that the index has, weighted by how often the text has them."""
         cut = words(texts)
-        made = index.analyzer.normalized(cut.texts())
-        known = [place for place, term in enumerate(made) if term is not None]
-        places = np.full(len(made), -1, np.int64)
-        places[known] = index.term_numbers([made[place] for place in known])  # type: ignore[misc]
+        built = index.analyzer.normalized(cut.texts())
+        known = [place for place, term in enumerate(built) if term is not None]
+        places = np.full(len(built), -1, np.int64)
+        places[known] = index.term_numbers([built[place] for place in known])  # type: ignore[misc]
         terms = places[cut.numbers]
         offsets = np.zeros(len(cut.bounds), np.int64)
         weights = np.empty(len(terms), np.float64)

@@ -104,11 +104,11 @@ def stored(
     key = xxhash.xxh3_128_hexdigest(json.dumps(known, sort_keys=True).encode())
     home = _home(index)
     folder = home / key
-    if (found := _opened(folder, known)) is not None:
-        return found
+    if (result := _opened(folder, known)) is not None:
+        return result
     with file_lock(home / f".{key}.lock"):
-        if (found := _opened(folder, known)) is not None:  # another process was quicker
-            return found
+        if (result := _opened(folder, known)) is not None:  # another process was quicker
+            return result
         part = home / f".{key}.part"
         making = _begun(part, (index.documents, dimension), kind)
         fill(making)
@@ -123,9 +123,9 @@ def stored(
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror or error}", path=folder) from error
     (home / f".{key}.lock").unlink(missing_ok=True)
-    if (found := _opened(folder, known)) is None:
+    if (result := _opened(folder, known)) is None:
         raise InputError("the vectors that were written cannot be read back", path=folder)
-    return found
+    return result
 
 
 def _home(index: Index) -> Path:
@@ -290,13 +290,13 @@ def _sorted(sizes: Ints, scores: Doubles, documents: Ints, ranks: npt.NDArray[An
     """The heaps as lists, best first."""
     lists = []
     for row, size in enumerate(sizes.tolist()):
-        found = documents[row, :size]
-        best = np.lexsort((-ranks[found].astype(np.int64), -round_significant(scores[row, :size])))
-        lists.append((found[best], scores[row, :size][best]))
+        result = documents[row, :size]
+        best = np.lexsort((-ranks[result].astype(np.int64), -round_significant(scores[row, :size])))
+        lists.append((result[best], scores[row, :size][best]))
     none: Any = (np.zeros(0, np.int64), np.zeros(0))
     return Nearest(
         sizes,
-        np.concatenate([none[0], *(found for found, _ in lists)]),
+        np.concatenate([none[0], *(result for result, _ in lists)]),
         np.concatenate([none[1], *(values for _, values in lists)]),
     )
 

@@ -193,18 +193,18 @@ class FeedbackTerms:
     ) -> dict[str, float]:
         """Weight of each expansion term that these feedback documents give, summing to 1."""
         index = self._index
-        found = [self.of_document(int(document)) for document in documents]
+        rows = [self.of_document(int(document)) for document in documents]
         if settings.estimator == "anserini":
-            weights = anserini_model(found, scores, fb_terms=settings.fb_terms)
+            weights = anserini_model(rows, scores, fb_terms=settings.fb_terms)
         else:
-            asked = {index.number(term): float(times) for term, times in query.items()}
-            asked.pop(-1, None)
-            every = {term for document in found for term in document.terms.tolist()} | asked.keys()
+            requested = {index.number(term): float(times) for term, times in query.items()}
+            requested.pop(-1, None)
+            every = {term for document in rows for term in document.terms.tolist()} | requested.keys()
             share = {term: float(index.collection_frequency[term]) / index.tokens for term in every}
             weights = thesis_model(
-                found,
-                asked,
-                [_frequencies(index.forward(int(document)), asked) for document in documents],
+                rows,
+                requested,
+                [_frequencies(index.forward(int(document)), requested) for document in documents],
                 share,
                 fb_terms=settings.fb_terms,
                 mu=settings.smoothing,

@@ -103,38 +103,40 @@ def _tabulate(model: Any, parameter: Any, table: Any, row: Any) -> None:
 
 @inlined
 def _gain(
-    way: Any, asked: Any, postings: Any, term: Any, table: Any, row: Any, at: Any, document: Any
+    way: Any, requested: Any, postings: Any, term: Any, table: Any, row: Any, at: Any, document: Any
 ) -> Any:
     """What a posting of a term adds to the score of its document."""
-    weight = asked.weights[term]
+    weight = requested.weights[term]
     if way == _CODED:
-        return weight * asked.parts[postings.codes[at]]
+        return weight * requested.parts[postings.codes[at]]
     count = np.uint64(postings.counts[at])
     if way == BM25:
-        length = np.uint64(asked.norms[document])
-        part = asked.worth[length, count] if count < TABLE else count / (count + asked.worth[length, 0])
+        length = np.uint64(requested.norms[document])
+        part = (
+            requested.worth[length, count] if count < TABLE else count / (count + requested.worth[length, 0])
+        )
         return max(weight * part, FOUND)
-    part = table[row, count] if count < TABLE else _beyond(way, asked.parameters[term], count)
+    part = table[row, count] if count < TABLE else _beyond(way, requested.parameters[term], count)
     if way == DIRICHLET:
-        return max(weight * (part + asked.norms[document]), FOUND)
-    return max(weight * part * asked.norms[document], FOUND)
+        return max(weight * (part + requested.norms[document]), FOUND)
+    return max(weight * part * requested.norms[document], FOUND)
 
 
 @inlined
 def _add(
-    way: Any, asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any
+    way: Any, requested: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any
 ) -> Any:
     """Add a term's postings up to document `limit` to the sums; how many there are."""
     documents, sums, table = postings.documents, scratch.sums, scratch.table
     # Unsigned: else each place would be compared with 0, as Python counts from the end below it.
-    first, last = np.uint64(scratch.places[row]), np.uint64(postings.offsets[asked.terms[term] + 1])
+    first, last = np.uint64(scratch.places[row]), np.uint64(postings.offsets[requested.terms[term] + 1])
     at, start, inside = first, np.uint64(base), np.uint64(limit - base)
     while at + _ONE < last:  # two at a time: the processor waits less for the end of the loop
         one, two = np.uint64(documents[at]), np.uint64(documents[at + _ONE])
         if (one - start) | (two - start) >= inside:
             break
-        gain = _gain(way, asked, postings, term, table, row, at, one)
-        more = _gain(way, asked, postings, term, table, row, at + _ONE, two)
+        gain = _gain(way, requested, postings, term, table, row, at, one)
+        more = _gain(way, requested, postings, term, table, row, at + _ONE, two)
         sums[one - start] += gain
         sums[two - start] += more
         at += _ONE + _ONE
@@ -142,22 +144,24 @@ def _add(
         document = np.uint64(documents[at])
         if document - start >= inside:  # behind, or before in a damaged file
             break
-        sums[document - start] += _gain(way, asked, postings, term, table, row, at, document)
+        sums[document - start] += _gain(way, requested, postings, term, table, row, at, document)
         at += _ONE
     scratch.places[row] = np.int64(at)
     return np.int64(at - first)
 
 
 @inlined
-def _accumulate(asked: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any) -> Any:
+def _accumulate(
+    requested: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, scratch: Any
+) -> Any:
     """`_add`, compiled for each way of scoring by itself."""
     if len(postings.codes):
-        return _add(_CODED, asked, postings, term, row, base, limit, scratch)
-    if asked.model == BM25:
-        return _add(BM25, asked, postings, term, row, base, limit, scratch)
-    if asked.model == DIRICHLET:
-        return _add(DIRICHLET, asked, postings, term, row, base, limit, scratch)
-    return _add(TFIDF, asked, postings, term, row, base, limit, scratch)
+        return _add(_CODED, requested, postings, term, row, base, limit, scratch)
+    if requested.model == BM25:
+        return _add(BM25, requested, postings, term, row, base, limit, scratch)
+    if requested.model == DIRICHLET:
+        return _add(DIRICHLET, requested, postings, term, row, base, limit, scratch)
+    return _add(TFIDF, requested, postings, term, row, base, limit, scratch)
 
 
 _EIGHT = ir.VectorType(ir.DoubleType(), 8)
@@ -178,11 +182,11 @@ def _any_at_least(typing: Any, address: Any, least: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address, least = args
-        found = _good(builder, address, least, 0)
+        result = _good(builder, address, least, 0)
         for number in range(1, 8):
-            found = builder.or_(found, _good(builder, address, least, number))
+            result = builder.or_(result, _good(builder, address, least, number))
         return builder.icmp_unsigned(
-            "!=", builder.bitcast(found, ir.IntType(8)), ir.Constant(ir.IntType(8), 0)
+            "!=", builder.bitcast(result, ir.IntType(8)), ir.Constant(ir.IntType(8), 0)
         )
 
     return types.boolean(types.int64, types.float64), generate
@@ -233,33 +237,33 @@ def _gather(scratch: Any, base: Any, width: Any, least: Any, kept: Any) -> Any:
         address = sums.ctypes.data + 8 * first
         if _any_at_least(address, least):  # type: ignore[call-arg, unused-ignore]
             for eight in range(0, 64, 8):
-                found = _at_least(address + 8 * eight, least)  # type: ignore[call-arg, unused-ignore]
-                while found != 0:
-                    place = first + eight + _lowest_bit(found)
+                result = _at_least(address + 8 * eight, least)  # type: ignore[call-arg, unused-ignore]
+                while result != 0:
+                    place = first + eight + _lowest_bit(result)
                     scores[kept], documents[kept] = max(sums[place], NOTHING), base + place
                     kept += 1
-                    found &= found - 1
+                    result &= result - 1
         _clear(address)
     return kept
 
 
 @inlined
-def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> Any:
+def _rank(requested: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> Any:
     """The best documents of a query, into scratch.scores and scratch.documents; how many there are."""
     scores, documents, places = scratch.scores, scratch.documents, scratch.places
-    total, begin = len(postings.ranks), asked.offsets[query]
-    size = asked.offsets[query + 1] - begin
+    total, begin = len(postings.ranks), requested.offsets[query]
+    size = requested.offsets[query + 1] - begin
     for i in range(size):
-        places[i] = postings.offsets[asked.terms[begin + i]]
-        if asked.model != BM25:
-            _tabulate(asked.model, asked.parameters[begin + i], scratch.table, i)
+        places[i] = postings.offsets[requested.terms[begin + i]]
+        if requested.model != BM25:
+            _tabulate(requested.model, requested.parameters[begin + i], scratch.table, i)
     room = 2 * depth + _SPARE  # a threshold that is often renewed leaves more out
     kept, threshold = np.int64(0), _LEAST
     for base in range(0, total, len(scratch.sums)):
         limit = min(base + len(scratch.sums), total)
         added = np.int64(0)
         for i in range(size):
-            added += _accumulate(asked, postings, begin + i, i, base, limit, scratch)
+            added += _accumulate(requested, postings, begin + i, i, base, limit, scratch)
         if added == 0:
             continue
         kept = _gather(scratch, base, limit - base, threshold * (1.0 - CLOSE), kept)
@@ -280,13 +284,13 @@ def _rank(asked: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> An
 
 @compiled
 def retrieve_rows(
-    asked: Any, postings: Any, scratch: Any, depth: Any, first: Any, last: Any,
+    requested: Any, postings: Any, scratch: Any, depth: Any, first: Any, last: Any,
     found: Any, documents: Any, scores: Any,
 ) -> None:  # fmt: skip
     """The best documents of the queries first:last, one query behind the other; found[query] of each."""
     at = np.int64(0)
     for query in range(first, last):
-        kept = _rank(asked, postings, query, depth, scratch)
+        kept = _rank(requested, postings, query, depth, scratch)
         found[query] = kept
         for i in range(kept):
             documents[at + i] = scratch.documents[i]
@@ -295,26 +299,26 @@ def retrieve_rows(
 
 
 @inlined
-def _gain_of(asked: Any, postings: Any, term: Any, table: Any, at: Any, document: Any) -> Any:
+def _gain_of(requested: Any, postings: Any, term: Any, table: Any, at: Any, document: Any) -> Any:
     """`_gain`, compiled for each model by itself."""
-    if asked.model == BM25:
-        return _gain(BM25, asked, postings, term, table, 0, at, document)
-    _tabulate(asked.model, asked.parameters[term], table, 0)
-    if asked.model == DIRICHLET:
-        return _gain(DIRICHLET, asked, postings, term, table, 0, at, document)
-    return _gain(TFIDF, asked, postings, term, table, 0, at, document)
+    if requested.model == BM25:
+        return _gain(BM25, requested, postings, term, table, 0, at, document)
+    _tabulate(requested.model, requested.parameters[term], table, 0)
+    if requested.model == DIRICHLET:
+        return _gain(DIRICHLET, requested, postings, term, table, 0, at, document)
+    return _gain(TFIDF, requested, postings, term, table, 0, at, document)
 
 
 @compiled
-def score_pairs(asked: Any, postings: Any, queries: Any, documents: Any, table: Any, scores: Any) -> None:
+def score_pairs(requested: Any, postings: Any, queries: Any, documents: Any, table: Any, scores: Any) -> None:
     """The score of each pair of a query and a document, by looking the document up in the query's postings.
 
     Terms are added in the order in which `retrieve_rows` adds them.
     """
     for pair in range(len(queries)):
         document, total = documents[pair], 0.0
-        for term in range(asked.offsets[queries[pair]], asked.offsets[queries[pair] + 1]):
-            low, last = postings.offsets[asked.terms[term]], postings.offsets[asked.terms[term] + 1]
+        for term in range(requested.offsets[queries[pair]], requested.offsets[queries[pair] + 1]):
+            low, last = postings.offsets[requested.terms[term]], postings.offsets[requested.terms[term] + 1]
             high = last
             while low < high:
                 middle = (low + high) >> 1
@@ -323,7 +327,7 @@ def score_pairs(asked: Any, postings: Any, queries: Any, documents: Any, table: 
                 else:
                     high = middle
             if low < last and postings.documents[low] == document:
-                total += _gain_of(asked, postings, term, table, low, document)
+                total += _gain_of(requested, postings, term, table, low, document)
         scores[pair] = total if total > NOTHING else 0.0
 
 

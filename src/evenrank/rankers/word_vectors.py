@@ -72,12 +72,12 @@ class WordVectorRanker:
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
     ) -> pl.DataFrame:
         """The nearest documents to each query. Without a word that has a vector, a query finds nothing."""
-        made = self._documents(progress)
-        weights = self._weights(made.array("counts"), made.notes["tokens"])
-        asked = self._composed(self._surface.find(queries["text"].to_list()), weights, np.float64)
+        built = self._documents(progress)
+        weights = self._weights(built.array("counts"), built.notes["tokens"])
+        requested = self._composed(self._surface.find(queries["text"].to_list()), weights, np.float64)
         ranks = self.index.arrays["id-rank"]
-        found = nearest(made.vectors, asked, depth=depth, ranks=ranks, progress=progress)
-        return run_table(self.index, queries["query_id"], *found)
+        result = nearest(built.vectors, requested, depth=depth, ranks=ranks, progress=progress)
+        return run_table(self.index, queries["query_id"], *result)
 
     def describe(self) -> dict[str, Any]:
         """Name, settings, the vectors and the index."""
@@ -193,8 +193,8 @@ def _made(
         raise InputError("vectors is empty; name a file of word vectors")
     index.docs  # noqa: B018  says at once if there is no text
     name = f"w2v_{composition}" if debias == "regular" else f"w2v_{composition}-{debias}"
-    made: dict[str, Any] = {"composition": composition, "debias": debias, "stop_words": stop_words}
-    return WordVectorRanker(index, load(vectors), name=name, **made)
+    built: dict[str, Any] = {"composition": composition, "debias": debias, "stop_words": stop_words}
+    return WordVectorRanker(index, load(vectors), name=name, **built)
 
 
 def _texts(index: Index) -> Iterator[pa.Array]:

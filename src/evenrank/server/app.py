@@ -143,47 +143,49 @@ def _verdict(found: Evaluated) -> dict[str, Any]:
     }
 
 
-def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
+def evaluated(service: Service, requested: models.EvaluateRequest) -> Response:
     """The answer to /v1/evaluate."""
-    found = evaluate(
+    output = evaluate(
         service.matcher,
-        [Text(result.title or "", result.text or "") for result in asked.results],
-        labels=[result.group for result in asked.results],
-        attributes=[result.attributes or {} for result in asked.results],
-        target=asked.target,
-        at=asked.at,
-        query_gender=service.query_gender(asked.query),
+        [Text(result.title or "", result.text or "") for result in requested.results],
+        labels=[result.group for result in requested.results],
+        attributes=[result.attributes or {} for result in requested.results],
+        target=requested.target,
+        at=requested.at,
+        query_gender=service.query_gender(requested.query),
         measures=service.measures,
     )
     return answer(
         {
-            "query": service.gender(asked.query),
-            "at": asked.at,
-            "verdict": _verdict(found),
-            "measures": [value.model_dump() for value in found.values()],
-            "results": found.results([result.id for result in asked.results]),
-            "groups": found.labels_from,
-            "representation": found.representation(),
-            "limit": None if asked.limit is None else found.within(asked.limit),
+            "query": service.gender(requested.query),
+            "at": requested.at,
+            "verdict": _verdict(output),
+            "measures": [value.model_dump() for value in output.values()],
+            "results": output.results([result.id for result in requested.results]),
+            "groups": output.labels_from,
+            "representation": output.representation(),
+            "limit": None if requested.limit is None else output.within(requested.limit),
             "lexicon": service.matcher.lexicon.name,
         }
     )
 
 
-def searched(service: Service, asked: models.SearchRequest) -> Response:
+def searched(service: Service, requested: models.SearchRequest) -> Response:
     """The answer to /v1/search."""
-    found = service.search(asked.query, asked.ranker, depth=asked.depth, constrain=asked.constrain)
-    seen = found.evaluated
+    output = service.search(
+        requested.query, requested.ranker, depth=requested.depth, constrain=requested.constrain
+    )
+    seen = output.evaluated
     nothing = {"side": None, "lean": None, "text": "Nothing was found."}
-    results = [] if seen is None else seen.results(list(found.doc_ids))
+    results = [] if seen is None else seen.results(list(output.doc_ids))
     for place, result in enumerate(results):
-        result |= {"score": found.scores[place], "text": found.texts[place], "moved": found.moved[place]}
+        result |= {"score": output.scores[place], "text": output.texts[place], "moved": output.moved[place]}
     return answer(
         {
-            "query": service.gender(asked.query),
-            "ranker": found.ranker,
+            "query": service.gender(requested.query),
+            "ranker": output.ranker,
             "verdict": nothing if seen is None else _verdict(seen),
-            "constrained": found.constrained,
+            "constrained": output.constrained,
             "results": results,
         }
     )
@@ -194,18 +196,18 @@ def interface(service: Service, turnstile: Turnstile) -> APIRouter:
     router = APIRouter(responses=PROBLEMS)
 
     @router.post("/v1/evaluate", response_model=models.EvaluateResponse, tags=["evaluate"])
-    async def evaluate_list(asked: models.EvaluateRequest) -> Response:
+    async def evaluate_list(requested: models.EvaluateRequest) -> Response:
         """Measure one result list and colour its words.
 
         Nothing is stored. Values are those of the published measures; NFaiRR compares with the most neutral
         order of the same results. With `group` labels, or a `target`, representation is measured too; with
         `attributes`, how each of them is shown, and two of them crossed.
         """
-        return await turnstile.run(evaluated, service, asked)
+        return await turnstile.run(evaluated, service, requested)
 
-    async def search_collection(asked: Any) -> Response:
+    async def search_collection(requested: Any) -> Response:
         """Search the collection, evaluate the results, and re-rank them within a bound if asked to."""
-        return await turnstile.run(searched, service, asked)
+        return await turnstile.run(searched, service, requested)
 
     if service.rankers:
         # Which rankers there are is known only now.
@@ -213,9 +215,9 @@ def interface(service: Service, turnstile: Turnstile) -> APIRouter:
         router.post("/v1/search", response_model=models.SearchResponse, tags=["search"])(search_collection)
 
     @router.post("/v1/classify", response_model=models.ClassifyResponse, tags=["classify"])
-    async def classify_queries(asked: models.ClassifyRequest) -> Response:
+    async def classify_queries(requested: models.ClassifyRequest) -> Response:
         """Tell which gender queries are about: female, male or neutral, with probabilities."""
-        return await turnstile.run(lambda: answer({"queries": service.genders(asked.queries)}))
+        return await turnstile.run(lambda: answer({"queries": service.genders(requested.queries)}))
 
     @router.get("/healthz", response_model=models.Health, tags=["health"])
     async def health() -> Response:

@@ -50,12 +50,12 @@ class Figure:
 
     def spec(self) -> dict[str, Any]:
         """The chart as Vega-Lite, without its theme and with rounded numbers."""
-        found = dict(self.chart.to_dict(validate=False))  # the tests validate all of them
+        result = dict(self.chart.to_dict(validate=False))  # the tests validate all of them
         for name in ("config", "$schema", "usermeta"):
-            found.pop(name, None)
-        found["autosize"] = {"type": "fit-x", "contains": "padding"}
-        found["datasets"] = {name: _rounded(rows) for name, rows in found.get("datasets", {}).items()}
-        return found
+            result.pop(name, None)
+        result["autosize"] = {"type": "fit-x", "contains": "padding"}
+        result["datasets"] = {name: _rounded(rows) for name, rows in result.get("datasets", {}).items()}
+        return result
 
     def data(self) -> dict[str, Any]:
         """The numbers, for the CSV."""
@@ -122,15 +122,15 @@ def short_names(runs: Sequence[str], most: int = LONGEST) -> dict[str, str]:
     >>> short_names(["bm25", "model-of-the-third-experiment-seed-42"], 16)
     {'bm25': 'bm25', 'model-of-the-third-experiment-seed-42': 'model-of…seed-42'}
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for run in runs:
         name, tail = run, most // 2 - 1
         if len(run) > most:
             name = f"{run[: most - tail - 1]}…{run[-tail:]}"
-        while name in found.values():  # alike at both ends: count them
-            name = f"{name[: most - 4]}…{len(found) + 1}"
-        found[run] = name
-    return found
+        while name in result.values():  # alike at both ends: count them
+            name = f"{name[: most - 4]}…{len(result) + 1}"
+        result[run] = name
+    return result
 
 
 def with_short_names(frame: pl.DataFrame) -> pl.DataFrame:
@@ -141,11 +141,11 @@ def with_short_names(frame: pl.DataFrame) -> pl.DataFrame:
 
 def asked(counts: Iterable[int], one: str = "query", more: str = "queries") -> str:
     """How many queries stand behind a chart: `n = 48 queries`, or from and to where they differ."""
-    found = sorted({*counts})
-    if not found:
+    result = sorted({*counts})
+    if not result:
         return ""
-    many = f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
-    return f"n = {many} {one if found == [1] else more}"
+    many = f"{result[0]:,}" if len(result) == 1 else f"{result[0]:,} to {result[-1]:,}"
+    return f"n = {many} {one if result == [1] else more}"
 
 
 def first_of(audit: Audit, shown: int) -> str:

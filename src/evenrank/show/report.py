@@ -85,8 +85,8 @@ def sections(audit: Audit, **more: Any) -> list[Section]:
     for name in more:
         if name not in MORE:
             raise InputError(f"the report has no {name!r}; it takes {', '.join(MORE)}")
-    made = (section(audit, more) for section in SECTIONS)
-    return [section for section in made if section is not None]
+    built = (section(audit, more) for section in SECTIONS)
+    return [section for section in built if section is not None]
 
 
 def render(audit: Audit, **more: Any) -> str:

@@ -92,14 +92,14 @@ def lines(audit: Audit) -> list[Line]:
     if measure is None:
         return []
     useful = next((m for m in audit.measures if not is_bias(m)), None)
-    found = []
+    rows = []
     for run in audit.runs:
         m, size = audit.measured[run, measure], size_of(audit, run)
         to, why = side(m, audit.groups), unjudged(m)
         judged = ""
         if sign_names_group(measure):
             judged = f"not judged ({why})" if why else said_of(m, audit)
-        found.append(
+        rows.append(
             Line(
                 run,
                 run == audit.baseline,
@@ -113,7 +113,7 @@ def lines(audit: Audit) -> list[Line]:
                 None if useful is None else _bought(audit, run, useful),
             )
         )
-    return found
+    return rows
 
 
 def _bought(audit: Audit, run: str, measure: Any) -> tuple[str, bool | None, int] | None:
@@ -126,11 +126,11 @@ def _bought(audit: Audit, run: str, measure: Any) -> tuple[str, bool | None, int
 
 def verdict(audit: Audit, more: Mapping[str, Any]) -> Section:
     """The headline, the gate and a card for each run."""
-    found = cards(audit)
+    result = cards(audit)
     content = {
         "headline": headline(audit),
         "lines": lines(audit),
-        "cards": found,
+        "cards": result,
         "offered": next((one.kind for one in audit.offered.values()), None),
         "corrected": correction(audit),
     }
@@ -188,8 +188,8 @@ def _gauge(m: Measurement, bound: float, offered: float | None) -> Gauge:
 
 def _offered(audit: Audit, run: str) -> float | None:
     """The lean of what the run's queries were offered, if it is known."""
-    found = audit.offered.get(run)
-    return None if found is None else found.value
+    result = audit.offered.get(run)
+    return None if result is None else result.value
 
 
 def _round_up(x: float) -> float:
@@ -268,14 +268,14 @@ def passages(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 def _leaning(audit: Audit) -> dict[str, dict[str, list[LeaningQuery]]]:
     """The leaning queries of the first runs, by side: positive, then negative."""
-    found: dict[str, dict[str, list[LeaningQuery]]] = {}
+    result: dict[str, dict[str, list[LeaningQuery]]] = {}
     shown = set(first_runs(audit, RUNS))
     for query in audit.leaning:
         if query.run not in shown:
             continue
-        sides = found.setdefault(query.run, {"positive": [], "negative": []})
+        sides = result.setdefault(query.run, {"positive": [], "negative": []})
         sides["positive" if query.value > 0 else "negative"].append(query)
-    return found
+    return result
 
 
 def gendered(audit: Audit, more: Mapping[str, Any]) -> Section | None:
@@ -288,7 +288,7 @@ def gendered(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 def _gendered(audit: Audit) -> list[tuple[str, str, list[tuple[Any, list[tuple[str, str, int]]]]]]:
     """The most gendered queries of each side, their words with a group and a strength from 0 to 3."""
-    found = []
+    items = []
     for name, most in zip(("female", "male"), audit.gendered, strict=True):
         rows = []
         for query in most:
@@ -300,8 +300,8 @@ def _gendered(audit: Audit) -> list[tuple[str, str, list[tuple[Any, list[tuple[s
         # Where all queries lean one way, the others are not the most of anything.
         other = "male" if name == "female" else "female"
         leaning_here = any((query.g > 0) == (name == "female") and query.g for query in most)
-        found.append((name, f"most {name}" if leaning_here else f"least {other}", rows))
-    return found
+        items.append((name, f"most {name}" if leaning_here else f"least {other}", rows))
+    return items
 
 
 def disparity(audit: Audit, more: Mapping[str, Any]) -> Section | None:
@@ -318,8 +318,8 @@ def disparity(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 def _disparities(audit: Audit) -> list[tuple[Disparity, float | None]]:
     """Each run and measure with its p, corrected over all of them; the largest effect first."""
-    found = [] if audit.disparity is None else list(audit.disparity)
-    both = zip(found, stats.holm([one.welch.p for one in found]), strict=True)
+    result = [] if audit.disparity is None else list(audit.disparity)
+    both = zip(result, stats.holm([one.welch.p for one in result]), strict=True)
     return sorted(both, key=lambda pair: -abs(pair[0].welch.effect or 0))
 
 
@@ -334,8 +334,8 @@ def statement(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 def selection(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     """How often documents of each group are selected, and impact ratios."""
-    found = audit.selection
-    if found is None:
+    result = audit.selection
+    if result is None:
         return None
     given = more.get("statement") or {}
     smallest = given.get("smallest_share", 0.0)
@@ -345,20 +345,20 @@ def selection(audit: Audit, more: Mapping[str, Any]) -> Section | None:
             kind,
             list(
                 zip(
-                    found.impacts(run, kind, smallest=smallest),
-                    found.impacts(run, kind, "scoring", smallest),
+                    result.impacts(run, kind, smallest=smallest),
+                    result.impacts(run, kind, "scoring", smallest),
                     strict=True,
                 )
             ),
         )
-        for run in found.totals
-        for kind in found.kinds
+        for run in result.totals
+        for kind in result.kinds
     ]
     lead = (
-        f"How often candidates of each group reach the top {found.at}. A candidate is a document that a run "
+        f"How often candidates of each group reach the top {result.at}. A candidate is a document that a run "
         "ranks for a query. Impact ratio: the rate by that of the group with the highest."
     )
-    content = {"found": found, "blocks": blocks, "exclusions": given.get("exclusions", [])}
+    content = {"found": result, "blocks": blocks, "exclusions": given.get("exclusions", [])}
     return Section("selection", "Selection rates", lead, template="selection.html", content=content)
 
 

@@ -49,18 +49,18 @@ def session(master: str | None = None) -> Any:
         raise InputError(f"the engine spark {_INSTALL}") from error
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    made = SparkSession.builder.appName("evenrank").config("spark.ui.showConsoleProgress", "false")
-    made = made.config("spark.ui.enabled", "false").config("spark.log.level", _QUIET)
-    made = made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "8192")
+    built = SparkSession.builder.appName("evenrank").config("spark.ui.showConsoleProgress", "false")
+    built = built.config("spark.ui.enabled", "false").config("spark.log.level", _QUIET)
+    built = built.config("spark.sql.execution.arrow.maxRecordsPerBatch", "8192")
     try:
-        found = (made.master(master) if master else made).getOrCreate()
+        result = (built.master(master) if master else built).getOrCreate()
     except Exception as error:  # py4j's own, Java's by way of it, and what Spark says about a master
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(
             f"Spark does not start on {master or 'the default master'} ({first}); it {_INSTALL}"
         ) from error
-    found.sparkContext.setLogLevel(_QUIET)
-    return found
+    result.sparkContext.setLogLevel(_QUIET)
+    return result
 
 
 def read_docs(
@@ -115,11 +115,11 @@ def read_run(spark: Any, path: str) -> Any:
 def read_tally(spark: Any, path: str) -> Any:
     """A tally, ours or a folder that Spark wrote, with what it says of how it was made."""
     with _reading([path]):
-        found = spark.read.parquet(path)
+        result = spark.read.parquet(path)
     if os.path.isfile(path):  # noqa: PTH113
-        made = json.dumps(read_provenance(path), ensure_ascii=False)
-        found = found.withMetadata("doc_id", {FACTS: made})
-    return found
+        built = json.dumps(read_provenance(path), ensure_ascii=False)
+        result = result.withMetadata("doc_id", {FACTS: built})
+    return result
 
 
 def given_frames(
@@ -127,16 +127,16 @@ def given_frames(
 ) -> tuple[Any, Any]:
     """Runs, and what else is large among what was given (documents, tally, background), as Spark frames."""
     frames = {name: read_run(spark, path) for name, path in runs.items()}
-    made = dict(given)
-    if made.get("background") is not None:
-        made["background"] = read_run(spark, made["background"])
-    lexicon, tokenizer = made.pop("lexicon", None), made.pop("tokenizer", None)
-    if made.get("tally") is not None:
-        made["tally"] = read_tally(spark, made["tally"])
-        made |= {"lexicon": lexicon, "tokenizer": tokenizer}  # compared with the tally's own
+    built = dict(given)
+    if built.get("background") is not None:
+        built["background"] = read_run(spark, built["background"])
+    lexicon, tokenizer = built.pop("lexicon", None), built.pop("tokenizer", None)
+    if built.get("tally") is not None:
+        built["tally"] = read_tally(spark, built["tally"])
+        built |= {"lexicon": lexicon, "tokenizer": tokenizer}  # compared with the tally's own
     elif docs is not None:
-        fields, id_field = made.pop("fields"), made.pop("id_field")
-        made["tally"] = tally_paths(
+        fields, id_field = built.pop("fields"), built.pop("id_field")
+        built["tally"] = tally_paths(
             spark,
             [docs],
             lexicon or "rekabsaz2020",
@@ -144,7 +144,7 @@ def given_frames(
             fields=fields,
             id_field=id_field,
         )
-    return frames, {name: value for name, value in made.items() if name not in ("fields", "id_field")}
+    return frames, {name: value for name, value in built.items() if name not in ("fields", "id_field")}
 
 
 def _suffix(paths: Sequence[str]) -> str:
@@ -184,7 +184,7 @@ def tally_paths(
 def _local_files(spark: Any, paths: Sequence[str]) -> list[list[str]] | None:
     """Each file that is meant, or all of a folder; None if one is elsewhere, or packed as only Spark can."""
     usual = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
-    found: list[list[str]] = []
+    rows: list[list[str]] = []
     for path in paths:
         bare = path.removeprefix("file://")
         if "://" in bare or (bare == path and not usual.startswith("file:")):
@@ -194,13 +194,13 @@ def _local_files(spark: Any, paths: Sequence[str]) -> list[list[str]] | None:
                 inside = [each for each in sorted(Path(bare).iterdir()) if each.name[0] not in "._"]
             if not inside or not all(each.is_file() for each in inside):
                 return None
-            found.append([str(each.absolute()) for each in inside])
+            rows.append([str(each.absolute()) for each in inside])
         elif Path(bare).is_file():
-            found.append([str(Path(bare).absolute())])
+            rows.append([str(Path(bare).absolute())])
         else:
             return None
-    packed = any(Path(path).suffix.lower() in _PACKED for inside in found for path in inside)
-    return None if packed else found
+    packed = any(Path(path).suffix.lower() in _PACKED for inside in rows for path in inside)
+    return None if packed else rows
 
 
 _PACKED = (".bz2", ".deflate", ".snappy", ".lz4")

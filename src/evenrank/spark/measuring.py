@@ -94,10 +94,10 @@ def measure_frames(
     frames = [*named.items(), *([] if given.get("background") is None else [(_BEHIND, given["background"])])]
     try:
         rows = _joined(frames, tally, depth_to_read(values, inputs.missing), inputs.order)
-        found = rows.groupBy("part").applyInArrow(lambda table: look.work(table), "look binary").collect()
+        result = rows.groupBy("part").applyInArrow(lambda table: look.work(table), "look binary").collect()
     except Exception as error:
         raise in_one_line(error) from error
-    parts = [look.read(row[0]) for row in found]
+    parts = [look.read(row[0]) for row in result]
     return merge_parts(
         {name: [part.scores[name] for part in parts] for name in named},
         {name: _in_order([part.firsts[name] for part in parts]) for name in named},
@@ -147,10 +147,10 @@ class _Looking:
 
     def _inputs(self, tally: pl.DataFrame | None) -> Any:
         known = self.inputs
-        made = replace(known, given={**known.given, "tally": None if tally is None else Tally(tally)})
+        built = replace(known, given={**known.given, "tally": None if tally is None else Tally(tally)})
         if known.given.get("labels") is not None:
-            made.__dict__["groups"] = known.groups  # made on the driver, which has the file
-        return made
+            built.__dict__["groups"] = known.groups  # made on the driver, which has the file
+        return built
 
     def _written(self, scores: Mapping[str, Any], firsts: Mapping[str, pl.DataFrame]) -> bytes:
         """Arrow tables one after the other: for each run its queries, effectiveness, and each view."""

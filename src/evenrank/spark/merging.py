@@ -147,7 +147,7 @@ def score_part(inputs: Inputs, measures: Sequence[Measure], options: Options) ->
     for view in views.values():
         view.prepare(options.seed)
     useful = [measure for measure in measures if not is_bias(measure)]
-    found = {}
+    result = {}
     for name, run in inputs.runs.items():
         judged: tuple[list[str], dict[Measure, Floats]] = ([], {measure: np.zeros(0) for measure in useful})
         if useful and inputs.qrels is not None:
@@ -155,8 +155,8 @@ def score_part(inputs: Inputs, measures: Sequence[Measure], options: Options) ->
             if len(mine):
                 judged = effectiveness(run, mine, useful)
         scores = {kind: replace(view.score_run(name, run, options), lists={}) for kind, view in views.items()}
-        found[name] = PartScores(scores, *judged)
-    return found
+        result[name] = PartScores(scores, *judged)
+    return result
 
 
 def merge_parts(
@@ -195,7 +195,7 @@ def _measurements(
     inputs: Inputs,
     options: Options,
 ) -> list[Measurement]:
-    found = [
+    items = [
         one
         for kind, view in views.items()
         for one in view.measurements(name, merged([part.scores[kind] for part in parts], order), options)
@@ -207,5 +207,5 @@ def _measurements(
         for measure, whole in values.items():
             for part, at in zip(parts, rows, strict=True):
                 whole[at] = part.effectiveness[measure]
-        found += effectiveness_measurements(name, order.to_list(), judged.to_list(), values, inputs, options)
-    return found
+        items += effectiveness_measurements(name, order.to_list(), judged.to_list(), values, inputs, options)
+    return items

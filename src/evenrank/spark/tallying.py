@@ -176,14 +176,14 @@ def write_shares(spark: Any, named: Sequence[Sequence[str]], folder: str, count:
     """Have the workers tally such files into a folder that they see too; the files there, in order."""
     shares, numbers = _numbered(spark, named, count)
     numbers.mapInArrow(partial(count.written, shares, folder), "id bigint").collect()
-    found = sorted(Path(folder).glob("*.arrow"))
-    if len(found) != len(shares):
+    result = sorted(Path(folder).glob("*.arrow"))
+    if len(result) != len(shares):
         raise InputError(
-            f"of {counted(len(shares), 'piece')} that the workers wrote, {len(found)} are here; write to a "
+            f"of {counted(len(shares), 'piece')} that the workers wrote, {len(result)} are here; write to a "
             "folder that they share with this machine, or to an address",
             path=Path(folder).parent,
         )
-    return found
+    return result
 
 
 LEAST, MOST = 1 << 22, 1 << 27
@@ -213,31 +213,31 @@ def _numbered(spark: Any, named: Sequence[Sequence[str]], count: TallyBatches) -
 
 def _opened(named: Sequence[Sequence[str]], count: TallyBatches) -> list[tuple[str, Docs]]:
     """The files that hold documents; all begin with a header, or none. In a folder some may be empty."""
-    found: list[tuple[str, Docs]] = []
+    rows: list[tuple[str, Docs]] = []
     for inside in named:
-        before = len(found)
+        before = len(rows)
         for path in inside:
             try:
-                found.append((path, open_docs(path, fields=count.fields, id_field=count.id_field)))
+                rows.append((path, open_docs(path, fields=count.fields, id_field=count.id_field)))
             except NoDocumentsError:
                 if len(inside) == 1:
                     raise
-        if len(found) == before:
+        if len(rows) == before:
             raise NoDocumentsError("no file here has a document", path=Path(inside[0]).parent)
-    lines = [(path, one.first_line) for path, one in found if one.first_line is not None]
+    lines = [(path, one.first_line) for path, one in rows if one.first_line is not None]
     for (other, first), (path, here) in pairwise(lines):
         if first != here:
             raise InputError(
                 f"of this file and {Path(other).name}, only one begins with a header; give both one, or none",
                 path=path,
             )
-    return found
+    return rows
 
 
 def _mapped(frame: Any, work: Any, count: TallyBatches) -> Any:
     """Rows of a tally, and in their schema how they were made."""
-    made = frame.mapInArrow(work, tally_schema(count.matcher.lexicon, tokenizer=count.tokenizer))
-    return made.withMetadata("doc_id", {FACTS: json.dumps(facts(count.matcher), ensure_ascii=False)})
+    built = frame.mapInArrow(work, tally_schema(count.matcher.lexicon, tokenizer=count.tokenizer))
+    return built.withMetadata("doc_id", {FACTS: json.dumps(facts(count.matcher), ensure_ascii=False)})
 
 
 def facts(matcher: Matcher) -> dict[str, Any]:

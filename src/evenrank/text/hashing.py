@@ -77,21 +77,21 @@ def slots_for(keys: Any) -> Any:
 @njit(nogil=True, cache=True)
 def find_hashes(table: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Position in `table` of each hash, −1 where it is not in it. Indexes the shorter of the two."""
-    found = np.empty(hashes.size, np.int64)
+    values = np.empty(hashes.size, np.int64)
     if table.size <= hashes.size:
         slots = slots_for(table)
         for i in range(hashes.size):
-            found[i] = slots[slot_of(slots, table, hashes[i])]
-        return found
+            values[i] = slots[slot_of(slots, table, hashes[i])]
+        return values
     slots = slots_for(hashes)
-    found[:] = -1
+    values[:] = -1
     for row in range(table.size):
         first = slots[slot_of(slots, hashes, table[row])]
-        if first >= 0 and found[first] < 0:
-            found[first] = row
+        if first >= 0 and values[first] < 0:
+            values[first] = row
     for i in range(hashes.size):
-        found[i] = found[slots[slot_of(slots, hashes, hashes[i])]]
-    return found
+        values[i] = values[slots[slot_of(slots, hashes, hashes[i])]]
+    return values
 
 
 @inlined

@@ -157,12 +157,12 @@ class Matcher:
     def _plain_hits(self, array: pa.Array) -> Hits:
         """What the kernel finds, in plain Python."""
         texts = [tokens(text or "", self.tokenizer) for text in array.to_pylist()]
-        found = [Counter(self._plain_entries(text)) for text in texts]
+        rows = [Counter(self._plain_entries(text)) for text in texts]
         return Hits(
             np.array([len(text) for text in texts], np.int64),
-            np.cumsum([0, *map(len, found)]),
-            np.array([entry for each in found for entry in each], np.int32),
-            np.array([times for each in found for times in each.values()], np.int32),
+            np.cumsum([0, *map(len, rows)]),
+            np.array([entry for each in rows for entry in each], np.int32),
+            np.array([times for each in rows for times in each.values()], np.int32),
             _NO_SPANS,
         )
 
@@ -381,9 +381,9 @@ def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatc
 
 def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
     """The rows of the tally for one batch of documents."""
-    found = matcher.count(batch.column("text"))
-    columns = [batch.column("doc_id"), arrow_numbers(found.tokens)]
-    columns += [arrow_numbers(found.counts[:, g]) for g in range(len(matcher.groups))]
-    columns += [arrow_numbers(found.logwords[:, g]) for g in range(len(matcher.groups))]
+    result = matcher.count(batch.column("text"))
+    columns = [batch.column("doc_id"), arrow_numbers(result.tokens)]
+    columns += [arrow_numbers(result.counts[:, g]) for g in range(len(matcher.groups))]
+    columns += [arrow_numbers(result.logwords[:, g]) for g in range(len(matcher.groups))]
     names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
     return pa.RecordBatch.from_arrays(columns, names)

@@ -152,8 +152,8 @@ def tally(
     [2]
     """
     if is_spark(docs):
-        made: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
-        return made
+        built: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
+        return built
     source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
     if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
         return _read(stored)

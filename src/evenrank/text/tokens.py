@@ -91,7 +91,7 @@ def tokens(text: str, tokenizer: Tokenizer = "words") -> list[str]:
         return _ASCII_WORDS.findall(text) if tokenizer == "words" else [p for p in text.split(" ") if p]
     if tokenizer == "whitespace":
         return [piece for piece in "".join(map(_lowered, text)).split(" ") if piece]
-    found: list[str] = []
+    names: list[str] = []
     token: list[int] = []
     beside = False  # does the token stand beside an apostrophe
     letters = 0
@@ -104,10 +104,10 @@ def tokens(text: str, tokenizer: Tokenizer = "words") -> list[str]:
             _append_mark(token, ord(character))
         else:
             if token and not (letters == 1 and (beside or kind == APOSTROPHE)):
-                found.append("".join(map(chr, token)))
+                names.append("".join(map(chr, token)))
             token, letters = [], 0
             beside = kind == APOSTROPHE
-    return found
+    return names
 
 
 def _kind(character: str) -> int:

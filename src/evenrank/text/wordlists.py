@@ -145,8 +145,8 @@ def _read_toml(text: str, path: Path) -> WordList:
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        found = re.search(r"at line (\d+)", str(error))
-        line = int(found[1]) if found else text.rstrip().count("\n") + 1  # "at end of document"
+        result = re.search(r"at line (\d+)", str(error))
+        line = int(result[1]) if result else text.rstrip().count("\n") + 1  # "at end of document"
         raise InputError(f"not readable as TOML: {one_line(error)}", path=path, line=line) from None
     return _of_content(content, text, path)
 

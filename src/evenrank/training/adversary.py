@@ -84,8 +84,8 @@ class _Reverse(torch.autograd.Function):
 
 def reverse(vectors: Tensor, strength: float) -> Tensor:
     """The vectors themselves; their gradient is multiplied by −strength."""
-    made: Tensor = _Reverse.apply(vectors, strength)
-    return made
+    built: Tensor = _Reverse.apply(vectors, strength)
+    return built
 
 
 def pair_labels(found: Examples, what: str, *, lexicon: Any = None) -> Ints:
@@ -111,12 +111,12 @@ def _counts(texts: list[str], lexicon: Any) -> npt.NDArray[Any]:
     from evenrank.text.tally import tally
 
     ids = [str(place) for place in range(len(texts))]
-    made = tally(
+    built = tally(
         pl.DataFrame({"doc_id": ids, "text": texts}, schema={"doc_id": pl.String, "text": pl.String}),
         **({} if lexicon is None else {"lexicon": lexicon}),
     )
-    place = dict(zip(made.frame["doc_id"].to_list(), range(len(ids)), strict=True))
-    rows = made.frame.select(made.groups).to_numpy()[[place[each] for each in ids]]
+    place = dict(zip(built.frame["doc_id"].to_list(), range(len(ids)), strict=True))
+    rows = built.frame.select(built.groups).to_numpy()[[place[each] for each in ids]]
     return np.asarray(rows, np.float64)
 
 
@@ -166,33 +166,33 @@ def probe(
     tried, right, queries
         What it is tried on, and the query of each; each its own if not given.
     """
-    asked, place = np.unique(np.arange(len(right)) if queries is None else queries, return_inverse=True)
-    found: dict[str, Any] = {
+    requested, place = np.unique(np.arange(len(right)) if queries is None else queries, return_inverse=True)
+    result: dict[str, Any] = {
         "pairs": len(right),
-        "queries": len(asked),
+        "queries": len(requested),
         "gendered": int((right > 0).sum()),
         "learned from": len(labels),
     }
     classes = int(max(labels.max(initial=0), right.max(initial=0))) + 1
     both = np.intersect1d(labels, right).tolist()
-    found["classes"] = both
+    result["classes"] = both
     if len(both) < 2:
-        return {**found, "auc": None, "low": None, "high": None}
+        return {**result, "auc": None, "low": None, "high": None}
     mean, spread = vectors.mean(0), vectors.std(0) + 1e-6
     read_from, read = (torch.from_numpy((each - mean) / spread) for each in (vectors, tried))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = reader(vectors.shape[1], classes)
-        optimizer = torch.optim.AdamW(made.parameters(), lr=1e-3, weight_decay=0.1)
+        built = reader(vectors.shape[1], classes)
+        optimizer = torch.optim.AdamW(built.parameters(), lr=1e-3, weight_decay=0.1)
         wanted = torch.from_numpy(labels)
         for _ in range(epochs):
             for rows in torch.randperm(len(read_from)).split(64):
-                loss = nn.functional.cross_entropy(made(read_from[rows]), wanted[rows])
+                loss = nn.functional.cross_entropy(built(read_from[rows]), wanted[rows])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
         with torch.no_grad():
-            odds = made(read).softmax(1).double().numpy()
+            odds = built(read).softmax(1).double().numpy()
     present = [1] if classes == 2 else both
     scores = [odds[:, each] for each in present]
     truths = [(right == each).astype(np.float64) for each in present]
@@ -201,12 +201,14 @@ def probe(
         return np.mean([auc(*each, weights) for each in zip(scores, truths, strict=True)], axis=0)
 
     value = float(mean_auc(np.ones(len(right))))
-    if len(asked) == 1:
-        return {**found, "auc": value, "low": None, "high": None}
-    drawn = np.random.default_rng(seed).multinomial(len(asked), np.full(len(asked), 1 / len(asked)), _DRAWS)
-    interval = interval_of(value, mean_auc(drawn[:, place]), len(asked), 0.95)
+    if len(requested) == 1:
+        return {**result, "auc": value, "low": None, "high": None}
+    drawn = np.random.default_rng(seed).multinomial(
+        len(requested), np.full(len(requested), 1 / len(requested)), _DRAWS
+    )
+    interval = interval_of(value, mean_auc(drawn[:, place]), len(requested), 0.95)
     low, high = (None, None) if interval.low == interval.high else (interval.low, interval.high)
-    return {**found, "auc": value, "low": low, "high": high}
+    return {**result, "auc": value, "low": low, "high": high}
 
 
 def probed(
@@ -228,8 +230,8 @@ def probed(
     none: Floats = np.zeros((0, 1), np.float32)
     ready = len(np.intersect1d(labels[seen], labels[tried])) > 1
     vectors = (vector(seen), vector(tried)) if ready else (none, none)
-    asked = found.pairs.query[tried]
-    read = probe(vectors[0], labels[seen], vectors[1], labels[tried], queries=asked, seed=seed)
+    requested = found.pairs.query[tried]
+    read = probe(vectors[0], labels[seen], vectors[1], labels[tried], queries=requested, seed=seed)
     if read["auc"] is None:
         say("no fresh probe of the vectors: one of its parts would have only pairs of one kind")
     else:

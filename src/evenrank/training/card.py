@@ -191,8 +191,8 @@ def _likeliest(columns: npt.NDArray[Any], relevant: Any, queries: Ints) -> tuple
         lost = float(target @ (np.log(total) - worth)) + _RIDGE * float(of_each @ of_each)
         return lost, columns.T @ (share - target) + 2 * _RIDGE * of_each
 
-    found = minimize(surprise, np.zeros(2), jac=True, method="L-BFGS-B").x
-    return float(found[0]), float(found[1])
+    result = minimize(surprise, np.zeros(2), jac=True, method="L-BFGS-B").x
+    return float(result[0]), float(result[1])
 
 
 def untrained(examples: Examples, rows: Ints, *, progress: Progress | None = None) -> dict[str, Any] | None:

@@ -106,9 +106,9 @@ class Examples:
     def learned_texts(self, *, mirrored: bool) -> tuple[list[str], list[str]]:
         """The documents and the training queries: those that were given, or the mirrored ones."""
         texts = zip(self.pairs.documents, unmirrored(self.pairs.doc_ids), strict=True)
-        asked = zip(self.pairs.queries, unmirrored(self.pairs.query_ids), self.dev, strict=True)
+        requested = zip(self.pairs.queries, unmirrored(self.pairs.query_ids), self.dev, strict=True)
         documents = [text for text, given in texts if given != mirrored]
-        return documents, [text for text, given, dev in asked if given != mirrored and not dev]
+        return documents, [text for text, given, dev in requested if given != mirrored and not dev]
 
     def told_left_out(self) -> list[str]:
         """Why queries or documents are not used, and how many: `1 query without negatives`."""
@@ -211,9 +211,9 @@ def examples(
         Pairs ``query_id, doc_id, line`` to learn against, instead of the candidates of training queries, and
         the file that they were read from, for messages.
     """
-    asked, judged = read_queries(queries), read_qrels(qrels)
+    requested, judged = read_queries(queries), read_qrels(qrels)
     good = judged.filter(pl.col("relevance") > 0).select("query_id", "doc_id")
-    good = good.join(asked.select("query_id"), on="query_id", how="semi")
+    good = good.join(requested.select("query_id"), on="query_id", how="semi")
     answered = good["query_id"].n_unique()
     whole = read_run(run).join(good, on="query_id", how="semi", maintain_order="left")
     if good.is_empty():
@@ -240,7 +240,7 @@ def examples(
             negatives, good, known, partial(_outside, negatives, listed, whole, scores), negatives_path
         )
     left_out = {
-        "queries without a relevant document": len(asked) - answered,
+        "queries without a relevant document": len(requested) - answered,
         "relevant documents that the collection lacks": len(absent),
         "relevant documents whose first-stage score is not known": len(unscored),
     }
@@ -251,7 +251,7 @@ def examples(
     order = read_run(table.select("query_id", "doc_id", "score"))
     both = ["query_id", "doc_id"]
     flags = order.join(table.select(*both, "relevant", "listed"), on=both, how="left", maintain_order="left")
-    pairs = candidates(order, docs, asked)
+    pairs = candidates(order, docs, requested)
     against = ~flags["relevant"].to_numpy()
     if negatives is not None:
         these = negatives.select(*both, named=True)
@@ -276,14 +276,14 @@ def _outside(
     """Relevant documents that are no candidates, with their first-stage scores; and those that have none."""
     beyond = good.select("query_id", "doc_id")
     beyond = beyond.join(listed, on=["query_id", "doc_id"], how="anti")
-    found = beyond.join(whole.select("query_id", "doc_id", "score"), on=["query_id", "doc_id"], how="left")
-    unknown = found.filter(pl.col("score").is_null()).select("query_id", "doc_id")
-    found = found.filter(pl.col("score").is_not_null())
+    frame = beyond.join(whole.select("query_id", "doc_id", "score"), on=["query_id", "doc_id"], how="left")
+    unknown = frame.filter(pl.col("score").is_null()).select("query_id", "doc_id")
+    frame = frame.filter(pl.col("score").is_not_null())
     if scores is not None and not unknown.is_empty():
-        asked = scores(unknown)
-        found = pl.concat([found, asked.filter(pl.col("score").is_not_null())])
-        unknown = asked.filter(pl.col("score").is_null())
-    return found.select("query_id", "doc_id", pl.col("score").cast(pl.Float64)), unknown
+        requested = scores(unknown)
+        frame = pl.concat([frame, requested.filter(pl.col("score").is_not_null())])
+        unknown = requested.filter(pl.col("score").is_null())
+    return frame.select("query_id", "doc_id", pl.col("score").cast(pl.Float64)), unknown
 
 
 def _given(
@@ -310,13 +310,13 @@ def _given(
         "the collection lacks it",
         "check that they belong together",
     )
-    found, unknown = beyond()
+    result, unknown = beyond()
     refuse(
         negatives.join(unknown, on=keys, how="semi", maintain_order="left"),
         "its first-stage score is not known",
         "give a run that has it",
     )
-    return pl.DataFrame(found.with_columns(listed=pl.lit(False)))
+    return pl.DataFrame(result.with_columns(listed=pl.lit(False)))
 
 
 def _drawn(query_ids: list[str], good: pl.DataFrame, share: float, most: int, seed: int) -> Flags:
@@ -476,5 +476,5 @@ class _Documents:
 
 
 def _mirrors(texts: list[str], lexicon: Any) -> list[str]:
-    made: list[str] = swapper(lexicon or "rekabsaz2020").texts(texts).texts.to_pylist()
-    return made
+    names: list[str] = swapper(lexicon or "rekabsaz2020").texts(texts).texts.to_pylist()
+    return names

@@ -264,13 +264,13 @@ def _batches(
     longest = pairs.size(groups.ravel()).reshape(groups.shape).max(1)
     order = random.permutation(len(groups))
     window = recipe.batch * 16
-    made: list[Ints] = []
+    rows: list[Ints] = []
     for start in range(0, len(order), window):
         some = order[start : start + window]
         some = some[np.argsort(longest[some], kind="stable")]
-        made += [some[i : i + recipe.batch] for i in range(0, len(some), recipe.batch)]
-    for place in random.permutation(len(made)):
-        yield groups[made[place]]
+        rows += [some[i : i + recipe.batch] for i in range(0, len(some), recipe.batch)]
+    for place in random.permutation(len(rows)):
+        yield groups[rows[place]]
 
 
 class _State:

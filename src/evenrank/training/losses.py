@@ -286,8 +286,8 @@ def read_pairs(
 def vectors_of(kind: str, model: Any, found: Examples, rows: Ints) -> npt.NDArray[np.float32]:
     """The vectors of pairs by a finished model, for a probe."""
     model.eval()
-    made: list[npt.NDArray[np.float32]] = []
+    items: list[npt.NDArray[np.float32]] = []
     with torch.no_grad():
         for start in range(0, len(rows), _BATCH):
-            made.append(read_pairs(kind, model, found, rows[start : start + _BATCH])[1].float().numpy())
-    return np.concatenate(made)
+            items.append(read_pairs(kind, model, found, rows[start : start + _BATCH])[1].float().numpy())
+    return np.concatenate(items)

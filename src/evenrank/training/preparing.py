@@ -45,16 +45,16 @@ def prepared(
     say: Say = lambda text: None,
 ) -> Prepared:
     """The training data of :func:`train_ranker`, to train several rankers on the same."""
-    collection, asked, judged = open_docs(docs), read_queries(queries), read_qrels(qrels)
+    collection, requested, judged = open_docs(docs), read_queries(queries), read_qrels(qrels)
     if index is not None and index.provenance["input"]["fingerprint"] != collection.fingerprint():
         say("the index is of another file or table than is given: it finds and scores by its own texts")
     deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
     named = None if negatives is None else negative_pairs(negatives)
-    first, scores, stage = _first_stage(collection, asked, judged, run, index, deep, say)
-    found = examples(
+    first, scores, stage = _first_stage(collection, requested, judged, run, index, deep, say)
+    result = examples(
         first,
         collection,
-        asked,
+        requested,
         judged,
         depth=depth,
         dev_share=dev_share,
@@ -64,21 +64,21 @@ def prepared(
         negatives=named,
         negatives_path=path_of(negatives),
     )
-    for each in found.told_left_out():
+    for each in result.told_left_out():
         say(f"left out: {each}")
     of_named = None if named is None else _named(named, path_of(negatives))
-    return Prepared(found, stage, collection.describe(), of_named)
+    return Prepared(result, stage, collection.describe(), of_named)
 
 
 def _named(pairs: pl.DataFrame, path: str | os.PathLike[str] | None) -> dict[str, Any]:
     """What to know of named negatives later: how many there are, from which file, and their fingerprint."""
-    found = {"queries": pairs["query_id"].n_unique(), "pairs": len(pairs)}
+    result = {"queries": pairs["query_id"].n_unique(), "pairs": len(pairs)}
     file = {} if path is None else {"file": Path(path).name}
-    return {**found, **file, "fingerprint": fingerprint([pairs.select("query_id", "doc_id")])}
+    return {**result, **file, "fingerprint": fingerprint([pairs.select("query_id", "doc_id")])}
 
 
 def _first_stage(
-    docs: Any, asked: pl.DataFrame, judged: pl.DataFrame, run: Any, index: Any, depth: int, say: Say
+    docs: Any, requested: pl.DataFrame, judged: pl.DataFrame, run: Any, index: Any, depth: int, say: Say
 ) -> tuple[Any, Scores | None, dict[str, Any]]:
     """The run, where to ask for the scores of other pairs, and its provenance."""
     if run is not None:
@@ -90,14 +90,14 @@ def _first_stage(
     searched = own_index(docs, say) if index is None else index
     bm25 = make_bm25(searched)
     relevant = judged.filter(pl.col("relevance") > 0).select("query_id")
-    used = asked.join(relevant, on="query_id", how="semi", maintain_order="left")
+    used = requested.join(relevant, on="query_id", how="semi", maintain_order="left")
     if used.is_empty():
         raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
 
     described = {key: bm25.describe()[key] for key in ("name", "settings")}
-    found = bm25.rank(used, depth=depth)
-    if found.is_empty():
+    result = bm25.rank(used, depth=depth)
+    if result.is_empty():
         raise InputError(
             "nothing is found for any query; do index and queries belong together?", path=searched.path
         )
-    return found, partial(bm25.scores, asked), described
+    return result, partial(bm25.scores, requested), described

@@ -136,8 +136,8 @@ def train_ranker(
         first |= {name: getattr(recipe, name) for name in ("depth", "dev_share", "dev_most")}
         docs = prepared(docs, queries, qrels, **first, seed=seed, say=say)
     ready: Prepared = docs
-    target, found = Path(output), ready.examples
-    found, of_gender = aimed(found, recipe, bias, lexicon, labels)
+    target, result = Path(output), ready.examples
+    result, of_gender = aimed(result, recipe, bias, lexicon, labels)
     config: dict[str, Any] = {
         "evenrank": evenrank.__version__,
         "ranker": kind,
@@ -148,24 +148,24 @@ def train_ranker(
     }
     config["facts"] |= ({} if ready.negatives is None else {"negatives": ready.negatives}) | of_gender
     checkpoint = target.with_name(f".{target.name}.training")
-    data = deepcopy({**config, "data": _content(found), "vectors": _vector_facts(vectors)})
+    data = deepcopy({**config, "data": _content(result), "vectors": _vector_facts(vectors)})
     told: list[str] = []
 
     def hear(text: str) -> None:
         told.append(text)
         say(text)
 
-    job = Job(kind, model_settings, recipe, found, seed, checkpoint, data, config, hear, progress)
+    job = Job(kind, model_settings, recipe, result, seed, checkpoint, data, config, hear, progress)
     with _cleared(checkpoint):
         reranker, files, history, vector = _fit(job, opened)
-    dev = found.dev_rows(recipe.dev_depth)
-    metrics = dev_metrics(found, dev, reranker, history, kind, hybrid, say, progress)
-    if found.reads is not None:
+    dev = result.dev_rows(recipe.dev_depth)
+    metrics = dev_metrics(result, dev, reranker, history, kind, hybrid, say, progress)
+    if result.reads is not None:
         from evenrank.training.adversary import probed
 
-        metrics["probe"] = probed(found, vector, recipe.adversary_labels, seed, say, lexicon=lexicon)
-    used = pl.DataFrame({"query_id": found.pairs.query_ids, "text": found.pairs.queries})
-    card = model_card(config, metrics, training=_learned_from(job), left_out=found.told_left_out())
+        metrics["probe"] = probed(result, vector, recipe.adversary_labels, seed, say, lexicon=lexicon)
+    used = pl.DataFrame({"query_id": result.pairs.query_ids, "text": result.pairs.queries})
+    card = model_card(config, metrics, training=_learned_from(job), left_out=result.told_left_out())
     save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
     shutil.rmtree(checkpoint, ignore_errors=True)
     went_on = any(text.startswith(GOES_ON) for text in told)
@@ -229,11 +229,11 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
     from evenrank.rankers.neural.candidates import FirstStage
     from evenrank.training.fitting import fit
 
-    found, settings, seed, facts = job.found, job.settings, job.seed, job.config["facts"]
+    result, settings, seed, facts = job.found, job.settings, job.seed, job.config["facts"]
     # Mirrored texts decide neither scale nor first vectors: with a strength of 0, training is plain training.
-    scale = FirstStage.among(found.pairs.first[found.own_pairs()])
+    scale = FirstStage.among(result.pairs.first[result.own_pairs()])
     job.checkpoint.mkdir(parents=True, exist_ok=True)
-    made: Any
+    built: Any
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if job.kind == "head":
@@ -241,10 +241,10 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             from evenrank.rankers.neural.head import Head, VectorPairs
 
             encodings = Encodings(rerankers.head_encoder(settings))
-            read: Any = VectorPairs(found.pairs, *encode_pairs(encodings, found.pairs, job.progress), scale)
+            read: Any = VectorPairs(result.pairs, *encode_pairs(encodings, result.pairs, job.progress), scale)
             module: Any = Head(encodings.encoder.dimension, settings)
             facts["encoder"] = encodings.encoder.model.describe()
-            made = rerankers.HeadReranker(module, encodings, scale, facts)
+            built = rerankers.HeadReranker(module, encodings, scale, facts)
         else:
             from evenrank.rankers.neural.interaction import (
                 Vocabulary,
@@ -253,7 +253,7 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
                 random_vectors,
             )
 
-            given, more = (found.learned_texts(mirrored=each) for each in (False, True))
+            given, more = (result.learned_texts(mirrored=each) for each in (False, True))
             vocabulary = Vocabulary.of(*given, more=more)
             if vectors is None:
                 matrix = random_vectors(len(vocabulary), settings.dimension, seed)
@@ -261,17 +261,17 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             else:
                 matrix, facts["word vectors"] = given_vectors(vocabulary, vectors, seed)
             module = rerankers.interaction_class(job.kind)[0](vocabulary, settings, matrix)
-            read = WordPairs(found.pairs, vocabulary, settings, scale)
-            made = rerankers.WordReranker(job.kind, module, vocabulary, scale, facts)
+            read = WordPairs(result.pairs, vocabulary, settings, scale)
+            built = rerankers.WordReranker(job.kind, module, vocabulary, scale, facts)
         fitted = module
-        if found.reads is not None:
+        if result.reads is not None:
             from evenrank.training.adversary import Adversarial
 
-            fitted = Adversarial(module, settings.hidden, found.reads, job.recipe.adversary)
+            fitted = Adversarial(module, settings.hidden, result.reads, job.recipe.adversary)
         history = fit(
             fitted,
             read,
-            found,
+            result,
             job.recipe,
             seed=seed,
             checkpoint=job.checkpoint / "checkpoint.safetensors",
@@ -280,14 +280,14 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             progress=job.progress,
         )
     if job.kind in INTERACTION and settings.with_first_stage:
-        facts["weight of the first stage"] = _weighed(module, read, found, job.recipe.dev_depth, scale)
+        facts["weight of the first stage"] = _weighed(module, read, result, job.recipe.dev_depth, scale)
 
     def vector(rows: Any) -> Any:
         module.eval()
         with torch.no_grad():
             return module.score_and_vector(*read.batch(rows))[1].numpy()
 
-    return made, made.files(), history, vector
+    return built, built.files(), history, vector
 
 
 def _weighed(module: Any, read: Any, found: Examples, depth: int | None, scale: Any) -> float:

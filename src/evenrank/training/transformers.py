@@ -174,17 +174,17 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
     from evenrank.training.losses import group_columns, group_loss
 
-    kind, recipe, found, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
+    kind, recipe, result, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
     # The library keeps the weights of the model, not those of an adversary: such training begins anew.
     goes_on = is_same(checkpoint, job.data) and not recipe.adversary
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
-    rows = drawn_groups(found, recipe, job.seed)
-    columns = _columns(kind, found, rows) if recipe.is_plain else group_columns(kind, found, rows)
+    rows = drawn_groups(result, recipe, job.seed)
+    columns = _columns(kind, result, rows) if recipe.is_plain else group_columns(kind, result, rows)
     dataset = import_module("datasets").Dataset.from_dict(columns)
-    batches = separate_batches(found, rows, recipe.batch, job.seed) if _in_batch(kind, recipe) else None
+    batches = separate_batches(result, rows, recipe.batch, job.seed) if _in_batch(kind, recipe) else None
     steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
     every = max(1, steps // (recipe.checks or 5))
     asks = recipe.checks > 0
@@ -229,8 +229,8 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         model=model,
         args=arguments,
         train_dataset=dataset,
-        loss=_loss(kind, model, recipe) if recipe.is_plain else group_loss(kind, model, recipe, found),
-        evaluator=_evaluator(kind, found, recipe) if asks else None,
+        loss=_loss(kind, model, recipe) if recipe.is_plain else group_loss(kind, model, recipe, result),
+        evaluator=_evaluator(kind, result, recipe) if asks else None,
         callbacks=[heard, *([_stopper(transformers, recipe.patience)] if asks else [])],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
@@ -254,15 +254,15 @@ def drawn_groups(found: Examples, recipe: TransformerRecipe, seed: int) -> Any:
     positives, against = found.groups()
     if not positives:
         raise InputError("no training query has both a relevant document and another one")
-    made = []
+    rows = []
     for epoch in range(recipe.epochs):
         random = np.random.default_rng([seed, 4, epoch])
         chosen = random.permutation(len(positives))[: recipe.most_queries]
         for place in chosen.tolist():
             pool = against[place]
             few = len(pool) < recipe.negatives
-            made.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
-    return np.array(made, np.int64)
+            rows.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
+    return np.array(rows, np.int64)
 
 
 def _in_batch(kind: str, recipe: TransformerRecipe) -> bool:
@@ -356,9 +356,9 @@ def _evaluator(kind: str, found: Examples, recipe: TransformerRecipe) -> Any:
         raise InputError("no dev query has a relevant document among its candidates; raise dev_depth")
     place = "cross_encoder" if kind == "cross-encoder" else "sentence_transformer"
     module = import_module(f"sentence_transformers.{place}.evaluation")
-    made = module.CrossEncoderRerankingEvaluator if kind == "cross-encoder" else module.RerankingEvaluator
+    built = module.CrossEncoderRerankingEvaluator if kind == "cross-encoder" else module.RerankingEvaluator
 
-    class Evaluator(made):  # type: ignore[misc, valid-type]
+    class Evaluator(built):  # type: ignore[misc, valid-type]
         def __call__(self, *given: Any, **more: Any) -> Any:
             try:
                 return super().__call__(*given, **more)

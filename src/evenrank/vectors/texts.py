@@ -97,9 +97,9 @@ class GenderedTexts:
         if stopped == self.stopped:
             return self
         if stopped not in self._stopping:
-            made = GenderedTexts(self.genderedness, stopped=stopped)
-            made.other_pairs = self.other_pairs
-            self._stopping[stopped] = made
+            built = GenderedTexts(self.genderedness, stopped=stopped)
+            built.other_pairs = self.other_pairs
+            self._stopping[stopped] = built
         return self._stopping[stopped]
 
     def find(self, texts: pa.Array | Sequence[str]) -> Hits:
@@ -108,9 +108,9 @@ class GenderedTexts:
 
     def of_texts(self, texts: pa.Array | Sequence[str]) -> Doubles:
         """g of each text: the mean over its words, each occurrence counted; NaN if no word has a value."""
-        found = self.find(texts)
-        sizes = np.bincount(found.rows, found.times, minlength=len(found.tokens))
-        sums = np.bincount(found.rows, self.values[found.entries] * found.times, minlength=len(sizes))
+        result = self.find(texts)
+        sizes = np.bincount(result.rows, result.times, minlength=len(result.tokens))
+        sums = np.bincount(result.rows, self.values[result.entries] * result.times, minlength=len(sizes))
         return np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
 
     def of_pairs(self, queries: Sequence[str], found: Hits, query_rows: Ints, doc_rows: Ints) -> Doubles:

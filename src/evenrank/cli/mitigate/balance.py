@@ -178,12 +178,12 @@ def _fill(
     from evenrank.queries.generation.generating import read_generated
     from evenrank.rankers.index import Index
 
-    searched, made = Index.open(index), read_generated(generated)
+    searched, built = Index.open(index), read_generated(generated)
     filled = fill(
         association_scores(searched, queries, qrels),
-        made,
+        built,
         genders=genders,
-        generated_scores=association_scores(searched, made.texts(), made.qrels()),
+        generated_scores=association_scores(searched, built.texts(), built.qrels()),
         generated_genders=generated_genders,
         **settings,
     )
@@ -218,15 +218,15 @@ def rendered(even: Balanced | Filled, form: Format) -> str:
     rows = [
         [
             name,
-            f"{found.pairs['female']:,}",
-            f"{found.pairs['male']:,}",
-            number(found.means["female"], ".3f"),
-            number(found.means["male"], ".3f"),
-            number(found.kolmogorov_smirnov, ".4f"),
-            p_value(found.p),
-            number(found.wasserstein, ".4f"),
+            f"{result.pairs['female']:,}",
+            f"{result.pairs['male']:,}",
+            number(result.means["female"], ".3f"),
+            number(result.means["male"], ".3f"),
+            number(result.kolmogorov_smirnov, ".4f"),
+            p_value(result.p),
+            number(result.wasserstein, ".4f"),
         ]
-        for name, found in sides.items()
+        for name, result in sides.items()
     ]
     remarks = ["pairs: a query and one of its relevant documents", *even.remarks()]
     return render_grid(form, headings, rows, remarks=remarks)

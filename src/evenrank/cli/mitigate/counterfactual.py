@@ -76,7 +76,7 @@ def counterfactual_command(
     if len(set(named)) < len(named):
         raise InputError("a ranker is given twice")
     with progress_bar("ranking", unit="rankers") as progress:
-        found = counterfactual(
+        result = counterfactual(
             open_docs(docs, fields=split_names(fields), id_field=id_field),
             queries,
             rankers=named,
@@ -91,8 +91,8 @@ def counterfactual_command(
             **settings,
         )
     if pairs is not None:
-        deliver(found.pairs.write_csv(), pairs)
-    deliver(rendered(found, form, output), output)
+        deliver(result.pairs.write_csv(), pairs)
+    deliver(rendered(result, form, output), output)
 
 
 def rendered(found: Counterfactual, form: Format, output: Path | None) -> str:
@@ -221,7 +221,7 @@ def dial_command(
 
     opened = open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("encoding", unit="texts") as progress:
-        made = dial(
+        built = dial(
             opened,
             model=model,
             most=most,
@@ -230,5 +230,5 @@ def dial_command(
             seed=seed,
             progress=progress,
         )
-    made.save(output)
-    note(f"fitted on {made.facts['pairs']:,} documents and their mirror images: {output}")
+    built.save(output)
+    note(f"fitted on {built.facts['pairs']:,} documents and their mirror images: {output}")

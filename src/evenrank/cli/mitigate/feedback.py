@@ -180,7 +180,7 @@ def expanded_terms_command(
     from evenrank.mitigate.feedback_effects import expanded_queries, gendered_terms, side_by_side, term_groups
 
     tables = {name: expanded_queries(name) for name in dict.fromkeys(files)}
-    found = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}
+    result = {name: gendered_terms(table, lexicon, stemmer=stemmer) for name, table in tables.items()}
     pairs = []
     if len(tables) == 2:
         from evenrank.data.read import read_queries
@@ -192,12 +192,12 @@ def expanded_terms_command(
         pairs = side_by_side(first, second, texts, groups, top=top)
     if form is Format.json:
         content = {
-            "files": [{"file": name, **terms.to_dict()} for name, terms in found.items()],
+            "files": [{"file": name, **terms.to_dict()} for name, terms in result.items()],
             "side_by_side": [pair.to_dict() for pair in pairs],
         }
         deliver(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False), output)
         return
-    deliver(render_terms(found, pairs, form, output), output)
+    deliver(render_terms(result, pairs, form, output), output)
 
 
 def _numbers(text: str, option: str) -> list[float]:

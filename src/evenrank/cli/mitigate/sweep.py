@@ -143,7 +143,7 @@ def sweep_command(
         raise InputError("--train-queries, --train-qrels, --train-run and --set belong to --train")
     counted = given.counted()
     with progress_bar("sweeping", unit="settings") as progress:
-        found = sweeps(
+        result = sweeps(
             methods,
             run,
             counted,
@@ -172,8 +172,8 @@ def sweep_command(
         from evenrank.show.charts.tradeoff import tradeoff_figures
         from evenrank.show.report import write_sheet
 
-        write_sheet(tradeoff_figures(found), chart)
-    deliver(_rendered(found, form, confidence, output), output)
+        write_sheet(tradeoff_figures(result), chart)
+    deliver(_rendered(result, form, confidence, output), output)
     return 0
 
 
@@ -226,8 +226,8 @@ def _rendered(curves: list[TradeOff], form: Format, confidence: float, output: P
         for at, row in enumerate(frame.iter_rows(named=True))
     ]
     between = f"{level(confidence)} interval"
-    found = curves[0]
-    headings = ["strength", found.bias, between, found.utility, between, "change", "p (Holm)", ""]
+    result = curves[0]
+    headings = ["strength", result.bias, between, result.utility, between, "change", "p (Holm)", ""]
     remarks = [f"{curve.method}, {counted(len(curve.queries), 'query', 'queries')}" for curve in curves]
     remarks = [*_remarks(curves), *remarks]
     headings = [*(["method"] if several else []), *headings]

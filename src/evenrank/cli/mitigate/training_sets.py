@@ -106,19 +106,19 @@ def negatives_command(
                 seen = f"bias {bias}{' with --labels' if by_labels else ''}"
                 raise InputError(f"{name} is for word counts, which {seen} does not look at; leave it out")
         given["docs"] = opened
-    found = negatives(
+    result = negatives(
         run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given
     )
     shape: dict[str, Any] = {"form": "ids"} if ids else {"form": (form or Form.n_tuple).value, "docs": opened}
-    written = found.write(output, queries=queries, **shape)
-    for why, count in found.left_out.items():
+    written = result.write(output, queries=queries, **shape)
+    for why, count in result.left_out.items():
         note(f"{why}: {count:,}")
-    first = found.frame.filter("biased")["bias"]
+    first = result.frame.filter("biased")["bias"]
     idle = int((first == 0).sum())
     rest = f" (and {idle:,} in their place that are not, where a query has no more)"
     note(
-        f"{how_many(len(found.frame), 'negative')} for "
-        f"{how_many(found.frame['query_id'].n_unique(), 'query', 'queries')}, {len(first) - idle:,} of "
+        f"{how_many(len(result.frame), 'negative')} for "
+        f"{how_many(result.frame['query_id'].n_unique(), 'query', 'queries')}, {len(first) - idle:,} of "
         f"them the most one-sided{rest if idle else ''}; {how_many(written, 'object')}: {output}"
     )
 
@@ -180,7 +180,7 @@ def judgments_command(
 
     refuse_folder_of(output, queries, qrels, triples, generated, genders, docs, dictionary)
     judged = read_qrels(qrels)
-    found = even_judgments(
+    result = even_judgments(
         generated,
         docs,
         genders=genders,
@@ -190,7 +190,7 @@ def judgments_command(
         source=dictionary,
         seed=seed,
     )
-    files = found.write(
+    files = result.write(
         output,
         queries=queries,
         qrels=judged,
@@ -200,8 +200,8 @@ def judgments_command(
         seed=seed,
     )
     if genders is None:
-        note(f"generated queries: {found.provenance['genders']}")
-    deliver(_added(found, form), None)
+        note(f"generated queries: {result.provenance['genders']}")
+    deliver(_added(result, form), None)
     note("written: " + ", ".join(str(each) for each in files))
 
 
@@ -264,18 +264,18 @@ def _compared(result: dict[str, Any], form: Format) -> str:
 
     rows = []
     for ranker, sets in result["rankers"].items():
-        for name, found in sets.items():
-            change = found.get("change", {})
-            lean = found["ARaB@10, neutral queries"]
+        for name, output in sets.items():
+            change = output.get("change", {})
+            lean = output["ARaB@10, neutral queries"]
             rows.append(
                 [
                     "bm25" if name == "bm25" else ranker,
                     "" if name == "bm25" else name,
-                    number(found["male"], ".3f"),
-                    number(found["female"], ".3f"),
-                    number(found["gap"], "+.3f"),
-                    p_value(found["p"]),
-                    number(found["smallest gap that would be found"], ".3f"),
+                    number(output["male"], ".3f"),
+                    number(output["female"], ".3f"),
+                    number(output["gap"], "+.3f"),
+                    p_value(output["p"]),
+                    number(output["smallest gap that would be found"], ".3f"),
                     number(change["gap"], "+.3f") if change else "",
                     p_value(change["p"]) if change else "",
                     "" if lean is None else number(lean, "+.3f"),

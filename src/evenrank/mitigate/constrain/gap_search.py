@@ -93,11 +93,11 @@ def regrets(profit: Floats) -> tuple[Floats, float, Floats]:
     m, n = profit.shape
     chosen, ranks, docs = np.empty(m, np.int64), np.empty(m), np.empty(n)
     value = assign(profit, chosen, ranks, docs)
-    found = np.empty((m, n))
+    values = np.empty((m, n))
     for i in range(m):
         for d in range(n):
-            found[i, d] = max(ranks[i] + docs[d] - profit[i, d], 0.0)
-    return found, value, docs
+            values[i, d] = max(ranks[i] + docs[d] - profit[i, d], 0.0)
+    return values, value, docs
 
 
 @njit(nogil=True, cache=True)

@@ -63,11 +63,11 @@ def usefulness(gain: Floats, discount: Floats, order: Ints) -> float:
 @njit(nogil=True, cache=True)
 def used(weights: Floats, values: Floats, order: Ints) -> Floats:
     """Of each limit, how much a ranking uses: Σ_i w_i · m(d_i)."""
-    found = np.zeros(weights.shape[0])
-    for r in range(found.size):
+    array = np.zeros(weights.shape[0])
+    for r in range(array.size):
         for i in range(order.size):
-            found[r] += weights[r, i] * values[r, order[i]]
-    return found
+            array[r] += weights[r, i] * values[r, order[i]]
+    return array
 
 
 @njit(nogil=True, cache=True)
@@ -98,7 +98,7 @@ def bound(
     best = charges.copy()
     worth[0] = least
     uses[0] = used(weights, values, pool[0])
-    found = 1
+    result = 1
 
     # Basis: number of a ranking, −1 − r for what is left of limit r, −1 − limits − r for what exceeds it.
     basis = np.empty(size, np.int64)
@@ -133,25 +133,25 @@ def bound(
             if price[r] - penalty[r] > gained:
                 enters, gained = -1 - limits - r, price[r] - penalty[r]
         if enters == 0:
-            if found > rounds:
+            if result > rounds:
                 break
             for r in range(limits):
                 charges[r] = min(max(price[r], 0.0), penalty[r])
             profit = charged(gain, discount, weights, values, charges)
-            value = assign(profit, pool[found], ranks, docs)
+            value = assign(profit, pool[result], ranks, docs)
             ceiling = value
             for r in range(limits):
                 ceiling += charges[r] * upper[r]
             if ceiling < least:
                 least = ceiling
                 best[:] = charges
-            worth[found] = usefulness(gain, discount, pool[found])
-            uses[found] = used(weights, values, pool[found])
-            gained = worth[found] - price[limits]
+            worth[result] = usefulness(gain, discount, pool[result])
+            uses[result] = used(weights, values, pool[result])
+            gained = worth[result] - price[limits]
             for r in range(limits):
-                gained -= price[r] * uses[found, r]
-            enters = found
-            found += 1
+                gained -= price[r] * uses[result, r]
+            enters = result
+            result += 1
             if gained <= TOLERANCE:
                 break
         for k in range(size):
@@ -185,7 +185,7 @@ def bound(
     for k in range(size):
         if basis[k] < -limits:
             excess += max(level[k], 0.0)
-    return least, best, excess, pool[:found]
+    return least, best, excess, pool[:result]
 
 
 # Which document goes to which rank, at most total profit: the assignment problem, compiled.

@@ -65,8 +65,8 @@ class Limit:
 
     def line(self, query: int) -> tuple[Floats, Floats] | None:
         """Of a linear measure, weights of the ranks and values of the documents; None where undefined."""
-        found: tuple[Floats, Floats] | None = self.measure.line(self.lists, query)
-        return found
+        result: tuple[Floats, Floats] | None = self.measure.line(self.lists, query)
+        return result
 
 
 def parse_limits(limit: Any) -> list[Condition]:
@@ -108,15 +108,15 @@ def apply_limits(
     conditions: Iterable[Condition], lists_of: Mapping[Hashable, RankedLists | None]
 ) -> list[Limit]:
     """The conditions on the lists of a run, each as the view of its measure sees them."""
-    found: list[Limit] = []
+    items: list[Limit] = []
     for condition in conditions:
         measure: Any = condition.measure
         seen = lists_of.get(view_key(measure))
         if seen is None:
             raise InputError(f"{condition} needs {measure.VIEW.NEEDED}")
         measure.check_groups(seen.groups)
-        found.append(Limit(condition, seen))
-    return found
+        items.append(Limit(condition, seen))
+    return items
 
 
 def rows_of(limits: Sequence[Limit], query: int) -> Alternatives:
@@ -169,7 +169,7 @@ class _Query:
 
     def measured(self, chosen: Ints) -> Floats:
         """Size of the bias for each limit: the absolute or signed value of a ranking."""
-        found = np.zeros(len(self.lines))
+        array = np.zeros(len(self.lines))
         rest = np.arange(len(self.gain))
         whole = np.concatenate([chosen, rest[~np.isin(rest, chosen)]]) if len(rest) else rest
         for k, line in enumerate(self.lines):
@@ -179,8 +179,8 @@ class _Query:
             n = len(weights)
             order = np.concatenate([whole, np.arange(len(whole), n)])[:n]
             value = float(np.dot(weights, values[order]))
-            found[k] = abs(value) if len(self.sides[k]) > 1 else self.sides[k][0] * value
-        return found
+            array[k] = abs(value) if len(self.sides[k]) > 1 else self.sides[k][0] * value
+        return array
 
     def add(self, chosen: Ints) -> bool:
         if any(np.array_equal(chosen, known) for known in self.rankings):
@@ -289,7 +289,7 @@ def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Flo
     worth = np.array([value for query in free for value in query.utility])
     owner = np.repeat(np.arange(len(free)), counts)
     one = csr_array((np.ones(columns), (owner, np.arange(columns))), shape=(len(free), columns + k))
-    found = linprog(
+    result = linprog(
         np.concatenate([-worth, np.full(k, DEAR)]),
         A_ub=np.hstack([sizes.T, -np.eye(k)]),
         b_ub=room - used,
@@ -297,11 +297,11 @@ def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Flo
         b_eq=np.ones(len(free)) if free else None,
         method="highs",
     )
-    shares = np.split(found.x[:columns], np.cumsum(counts)[:-1]) if free else []
+    shares = np.split(result.x[:columns], np.cumsum(counts)[:-1]) if free else []
     each = iter(shares)
     whole = [next(each) if len(query.rankings) > 1 else np.ones(1) for query in queries]
-    charges = round_significant(np.clip(-found.ineqlin.marginals, 0.0, DEAR), 12)
-    return whole, charges, base - float(found.fun)
+    charges = round_significant(np.clip(-result.ineqlin.marginals, 0.0, DEAR), 12)
+    return whole, charges, base - float(result.fun)
 
 
 def _rounded(queries: Sequence[_Query], shares: list[Floats], charges: Floats, room: Floats) -> list[int]:

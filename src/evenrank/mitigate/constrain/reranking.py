@@ -168,15 +168,15 @@ def constrained(
         def one(query: int) -> tuple[Solved, float]:
             started = time.thread_time()
             rows = rows_of(limits, query)
-            found = solve(gain[query], rows, min(ranks, len(gain[query])), budget=budget, exact=exact)
-            return found, 1000 * (time.thread_time() - started)
+            result = solve(gain[query], rows, min(ranks, len(gain[query])), budget=budget, exact=exact)
+            return result, 1000 * (time.thread_time() - started)
 
         warm_up()
         rows_of(limits, 0)  # what concerns all queries is computed with the first
         solved, times = _all(one, len(first), progress)
     order = np.arange(frame.height)
-    for start, found in zip(first.tolist(), solved, strict=True):
-        order[start : start + len(found.order)] = start + found.order
+    for start, result in zip(first.tolist(), solved, strict=True):
+        order[start : start + len(result.order)] = start + result.order
     measured = {each.condition.measure: each for each in limits}  # one may be limited twice
     report = _report(lists.query_ids, solved, times).with_columns(
         column for each in measured.values() for column in _values(each, order, first, lengths)
@@ -207,8 +207,8 @@ def _all(
     """Every query, several at a time: the compiled loops let go of the interpreter."""
     solved, times = [], []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done, (found, took) in enumerate(pool.map(one, range(queries)), 1):
-            solved.append(found)
+        for done, (result, took) in enumerate(pool.map(one, range(queries)), 1):
+            solved.append(result)
             times.append(took)
             if progress is not None:
                 progress(done, queries)
@@ -269,9 +269,9 @@ class Constrained(pl.DataFrame):
 
     @classmethod
     def of(cls, run: pl.DataFrame, report: pl.DataFrame, certificate: Mapping[str, Any]) -> Constrained:
-        made = cls(run)
-        made.report, made.certificate = report, certificate
-        return made
+        built = cls(run)
+        built.report, built.certificate = report, certificate
+        return built
 
     def _repr_html_(self, *, _from_series: bool = False) -> str:
         page: str = import_module("evenrank.show.notebook").page(self)
@@ -292,18 +292,18 @@ def reordered_run(run: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:
     The document at a rank takes the score that stood there. A query with ties, even only in single
     precision, gets scores that differ as little as they must.
     """
-    made = run.with_columns(run["doc_id"].gather(order))
-    score, rank = made["score"].to_numpy(), made["rank"].to_numpy()
+    built = run.with_columns(run["doc_id"].gather(order))
+    score, rank = built["score"].to_numpy(), built["rank"].to_numpy()
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
-    level = np.zeros(len(made), bool)
+    level = np.zeros(len(built), bool)
     level[1:] = (rank[1:] > 1) & ~(single[1:] < single[:-1])
     level |= ~np.isfinite(single)
     if level.any():
         heads = np.flatnonzero(rank == 1)
         tied = np.logical_or.reduceat(level, heads)[np.cumsum(rank == 1) - 1]
-        made = made.with_columns(score=np.where(tied, falling(made).cast(pl.Float64).to_numpy(), score))
-    return made
+        built = built.with_columns(score=np.where(tied, falling(built).cast(pl.Float64).to_numpy(), score))
+    return built
 
 
 def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, Any]:
@@ -407,16 +407,16 @@ def rerank(
     limits = apply_limits(conditions, lists_of)
     gain = gains(given[by][:candidates], utility)
     ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
-    found = solve(gain, rows_of(limits, 0), ranks, budget=budget, exact=exact)
-    order = np.concatenate([found.order, np.arange(len(gain), len(given))])
+    result = solve(gain, rows_of(limits, 0), ranks, budget=budget, exact=exact)
+    order = np.concatenate([result.order, np.arange(len(gain), len(given))])
     before, after = {}, {}
     for each in limits:
         measure, seen = each.condition.measure, each.lists
         before[str(measure)] = _value(measure, seen)
         after[str(measure)] = _value(measure, reordered(seen, order))
-    whole = found.utility_before or 1.0
-    loss, gap = (found.utility_before - found.utility) / whole, (found.ceiling - found.utility) / whole
-    return Reranked(by[order].tolist(), found.status, loss, gap, before, after)
+    whole = result.utility_before or 1.0
+    loss, gap = (result.utility_before - result.utility) / whole, (result.ceiling - result.utility) / whole
+    return Reranked(by[order].tolist(), result.status, loss, gap, before, after)
 
 
 def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> RankedLists:

@@ -101,21 +101,21 @@ def solve(gain: Floats, alternatives: Alternatives, ranks: int, *, budget: float
     reduced = [reduce(rows, ranks, len(gain)) for rows in alternatives]
     limit = PATIENCE if exact else int(budget * RATE)
     while True:
-        found = _attempt(gain, discount, reduced, limit)
-        if not exact or found.proved:
+        result = _attempt(gain, discount, reduced, limit)
+        if not exact or result.proved:
             break
         limit *= 2
-    chosen = found.order
+    chosen = result.order
     rest = same[~np.isin(same, chosen)]
     return Solved(
         np.concatenate([chosen, rest]),
-        found.status,
+        result.status,
         before,
-        found.utility,
-        found.ceiling,
-        found.excess,
-        found.least_excess,
-        found.work,
+        result.utility,
+        result.ceiling,
+        result.excess,
+        result.least_excess,
+        result.work,
     )
 
 
@@ -292,12 +292,12 @@ def best_ranking(
     delta = (start - floor) / 64.0 if beaten else 1e-3
     while ceiling > floor + NEGLIGIBLE and work <= budget:
         reach = min(delta, start - floor) if beaten else delta
-        found, tries = within(
+        result, tries = within(
             reach, regret, price, problem, penalty, charges, above, tried, floor, start, budget - work
         )
         work += tries
-        if found > floor:
-            floor = found
+        if result > floor:
+            floor = result
             order[:] = tried
             known = beaten = True
         if work <= budget:

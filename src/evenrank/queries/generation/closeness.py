@@ -105,8 +105,8 @@ def closeness(
         Splits the real queries in halves, and draws as many generated ones as real ones of the first half,
         for the distance to the second.
     """
-    made = read_generated(generated)
-    own = made.queries.select("query_id", "doc_id", "text")
+    built = read_generated(generated)
+    own = built.queries.select("query_id", "doc_id", "text")
     refuse_other_index(own["doc_id"], index)
     if queries is None or qrels is None:
         return Closeness(_manner(own, index, None), None)
@@ -140,9 +140,9 @@ def refuse_other_index(doc_ids: pl.Series, index: Index) -> None:
 
 def relevant_pairs(queries: Any, qrels: Any) -> pl.DataFrame:
     """Queries with each of their relevant documents: ``query_id, doc_id, text``."""
-    asked = read_queries(queries)
+    requested = read_queries(queries)
     judged = read_qrels(qrels).filter(pl.col("relevance") > 0)
-    return judged.join(asked, on="query_id", maintain_order="left").select("query_id", "doc_id", "text")
+    return judged.join(requested, on="query_id", maintain_order="left").select("query_id", "doc_id", "text")
 
 
 def real_pairs(queries: Any, qrels: Any) -> pl.DataFrame:
@@ -176,11 +176,11 @@ def own_ranks(pairs: pl.DataFrame, index: Index, depth: int) -> dict[str, int]:
     """For each query the best rank of a document of its own among the first so many of BM25; 0 if none."""
     from evenrank.rankers.catalogue import search
 
-    asked = pairs.unique("query_id", maintain_order=True).select("query_id", "text")
-    found = search(index, asked, depth=depth)
-    good = found.join(pairs.select("query_id", "doc_id"), on=["query_id", "doc_id"])
+    requested = pairs.unique("query_id", maintain_order=True).select("query_id", "text")
+    result = search(index, requested, depth=depth)
+    good = result.join(pairs.select("query_id", "doc_id"), on=["query_id", "doc_id"])
     best = dict(good.group_by("query_id").agg(pl.col("rank").min()).iter_rows())
-    return {query: int(best.get(query, 0)) for query in asked["query_id"].to_list()}
+    return {query: int(best.get(query, 0)) for query in requested["query_id"].to_list()}
 
 
 def distance(these: Iterable[str], those: Iterable[str]) -> float:

@@ -44,15 +44,15 @@ class ExtractiveWriter:
         self, doc_ids: Sequence[str], texts: Sequence[str], n: int, *, seed: int, progress: Progress | None
     ) -> list[list[str]]:
         """So many queries for each document, of one sentence each; fewer where it has fewer sentences."""
-        found = []
+        rows = []
         for row, (doc_id, text) in enumerate(zip(doc_ids, texts, strict=True), 1):
             own = xxhash.xxh3_64_intdigest(doc_id.encode("utf-8", "surrogatepass"))
             sentences = [each for each in _SENTENCE.split(text) if _phrases(each)]
             order = np.random.default_rng([seed, own]).permutation(len(sentences))[:n]
-            found.append([asked(sentences[place]) for place in order])
+            rows.append([asked(sentences[place]) for place in order])
             if progress:
                 progress(row, len(texts))
-        return found
+        return rows
 
 
 def asked(sentence: str) -> str:
@@ -78,20 +78,20 @@ def asked(sentence: str) -> str:
 def _phrases(sentence: str) -> list[list[str]]:
     """Runs of words that are no stop words, of four at most; nothing of a sentence of stop words."""
     common = stop_words()
-    found: list[list[str]] = [[]]
+    rows: list[list[str]] = [[]]
     end = 0
     for match in _WORD.finditer(sentence):
         apart = sentence[end : match.start()].strip() != ""
         if match[0].lower() in common or (match[0].isdigit() and not _YEAR.fullmatch(match[0])):
-            found.append([])
+            rows.append([])
         elif _YEAR.fullmatch(match[0]):
-            found += [[match[0]], []]
-        elif apart or len(found[-1]) == _PHRASE:
-            found.append([match[0]])
+            rows += [[match[0]], []]
+        elif apart or len(rows[-1]) == _PHRASE:
+            rows.append([match[0]])
         else:
-            found[-1].append(match[0])
+            rows[-1].append(match[0])
         end = match.end()
-    return [phrase for phrase in found if phrase]
+    return [phrase for phrase in rows if phrase]
 
 
 def _specific(phrase: Sequence[str]) -> float:

@@ -57,12 +57,12 @@ def filter_generated(
         A re-ranker, as :func:`evenrank.rerank` takes it, for one a cross-encoder, and the score that it has
         to give the query with its document.
     """
-    made = read_generated(generated)
+    built = read_generated(generated)
     if index is None and (top is not None or answerable is not None or reranker is not None):
         raise InputError("top, answerable and reranker look at documents; give an index of the collection")
     check_filters(words, reranker, min_score, top=top, answerable=answerable)
     if index is not None and (top is not None or answerable is not None):
-        refuse_other_index(made.queries["doc_id"], index)
+        refuse_other_index(built.queries["doc_id"], index)
     steps: list[tuple[str, Keep]] = []
     if words is not None:
         reason = f"fewer than {words[0]} or more than {words[1]} words"
@@ -83,7 +83,7 @@ def filter_generated(
     if index is not None and reranker is not None and min_score is not None:
         reason = f"score below {min_score:g} with their document"
         steps.append((reason, lambda some: _scored(some, index, reranker, min_score)))
-    frame, left_out = made.queries, dict(made.left_out)
+    frame, left_out = built.queries, dict(built.left_out)
     for reason, keep in steps:
         if frame.is_empty():
             break
@@ -91,8 +91,8 @@ def filter_generated(
         if gone := int((~kept).sum()):
             left_out[reason] = left_out.get(reason, 0) + gone
         frame = frame.filter(kept)
-    facts = {**made.provenance, "filters": [reason for reason, _ in steps]}
-    return replace(made, queries=frame, left_out=left_out, provenance=facts)
+    facts = {**built.provenance, "filters": [reason for reason, _ in steps]}
+    return replace(built, queries=frame, left_out=left_out, provenance=facts)
 
 
 def check_filters(

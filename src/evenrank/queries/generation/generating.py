@@ -153,10 +153,10 @@ def _told(path: Any) -> dict[str, Any]:
     ``a.tsv`` and ``a.tsv.gz`` have the same one beside them.
     """
     try:
-        found = dict(json.loads(beside(path).read_bytes()))
+        result = dict(json.loads(beside(path).read_bytes()))
     except (OSError, ValueError, TypeError):
         return {}
-    return found if found.get("file") == fingerprint(path) else {}
+    return result if result.get("file") == fingerprint(path) else {}
 
 
 def generate(
@@ -232,28 +232,28 @@ def generate(
     written = done = 0
     started: float | None = None
     for number, (ids, texts) in enumerate(_parts(opened, chosen, size)):
-        made = None if store is None else store.read(number)
-        if made is None:
+        built = None if store is None else store.read(number)
+        if built is None:
             started = time.monotonic() if started is None else started
-            made = _numbered(writer, ids, texts, n, seed, _shifted(progress, done, total))
+            built = _numbered(writer, ids, texts, n, seed, _shifted(progress, done, total))
             if store is not None:
-                store.write(number, made)
+                store.write(number, built)
             written += len(ids)
             left = total - done - written
             minutes = (time.monotonic() - started) / written * left / 60
             if written == len(ids) and minutes > 2:
                 say(f"about {round(minutes):,} minutes for the other {left:,} documents")
-        frames.append(made)
+        frames.append(built)
         done += len(ids)
         if progress:
             progress(done, total)
     frame = pl.concat(frames)
     silent = total * n - len(frame)
-    found = Generated(frame, {"nothing was written": silent} if silent else {}, facts)
+    result = Generated(frame, {"nothing was written": silent} if silent else {}, facts)
     if output is not None and store is not None:
-        found.write(output)
+        result.write(output)
         store.forget()
-    return found
+    return result
 
 
 def _finished(output: str | os.PathLike[str], facts: dict[str, Any]) -> Generated | None:
@@ -261,10 +261,10 @@ def _finished(output: str | os.PathLike[str], facts: dict[str, Any]) -> Generate
     if not Path(output).is_file():
         return None
     try:
-        found = read_generated(output)
+        result = read_generated(output)
     except InputError:
         return None
-    return found if found.provenance == json.loads(json.dumps(facts)) else None
+    return result if result.provenance == json.loads(json.dumps(facts)) else None
 
 
 def _writer(
@@ -295,20 +295,20 @@ def examples(docs: Any, queries: Any, qrels: Any, shots: int, seed: int) -> list
     if queries is None:
         here = Path(evenrank.__file__).parent / "demo" / "data"  # files only: demo's code stands above this
         docs, queries, qrels = here / "docs.tsv", here / "queries.tsv", here / "qrels.txt"
-    asked = dict(read_queries(queries).iter_rows())
-    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
+    requested = dict(read_queries(queries).iter_rows())
+    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(requested)))
     order = sorted(judged.select("query_id", "doc_id").iter_rows(), key=lambda pair: own_number(seed, *pair))
     texts = open_docs(docs).texts(doc_id for _, doc_id in order[: 100 * shots])
     held = [pair for pair in order[: 100 * shots] if pair[1] in texts]
     low, high = _SHORT
     short = [pair for pair in held if low <= len(texts[pair[1]].split()) <= high]
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for query_id, doc_id in [*short, *held]:
-        if len(found) < shots and texts[doc_id] not in found and asked[query_id] not in found.values():
-            found[texts[doc_id]] = " ".join(asked[query_id].split())
-    if not found:
+        if len(result) < shots and texts[doc_id] not in result and requested[query_id] not in result.values():
+            result[texts[doc_id]] = " ".join(requested[query_id].split())
+    if not result:
         raise InputError("no query has a relevant document in the collection; do their ids agree?")
-    return list(found.items())
+    return list(result.items())
 
 
 def own_number(seed: int, *ids: str) -> int:
@@ -369,10 +369,10 @@ def _numbered(
     if not told:
         return pl.DataFrame(schema=SCHEMA)
     named, held = [doc_id for doc_id, _ in told], [text for _, text in told]
-    found = writer.write(named, held, n, seed=seed, progress=progress)
+    result = writer.write(named, held, n, seed=seed, progress=progress)
     rows = [
         (f"{writer.prefix}-{doc_id}-{number}", doc_id, text)
-        for doc_id, queries in zip(named, found, strict=True)
+        for doc_id, queries in zip(named, result, strict=True)
         for number, query in enumerate(queries, 1)
         if (text := " ".join(query.split()))
     ]

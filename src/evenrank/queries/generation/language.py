@@ -71,13 +71,13 @@ class LanguageWriter:
         self.batch, self.words, self.longest, self.top, self.temperature = (
             batch, words, longest, top, temperature,
         )  # fmt: skip
-        asked = _asked(place)
-        self.prompt = str(asked.get("prompt", PROMPT))
+        requested = _asked(place)
+        self.prompt = str(requested.get("prompt", PROMPT))
         self._tokenizer, self._model = open_language_model(place, named=checkpoint)
         self.seq2seq = bool(self._model.config.is_encoder_decoder)
-        if self.seq2seq and not asked:
+        if self.seq2seq and not requested:
             self.prompt = "{document}"
-        self.examples = () if self.seq2seq or asked else tuple(examples)
+        self.examples = () if self.seq2seq or requested else tuple(examples)
         self._fingerprint = weights_fingerprint(place)
         self._ends = self._ending_tokens()
         self._start: Any = None
@@ -108,20 +108,20 @@ class LanguageWriter:
         bits of the probabilities and nothing else.
         """
         torch = import_module("torch")
-        asked = [self._asked_about(text) for text in texts]
-        order = sorted(range(len(texts)), key=lambda row: (len(asked[row]), row))
-        found: list[list[str]] = [[] for _ in texts]
+        requested = [self._asked_about(text) for text in texts]
+        order = sorted(range(len(texts)), key=lambda row: (len(requested[row]), row))
+        items: list[list[str]] = [[] for _ in texts]
         with torch.inference_mode():
             for start in range(0, len(order), self.batch):
                 rows = order[start : start + self.batch]
                 random = [_random(seed, doc_ids[row], number) for row in rows for number in range(n)]
                 begin = self._encoded if self.seq2seq else self._prompted
-                drawn = self._drawn(*begin([asked[row] for row in rows], n), random)
+                drawn = self._drawn(*begin([requested[row] for row in rows], n), random)
                 for place, tokens in enumerate(drawn):
-                    found[rows[place // n]].append(self._said(tokens))
+                    items[rows[place // n]].append(self._said(tokens))
                 if progress:
                     progress(min(start + self.batch, len(order)), len(order))
-        return found
+        return items
 
     def _question(self, text: str) -> str:
         return self.prompt.replace("{document}", " ".join(text.split()[: self.words]))
@@ -153,13 +153,13 @@ class LanguageWriter:
     def _ending_tokens(self) -> frozenset[int]:
         """Tokens after which a query is over: the end of the text, for a causal model also of the line."""
         ends = self._model.generation_config.eos_token_id
-        found = {self._tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
+        result = {self._tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
         if not self.seq2seq:
             whole = self._tokenizer.batch_decode([[token] for token in range(len(self._tokenizer))])
-            found |= {token for token, text in enumerate(whole) if "\n" in text}
-        return frozenset(int(token) for token in found)
+            result |= {token for token, text in enumerate(whole) if "\n" in text}
+        return frozenset(int(token) for token in result)
 
-    def _prompted(self, asked: list[list[int]], n: int) -> tuple[Any, Any, Any, Any]:
+    def _prompted(self, requested: list[list[int]], n: int) -> tuple[Any, Any, Any, Any]:
         """Where a causal model stands at the end of the prompts: logits, its memory, mask, positions."""
         torch = import_module("torch")
         if self._start is None:
@@ -171,11 +171,11 @@ class LanguageWriter:
         before, memory = self._start
         memory = copy.deepcopy(memory)
         if memory is not None:
-            memory.batch_repeat_interleave(len(asked))
-        width = max(map(len, asked))
-        tokens = torch.zeros((len(asked), width), dtype=torch.long)
-        mask = torch.ones((len(asked), before + width), dtype=torch.long)
-        for row, each in enumerate(asked):  # padded between the examples and the document
+            memory.batch_repeat_interleave(len(requested))
+        width = max(map(len, requested))
+        tokens = torch.zeros((len(requested), width), dtype=torch.long)
+        mask = torch.ones((len(requested), before + width), dtype=torch.long)
+        for row, each in enumerate(requested):  # padded between the examples and the document
             tokens[row, width - len(each) :] = torch.tensor(each)
             mask[row, before : before + width - len(each)] = 0
         places = (mask.cumsum(1) - 1).clamp(min=0)
@@ -193,13 +193,13 @@ class LanguageWriter:
         many = [each.repeat_interleave(n, 0) for each in (read.logits[:, -1], mask, places[:, -1:])]
         return many[0], memory, many[1], many[2]
 
-    def _encoded(self, asked: list[list[int]], n: int) -> tuple[Any, Any, Any, Any]:
+    def _encoded(self, requested: list[list[int]], n: int) -> tuple[Any, Any, Any, Any]:
         """Where a sequence-to-sequence model stands before the first token of the queries."""
         torch = import_module("torch")
-        width = max(map(len, asked))
-        tokens = torch.zeros((len(asked), width), dtype=torch.long)
-        mask = torch.zeros((len(asked), width), dtype=torch.long)
-        for row, each in enumerate(asked):
+        width = max(map(len, requested))
+        tokens = torch.zeros((len(requested), width), dtype=torch.long)
+        mask = torch.zeros((len(requested), width), dtype=torch.long)
+        for row, each in enumerate(requested):
             tokens[row, : len(each)] = torch.tensor(each)
             mask[row, : len(each)] = 1
         encoder = self._model.get_encoder()
@@ -279,9 +279,9 @@ def _asked(place: str | os.PathLike[str]) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_bytes())
-        if "{document}" in found["prompt"]:
-            return dict(found)
+        result = json.loads(path.read_bytes())
+        if "{document}" in result["prompt"]:
+            return dict(result)
     except (ValueError, TypeError, KeyError, OSError):
         pass
     raise InputError("is not what generate-train wrote", path=path)
@@ -294,8 +294,8 @@ def was_trained(model: str | os.PathLike[str] | None) -> bool:
 
 def positions(model: Any) -> int | None:
     """How many tokens a model has places for; None where it does not say."""
-    found = getattr(model.config, "max_position_embeddings", None)
-    return int(found) if found else None
+    result = getattr(model.config, "max_position_embeddings", None)
+    return int(result) if result else None
 
 
 def fitting(words: Sequence[str], room: int | None, tokens_of: Callable[[str], list[int]]) -> list[int]:

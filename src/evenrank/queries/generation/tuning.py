@@ -159,14 +159,14 @@ def _pairs(docs: Any, queries: Any, qrels: Any, most: int | None, seed: int) -> 
     """Relevant documents with their queries, in an order that the seed decides."""
     from evenrank.queries.generation.generating import own_number
 
-    asked = dict(read_queries(queries).iter_rows())
-    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(asked)))
+    requested = dict(read_queries(queries).iter_rows())
+    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(requested)))
     order = sorted(judged.select("query_id", "doc_id").iter_rows(), key=lambda pair: own_number(seed, *pair))
     texts = open_docs(docs).texts(doc_id for _, doc_id in order)
-    found = [(texts[doc_id], asked[query]) for query, doc_id in order if doc_id in texts][:most]
-    if not found:
+    result = [(texts[doc_id], requested[query]) for query, doc_id in order if doc_id in texts][:most]
+    if not result:
         raise InputError("no query has a relevant document in the collection; do their ids agree?")
-    return found
+    return result
 
 
 def _digest(pairs: Sequence[tuple[str, str]]) -> str:
@@ -197,14 +197,14 @@ def _tokens(tokenizer: Any, model: Any, words: Sequence[str], query: str, longes
 
 def _padded(rows: list[dict[str, Any]], filler: int) -> dict[str, Any]:
     torch = import_module("torch")
-    found = {}
+    result = {}
     for name, fill in (("input_ids", filler), ("labels", _IGNORED)):
         width = max(len(row[name]) for row in rows)
-        found[name] = torch.tensor([row[name] + [fill] * (width - len(row[name])) for row in rows])
-    width = found["input_ids"].shape[1]
+        result[name] = torch.tensor([row[name] + [fill] * (width - len(row[name])) for row in rows])
+    width = result["input_ids"].shape[1]
     sizes = [len(row["input_ids"]) for row in rows]
-    found["attention_mask"] = torch.tensor([[1] * size + [0] * (width - size) for size in sizes])
-    return found
+    result["attention_mask"] = torch.tensor([[1] * size + [0] * (width - size) for size in sizes])
+    return result
 
 
 def _freeze(model: Any, layers: int) -> None:
@@ -237,10 +237,10 @@ def _listener(transformers: Any, say: Callable[[str], None], progress: Progress 
     return Listener()
 
 
-def _save(model: Any, tokenizer: Any, target: Path, asked: dict[str, Any]) -> None:
+def _save(model: Any, tokenizer: Any, target: Path, requested: dict[str, Any]) -> None:
     """The folder appears whole."""
     with writing_folder(target) as part:
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
         with writing(part / ASKED) as file:
-            file.write((json.dumps(asked, indent=1) + "\n").encode())
+            file.write((json.dumps(requested, indent=1) + "\n").encode())

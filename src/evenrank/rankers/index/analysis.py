@@ -81,7 +81,7 @@ def split(text: str) -> list[str]:
     >>> split("O'Neil's 3.5 U.S. points, e.g. 中文")
     ["o'neil's", '3.5', 'u.s', 'points', 'e.g', '中', '文']
     """
-    found: list[str] = []
+    names: list[str] = []
     word: list[int] = []
     solid, previous, middle = False, SEPARATOR, 0  # a letter or digit in it? the last one's class
     kinds = [_kind(character) for character in text]
@@ -89,7 +89,7 @@ def split(text: str) -> list[str]:
     def finish() -> None:
         nonlocal solid, previous
         if word and solid:
-            found.append("".join(map(chr, word)))
+            names.append("".join(map(chr, word)))
         word.clear()
         solid, previous = False, SEPARATOR
 
@@ -117,7 +117,7 @@ def split(text: str) -> list[str]:
         else:
             finish()
     finish()
-    return found
+    return names
 
 
 def _next_kind(kinds: Sequence[int], place: int) -> int:
@@ -231,8 +231,8 @@ def _departed(stem: str, stemmer: Any) -> str:
     before = stem.removesuffix(ending)
     if not _MEASURED.search(before):
         return stem
-    made: str = before + becomes if ending == "logi" else stemmer.stemWord(before + becomes)
-    return made
+    built: str = before + becomes if ending == "logi" else stemmer.stemWord(before + becomes)
+    return built
 
 
 def read_stop_words(source: str | os.PathLike[str] | Iterable[str] | None) -> frozenset[str]:

@@ -157,8 +157,8 @@ class Index:
 
     def doc_ids(self, numbers: Any) -> list[str]:
         """The ids of documents, by number."""
-        found: list[str] = self.id_array(numbers).to_pylist()
-        return found
+        names: list[str] = self.id_array(numbers).to_pylist()
+        return names
 
     def id_array(self, numbers: Any) -> pa.LargeStringArray:
         """The ids of documents, by number, as an Arrow array."""
@@ -208,10 +208,10 @@ def _search(
     array = pa.array(wanted, pa.large_string()) if not isinstance(wanted, pa.Array) else wanted
     _, bounds, data = array.buffers()
     content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    found = np.empty(len(array), np.int64)
+    values = np.empty(len(array), np.int64)
     none = np.empty(0, np.uint32)
-    _find(content, np.frombuffer(bounds, np.int64), pool, offsets, none if order is None else order, found)
-    return found
+    _find(content, np.frombuffer(bounds, np.int64), pool, offsets, none if order is None else order, values)
+    return values
 
 
 def as_index(where: Any, *, verify: bool = False) -> Index:

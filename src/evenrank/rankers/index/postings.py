@@ -89,10 +89,10 @@ class Gathering:
 
 def _terms(words: list[str], analyzer: Analyzer) -> tuple[pl.Series, np.ndarray]:
     """The distinct terms, sorted by their bytes, and the place among them of each word, or _DROPPED."""
-    made = pl.Series("term", analyzer.normalized(words), dtype=pl.String)
-    terms = made.drop_nulls().unique().sort()
+    built = pl.Series("term", analyzer.normalized(words), dtype=pl.String)
+    terms = built.drop_nulls().unique().sort()
     numbers = pl.DataFrame({"term": terms, "number": np.arange(len(terms), dtype=np.int32)})
-    joined = made.to_frame().join(numbers, on="term", how="left", maintain_order="left")
+    joined = built.to_frame().join(numbers, on="term", how="left", maintain_order="left")
     return terms, joined["number"].fill_null(_DROPPED).to_numpy().astype(np.int32)
 
 
@@ -298,7 +298,7 @@ def _write_postings(runs: list[Spilled], maps: list[np.ndarray], terms: int, fol
         documents.append(docs)
         counts.append(times)
         first = last
-    made = [documents, counts]
+    built = [documents, counts]
     for name, values, dtype in (
         ("posting-offsets", offsets, np.int64),
         ("document-frequency", frequency, np.uint32),
@@ -306,8 +306,8 @@ def _write_postings(runs: list[Spilled], maps: list[np.ndarray], terms: int, fol
     ):
         file = ArrayFile(folder, name, dtype)
         file.append(values)
-        made.append(file)
-    return made
+        built.append(file)
+    return built
 
 
 @njit(nogil=True, cache=True)

@@ -101,18 +101,18 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         with reading(file):
             written = file.read_bytes()
-        found: dict[str, Any] = json.loads(written)["content"]
-        whole = written == _serialised(found) or found["format"] == 1  # whose checksum was another
+        result: dict[str, Any] = json.loads(written)["content"]
+        whole = written == _serialised(result) or result["format"] == 1  # whose checksum was another
     except (ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
         raise damaged(file)
-    if found.get("format") != FORMAT:
+    if result.get("format") != FORMAT:
         raise InputError(
-            f"an index of format {found.get('format')}, and this evenrank reads {FORMAT}; build it again",
+            f"an index of format {result.get('format')}, and this evenrank reads {FORMAT}; build it again",
             path=path,
         )
-    return found
+    return result
 
 
 def damaged(path: Path) -> InputError:
@@ -216,14 +216,14 @@ class StoredDocs(Docs):
         known = np.flatnonzero(numbers >= 0)
         order = known[np.argsort(numbers[known], kind="stable")]
         frames = np.searchsorted(self._firsts, numbers[order], side="right") - 1
-        found: dict[int, str] = {}
+        result: dict[int, str] = {}
         opened, content, bounds = -1, b"", np.zeros(1, np.int64)
         for place, frame in zip(order.tolist(), frames.tolist(), strict=True):
             if frame != opened:
                 opened, (content, bounds) = frame, self._frame(frame)
             row = int(numbers[place] - self._firsts[frame])
-            found[place] = content[bounds[row] : bounds[row + 1]].decode()
-        return {ids[place]: found[place] for place in sorted(found)}
+            result[place] = content[bounds[row] : bounds[row + 1]].decode()
+        return {ids[place]: result[place] for place in sorted(result)}
 
     def _frame(self, number: int) -> tuple[bytes, np.ndarray]:
         """One frame, and where its texts begin."""

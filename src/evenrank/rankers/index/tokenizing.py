@@ -57,8 +57,8 @@ def decoded(offsets: np.ndarray, pool: np.ndarray) -> list[str]:
         return []
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(pool))]
     array = pa.LargeStringArray.from_buffers(len(offsets) - 1, buffers[1], buffers[2])
-    found: list[str] = array.to_pylist()
-    return found
+    names: list[str] = array.to_pylist()
+    return names
 
 
 def words(texts: Any) -> Words:
@@ -69,18 +69,18 @@ def words(texts: Any) -> Words:
     size = int(places[-1] - places[0])
     numbers = np.empty(size // 2 + len(array) + 1, np.int32)
     bounds = np.zeros(len(array) + 1, np.int64)
-    found = Vocabulary(_SLOTS if size > _SLOTS else 1 << 10)
+    result = Vocabulary(_SLOTS if size > _SLOTS else 1 << 10)
     word = np.zeros(_WIDEST, np.uint8)
     state = np.array([0, places[0], 0], np.int64)
     while state[_ROW] < len(array):
-        found.distinct = _cut(
+        result.distinct = _cut(
             data, places, tables.kind, tables.lower, tables.pairs, word, state, numbers, bounds,
-            found.distinct, found.slots, found.hashes, found.offsets, found.pool,
+            result.distinct, result.slots, result.hashes, result.offsets, result.pool,
         )  # fmt: skip
         if state[_ROW] < len(array):
-            found.reserve(len(found.hashes), len(found.pool))
-    offsets, pool = found.offsets[: found.distinct + 1], found.pool[: found.offsets[found.distinct]]
-    return Words(numbers[: bounds[-1]], bounds, offsets, pool, found.hashes[: found.distinct])
+            result.reserve(len(result.hashes), len(result.pool))
+    offsets, pool = result.offsets[: result.distinct + 1], result.pool[: result.offsets[result.distinct]]
+    return Words(numbers[: bounds[-1]], bounds, offsets, pool, result.hashes[: result.distinct])
 
 
 class Vocabulary:

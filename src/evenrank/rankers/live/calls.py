@@ -234,10 +234,10 @@ def cut_after(seconds: float, lines: Callable[[], Iterable[socket.socket | int]]
     """Shut these sockets, given as such or by file number, if the block takes longer: it reads an end."""
 
     def cut() -> None:
-        found: list[socket.socket | int] = []
+        rows: list[socket.socket | int] = []
         with suppress(Exception):  # a line may be lost already
-            found = list(lines())
-        for line in found:
+            rows = list(lines())
+        for line in rows:
             with suppress(OSError):
                 if isinstance(line, int):
                     with socket.socket(fileno=socket.dup(line)) as copy:

@@ -126,12 +126,12 @@ T = TypeVar("T")
 
 def merged(url: Iterable[tuple[str, str]], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """All settings; one that is given twice is refused rather than guessed."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in (*url, *keywords.items()):
-        if name in found:
+        if name in result:
             raise InputError(f"setting {name} is given twice")
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def take(kind: type[T], given: dict[str, Any]) -> T:

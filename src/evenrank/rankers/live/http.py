@@ -136,21 +136,21 @@ class HTTP:
         return self._hits(answer)
 
     def _hits(self, answer: Any) -> list[Hit]:
-        found = self._list(answer)
-        for each in found:
+        result = self._list(answer)
+        for each in result:
             if not isinstance(each, (dict, str, int)):
                 raise QueryFailed(f"{self.place}: a result is {shape(each)}; expected objects")
         if self.settings.rank is not None:
-            ranks = [self._rank(each, self.settings.rank) for each in found]
-            found = [each for _, each in sorted(zip(ranks, found, strict=True), key=lambda pair: pair[0])]
-        return [self._hit(each) for each in found]
+            ranks = [self._rank(each, self.settings.rank) for each in result]
+            result = [each for _, each in sorted(zip(ranks, result, strict=True), key=lambda pair: pair[0])]
+        return [self._hit(each) for each in result]
 
     def _list(self, answer: Any) -> list[Any]:
         path = self.settings.results
-        found = answer if path is None and isinstance(answer, list) else at(answer, path or "results")
-        if isinstance(found, list):
-            return found
-        what = "nothing" if found is MISSING else shape(found)
+        result = answer if path is None and isinstance(answer, list) else at(answer, path or "results")
+        if isinstance(result, list):
+            return result
+        what = "nothing" if result is MISSING else shape(result)
         raise InputError(
             f"{self.place}: expected a list of results at {path or 'results'}, found {what}; the answer is "
             f"{shape(answer)}; results= says where the list is"
@@ -177,9 +177,9 @@ class HTTP:
         needed: bool = True,
     ) -> Any:
         for each in usual if path is None else (path,):
-            found = at(item, each)
-            if found is not MISSING:
-                return found
+            result = at(item, each)
+            if result is not MISSING:
+                return result
         if needed:
             raise InputError(
                 f"{self.place}: no {path or name} in a result, which is {shape(item)}; {name}= says where"
@@ -191,8 +191,8 @@ class HTTP:
         if isinstance(rank, str) and rank.isdecimal():
             rank = int(rank)
         if not is_whole(rank):
-            found = "none" if rank is MISSING else shape(rank)
-            raise QueryFailed(f"{self.place}: a result has no whole number at rank={path}, but {found}")
+            result = "none" if rank is MISSING else shape(rank)
+            raise QueryFailed(f"{self.place}: a result has no whole number at rank={path}, but {result}")
         return rank
 
     def describe(self) -> dict[str, Any]:
@@ -266,9 +266,9 @@ class Elastic:
             return
         names = [each.partition("^")[0] for each in self._searched]
         wanted = [] if self._body is not None else [name for name in names if "*" not in name]
-        asked = ",".join(quote(name, safe="") for name in wanted) or "_id"
+        requested = ",".join(quote(name, safe="") for name in wanted) or "_id"
         try:
-            found = fetch(self._site, f"{self._index}/_field_caps?fields={asked}")
+            result = fetch(self._site, f"{self._index}/_field_caps?fields={requested}")
         except Refusal as refusal:
             if refusal.status == 404:
                 raise InputError(
@@ -278,7 +278,7 @@ class Elastic:
                 raise InputError(str(refusal)) from None
             # Not everyone may ask this; the search itself will tell.
         else:
-            there = at(found, "fields")
+            there = at(result, "fields")
             lacking = [name for name in wanted if isinstance(there, dict) and name not in there]
             if lacking:
                 raise InputError(f"{self.place}: no field {lacking[0]}; text= names one of {self._fields()}")
@@ -293,8 +293,8 @@ class Elastic:
 
     def _fields(self) -> str:
         try:
-            found = fetch(self._site, f"{self._index}/_field_caps?fields=*")["fields"]
-            return listing(sorted(name for name, kinds in found.items() if "text" in kinds))
+            result = fetch(self._site, f"{self._index}/_field_caps?fields=*")["fields"]
+            return listing(sorted(name for name, kinds in result.items() if "text" in kinds))
         except (QueryFailed, TypeError, KeyError, AttributeError):
             return "others, which it does not list"
 
@@ -340,18 +340,18 @@ class Elastic:
         if isinstance(broken, int) and broken:
             reason = _reason({"error": at(answer, "_shards.failures.0")}) or "it does not say why"
             raise Busy(f"{self.place}: {broken} of {at(answer, '_shards.total')} shards failed: {reason}")
-        found = at(answer, "hits.hits")
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        result = at(answer, "hits.hits")
+        if not isinstance(result, list) or not all(isinstance(each, dict) for each in result):
             raise QueryFailed(f"{self.place}: no list at hits.hits; the answer is {shape(answer)}")
-        return [self._hit(each) for each in found]
+        return [self._hit(each) for each in result]
 
     def _hit(self, hit: dict[str, Any]) -> Hit:
         source = hit.get("_source") or {}
         settings = self.settings
 
         def value(path: str | None) -> Any:
-            found = MISSING if path is None else at(source, path)
-            return None if found is MISSING else found
+            result = MISSING if path is None else at(source, path)
+            return None if result is MISSING else result
 
         doc_id = hit.get("_id") if settings.id == "_id" else value(settings.id)
         return Hit(doc_id, hit.get("_score"), value(settings.title), value(settings.text))
@@ -373,8 +373,8 @@ def _reason(body: Any) -> str:
         "error.reason.reason",
         "error.reason",
     ):
-        found = at(body, path)
-        if isinstance(found, str) and found:
-            return show(found, 300)
+        result = at(body, path)
+        if isinstance(result, str) and result:
+            return show(result, 300)
     error = at(body, "error")
     return show(error, 300) if error is not MISSING and error is not None else ""

@@ -171,9 +171,9 @@ class Postgres:
         self.prepare()
         assert self._prepared is not None
         statement = self._prepared.texts if texts else self._prepared.ids
-        asked = {"query": encodable(text).replace("\0", " "), "depth": depth}
+        requested = {"query": encodable(text).replace("\0", " "), "depth": depth}
         with self._connection() as connection:
-            return [Hit(*row) for row in connection.execute(statement, asked)]
+            return [Hit(*row) for row in connection.execute(statement, requested)]
 
     def _clean(self, error: Error) -> str:
         return self._secrets.clean(one_line(error))
@@ -208,8 +208,8 @@ def _prepared(connection: Connection[Any], settings: PostgresSettings) -> _Prepa
     parts = str(settings.table).split(".")
     table = sql.Identifier(*parts)
     name = table.as_string(connection)
-    found = len(parts) <= 2 and connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()
-    if not found or found[0] is None:
+    result = len(parts) <= 2 and connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()
+    if not result or result[0] is None:
         there = listing(row[0] for row in connection.execute(_TABLES))
         raise InputError(f"no table {settings.table}; there are {there}")
     columns: dict[str, str] = dict(connection.execute(_COLUMNS, (name,)).fetchall())

@@ -81,8 +81,8 @@ def _doc_id(value: object, place: int) -> str:
         value = value.decode("utf-8", "backslashreplace")
     if isinstance(value, str) and value:
         return encodable(value)
-    found = "none" if value is None or value == "" else show(value)
-    raise QueryFailed(f"result {place} has no id that is text or a whole number, but {found}; check id=")
+    result = "none" if value is None or value == "" else show(value)
+    raise QueryFailed(f"result {place} has no id that is text or a whole number, but {result}; check id=")
 
 
 def _number(value: object) -> float | None:
@@ -183,10 +183,10 @@ class Answers:
         A judgment of ``id`` goes to the text of it that its query was shown.
         """
         given = read_qrels(qrels)
-        asked = {*self.frame["query_id"].unique(), *self.empty}
+        requested = {*self.frame["query_id"].unique(), *self.empty}
         shown = self._variants().select("query_id", doc_id="original", variant="doc_id")
         return (
-            given.filter(pl.col("query_id").is_in(asked))
+            given.filter(pl.col("query_id").is_in(requested))
             .join(shown, on=["query_id", "doc_id"], how="left", maintain_order="left")
             .with_columns(doc_id=pl.coalesce("variant", "doc_id"))
             .select(*given.columns)
@@ -223,16 +223,16 @@ class Answers:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results should know, in sentences: what failed, and what was dropped."""
-        found = []
+        rows = []
         if self.failed:
             first, why = next(iter(self.failed.items()))
-            found.append(f"{_count(len(self.failed), 'query')} failed and left out, first {first}: {why}")
+            rows.append(f"{_count(len(self.failed), 'query')} failed and left out, first {first}: {why}")
         if self.repeated:
-            found.append(f"{_count(self.repeated, 'result')} dropped: the document stood above already")
+            rows.append(f"{_count(self.repeated, 'result')} dropped: the document stood above already")
         without = self.frame["text"].null_count()
         if 0 < without < len(self.frame):
-            found.append(f"{_count(without, 'result')} without text")
-        return tuple(found)
+            rows.append(f"{_count(without, 'result')} without text")
+        return tuple(rows)
 
     @staticmethod
     def _scored(frame: pl.DataFrame) -> pl.DataFrame:
@@ -300,8 +300,8 @@ class LiveRanker:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the last run should know; of this thread: others have their own."""
-        found: tuple[str, ...] = getattr(self._last, "notes", ())
-        return found
+        result: tuple[str, ...] = getattr(self._last, "notes", ())
+        return result
 
     def rank(self, queries: Any, *, depth: int = 1000, progress: Progress | None = None) -> pl.DataFrame:
         """The run of these queries; one without results is not in it, as in TREC runs."""
@@ -331,19 +331,19 @@ class LiveRanker:
         if depth < 1:
             raise InputError(f"depth is {depth}; it must be 1 or more")
         self._last.notes = ()
-        asked = read_queries(queries)
+        requested = read_queries(queries)
         calls = Calls(self.limits)
         try:
             calls.call(self._prepare)
         except QueryFailed as error:
             raise EngineDown(f"{self.name}: {error}") from error
-        found: dict[str, Listed] = {}
+        result: dict[str, Listed] = {}
         failed: dict[str, str] = {}
         in_a_row = 0
-        with closing(self._asked(calls, asked, depth, texts)) as work:
+        with closing(self._asked(calls, requested, depth, texts)) as work:
             for done, (query_id, future) in enumerate(work, 1):
                 try:
-                    found[query_id] = future.result()
+                    result[query_id] = future.result()
                     in_a_row = 0
                 except QueryFailed as error:
                     failed[query_id] = str(error)
@@ -351,11 +351,11 @@ class LiveRanker:
                     if self.limits.on_error == "stop" or in_a_row >= _HOPELESS:
                         raise self._failure(query_id, error, in_a_row) from error
                 if progress:
-                    progress(done, len(asked))
-        if failed and len(failed) == sum(bool(text.strip()) for text in asked["text"]):
+                    progress(done, len(requested))
+        if failed and len(failed) == sum(bool(text.strip()) for text in requested["text"]):
             query_id, why = next(iter(failed.items()))
             raise EngineDown(f"{self.name}: every query failed; query {show(query_id)}: {why}")
-        return self._answers(asked, found, failed)
+        return self._answers(requested, result, failed)
 
     def _asked(
         self, calls: Calls, queries: pl.DataFrame, depth: int, texts: bool
@@ -384,13 +384,13 @@ class LiveRanker:
         engine = self.engine
         if not isinstance(engine, Paged) or engine.page_size is None:
             return calls.call(lambda: self._shown(partial(engine.search, text, depth, texts=texts)))
-        found: list[Hit] = []
-        while len(found) < depth:
-            page = calls.call(partial(self._shown, partial(engine.page, text, len(found))))
-            found += page
+        rows: list[Hit] = []
+        while len(rows) < depth:
+            page = calls.call(partial(self._shown, partial(engine.page, text, len(rows))))
+            rows += page
             if len(page) < engine.page_size:
                 break
-        return found
+        return rows
 
     def _prepare(self) -> None:
         with self._secrets.kept():
@@ -407,8 +407,8 @@ class LiveRanker:
         remedy = "on_error=skip leaves such queries out"
         return EngineDown(f"{self.name}: query {show(query_id)} failed: {error}; {remedy}")
 
-    def _answers(self, asked: pl.DataFrame, found: dict[str, Listed], failed: dict[str, str]) -> Answers:
-        order = asked["query_id"].to_list()
+    def _answers(self, requested: pl.DataFrame, found: dict[str, Listed], failed: dict[str, str]) -> Answers:
+        order = requested["query_id"].to_list()
         lists = [found[query_id] for query_id in order if query_id in found]
         frame = pl.concat([one.frame for one in lists]) if lists else pl.DataFrame(schema=SCHEMA)
         full = set(frame["query_id"].unique())

@@ -102,7 +102,7 @@ class Secrets:
 
         A secret given as it is would stand in the history of the shell and in the list of processes.
         """
-        found = {}
+        result = {}
         for name, value in given.items():
             content = self.from_environment(f"{setting}.{name}", value)
             if content is None and is_secret(name):
@@ -110,10 +110,10 @@ class Secrets:
                     f"{setting}.{name} looks like a secret; put it into an environment variable and write "
                     f"{setting}.{name}=env:VARIABLE"
                 )
-            found[name] = value if content is None else content
-            if any(character in found[name] for character in "\r\n\0"):
+            result[name] = value if content is None else content
+            if any(character in result[name] for character in "\r\n\0"):
                 raise InputError(f"{setting}.{name} holds a line break")
-        return found
+        return result
 
     def in_body(self, part: Any, name: str = "body") -> Any:
         """A request's JSON in which `env:NAME` is what the variable holds; what looks like a key is known."""

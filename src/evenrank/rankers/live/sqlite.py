@@ -109,12 +109,12 @@ class SQLite:
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
             connection.text_factory = bytes  # SQLite does not check that text is UTF-8
             try:
-                found = connection.execute(statement, (expression, columns.bm25, depth)).fetchall()
+                result = connection.execute(statement, (expression, columns.bm25, depth)).fetchall()
             except sqlite3.OperationalError as error:
                 raise self._trouble(error) from error
             except sqlite3.DatabaseError as error:
                 raise InputError(f"cannot be read: {error}", path=self.path) from error
-        return [Hit(*row) for row in found]
+        return [Hit(*row) for row in result]
 
     def _trouble(self, error: sqlite3.OperationalError) -> Exception:
         if error.sqlite_errorname == "SQLITE_INTERRUPT":
@@ -126,8 +126,8 @@ class SQLite:
         return QueryFailed(str(error))
 
     def describe(self) -> dict[str, Any]:
-        found = self._columns
-        picked = {} if found is None else {"table": found.table, "id": found.id, "text": found.text}
+        result = self._columns
+        picked = {} if result is None else {"table": result.table, "id": result.id, "text": result.text}
         return {
             "database": self.path,
             **asdict(self.settings),

@@ -227,8 +227,8 @@ def parsed(content: bytes, place: str, secrets: Secrets) -> Any:
             return json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         start = secrets.clean(content[:_MORE].decode("utf-8", "replace"))[:60].strip()
-        found = f"that begins {start!r}" if start else "that is empty"
-        raise QueryFailed(f"{place}: expected JSON, found an answer {found}") from None
+        result = f"that begins {start!r}" if start else "that is empty"
+        raise QueryFailed(f"{place}: expected JSON, found an answer {result}") from None
 
 
 MISSING = object()

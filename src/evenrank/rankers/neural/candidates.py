@@ -100,8 +100,8 @@ def candidates(
     if depth is not None:
         check_depth(depth)
         table = table.filter(pl.col("rank") <= depth)
-    asked = read_queries(queries)
-    texts = dict(asked.iter_rows())
+    requested = read_queries(queries)
+    texts = dict(requested.iter_rows())
     query_ids = table["query_id"].unique(maintain_order=True).to_list()
     doc_ids = table["doc_id"].unique(maintain_order=True).to_list()
     if missing := [each for each in query_ids if each not in texts]:
@@ -112,8 +112,8 @@ def candidates(
         )
     if blank := [each for each in query_ids if not texts[each].strip()]:
         raise InputError(f"query {blank[0]!r} is empty; leave it out", path=of_queries)
-    found = open_docs(docs).texts(doc_ids)
-    if lacking := [each for each in doc_ids if each not in found]:
+    result = open_docs(docs).texts(doc_ids)
+    if lacking := [each for each in doc_ids if each not in result]:
         raise InputError(
             f"the collection lacks {len(lacking):,} of the {len(doc_ids):,} documents that are ranked or "
             f"named, such as {lacking[0]!r}; check that they belong together",
@@ -123,7 +123,7 @@ def candidates(
         query_ids,
         [texts[each] for each in query_ids],
         doc_ids,
-        [found[each] for each in doc_ids],
+        [result[each] for each in doc_ids],
         _places(table["query_id"], query_ids),
         _places(table["doc_id"], doc_ids),
         table["score"].to_numpy(),
@@ -154,14 +154,14 @@ def scored(module: nn.Module, pairs: Pairs, rows: Ints, progress: Progress | Non
 
     module.eval()
     order = np.argsort(pairs.size(rows), kind="stable")
-    found = np.empty(len(rows), np.float64)
+    values = np.empty(len(rows), np.float64)
     with torch.no_grad():
         for start in range(0, len(rows), _SCORED):
             some = order[start : start + _SCORED]
-            found[some] = module(*pairs.batch(rows[some])).double().numpy()
+            values[some] = module(*pairs.batch(rows[some])).double().numpy()
             if progress:
                 progress(min(start + _SCORED, len(rows)), len(rows))
-    return found
+    return values
 
 
 @dataclass(frozen=True)

@@ -59,5 +59,5 @@ class ConvKNRM(Interaction):
     def _ngrams(self, words: Tensor, place: int) -> Tensor:
         """Vectors of length 1 for the n-gram that begins at each word."""
         padded = nn.functional.pad(words.transpose(1, 2), (0, place))
-        made = torch.relu(self.convolutions[place](padded)).transpose(1, 2)
-        return made / made.norm(dim=2, keepdim=True).clamp(min=1e-9)
+        built = torch.relu(self.convolutions[place](padded)).transpose(1, 2)
+        return built / built.norm(dim=2, keepdim=True).clamp(min=1e-9)

@@ -95,10 +95,10 @@ class Encodings:
         self.folder.mkdir(parents=True, exist_ok=True)
         for start in range(0, len(missing), PART):
             some = missing[start : start + PART]
-            made = self.encoder.documents([text for _, text in some])
+            built = self.encoder.documents([text for _, text in some])
             name = f"{secrets.token_hex(8)}"
             with writing(self.folder / f"{name}.vectors.npy") as file:
-                np.save(file, np.ascontiguousarray(made, np.float32), allow_pickle=False)
+                np.save(file, np.ascontiguousarray(built, np.float32), allow_pickle=False)
             hashes = np.frombuffer(b"".join(key for key, _ in some), np.uint8).reshape(-1, 16)
             with writing(self.folder / f"{name}.hashes.npy") as file:
                 np.save(file, hashes, allow_pickle=False)
@@ -134,11 +134,11 @@ class Encodings:
         if not keys:
             return np.empty((0, self.encoder.dimension), np.float32)
         places = np.array([self._places[key] for key in keys], np.int64)
-        found = np.empty((len(keys), self._parts[int(places[0, 0])].shape[1]), np.float32)
+        values = np.empty((len(keys), self._parts[int(places[0, 0])].shape[1]), np.float32)
         for part in np.unique(places[:, 0]):
             rows = np.flatnonzero(places[:, 0] == part)
-            found[rows] = self._parts[part][places[rows, 1]]
-        return found
+            values[rows] = self._parts[part][places[rows, 1]]
+        return values
 
 
 def _key(text: str) -> bytes:

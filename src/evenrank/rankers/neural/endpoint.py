@@ -130,7 +130,7 @@ class EndpointReranker:
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
         """Probability of yes, or, for lists, minus the place in the order."""
         calls = Calls(self._limits)
-        found = np.zeros(len(pairs))
+        values = np.zeros(len(pairs))
         work = self._pieces(pairs)
         done = 0
 
@@ -146,7 +146,7 @@ class EndpointReranker:
             with ThreadPoolExecutor(self._limits.workers) as pool:
                 try:
                     for rows, scores in pool.map(one, work):
-                        found[rows] = scores
+                        values[rows] = scores
                         done += 1
                         if progress:
                             progress(done, len(work))
@@ -158,7 +158,7 @@ class EndpointReranker:
             raise InputError(
                 self._secrets.clean(f"{error}{kept if self.asked or self.known else ''}")
             ) from None
-        return found
+        return values
 
     def estimate(self, pairs: Candidates) -> str:
         """What is going to be asked, and what it may cost, in words; empty if all answers are known."""
@@ -192,11 +192,11 @@ class EndpointReranker:
     @property
     def notes(self) -> tuple[str, ...]:
         """What happened on the way."""
-        found = [f"questions asked: {self.asked:,}; answers known from before: {self.known:,}"]
+        result = [f"questions asked: {self.asked:,}; answers known from before: {self.known:,}"]
         if self.malformed:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.repaired.items()))
-            found.append(f"answers that were not as asked for, and repaired: {self.malformed:,} ({kinds})")
-        return tuple(found)
+            result.append(f"answers that were not as asked for, and repaired: {self.malformed:,} ({kinds})")
+        return tuple(result)
 
     def describe(self) -> dict[str, Any]:
         """The model and how it is asked; neither key nor address, which may hold one."""
@@ -257,20 +257,20 @@ class EndpointReranker:
             passages = "\n".join(
                 f"[{number}] {' '.join(text.split()[: self.words])}" for number, text in enumerate(shown, 1)
             )
-            asked = _LIST.format(count=len(shown), passages=passages, query=query)
-            order[first:last] = [order[first + place] for place in order_of(asked, len(shown))]
+            requested = _LIST.format(count=len(shown), passages=passages, query=query)
+            order[first:last] = [order[first + place] for place in order_of(requested, len(shown))]
         return order
 
     def _windows(self, count: int) -> list[tuple[int, int]]:
         """First and last place of each window, the lowest first."""
         if count < 2:
             return []
-        last, found = count, []
+        last, result = count, []
         while True:
             first = max(0, last - self.window)
-            found.append((first, last))
+            result.append((first, last))
             if first == 0:
-                return found
+                return result
             last -= self.step
 
     def _body(self, text: str, tokens: int) -> dict[str, Any]:
@@ -377,10 +377,10 @@ def _read(content: Any, place: str) -> dict[str, Any]:
         raise QueryFailed(f"{place}: the answer has no `choices`; is the endpoint OpenAI-compatible?")
     message = choice.get("message")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
-    found: dict[str, Any] = {"text": text if isinstance(text, str) else ""}
+    result: dict[str, Any] = {"text": text if isinstance(text, str) else ""}
     if isinstance(choice.get("logprobs"), dict):
-        found["logprobs"] = choice["logprobs"]
-    return found
+        result["logprobs"] = choice["logprobs"]
+    return result
 
 
 def _message(body: Any) -> str:
@@ -410,8 +410,8 @@ def _from_logprobs(logprobs: Any) -> float | None:
 
 def _yes_or_no(text: str) -> bool | None:
     """The first of the two words in an answer."""
-    found = re.search(r"\b(yes|no)\b", text.lower())
-    return None if found is None else found[1] == "yes"
+    result = re.search(r"\b(yes|no)\b", text.lower())
+    return None if result is None else result[1] == "yes"
 
 
 def read_order(text: str, count: int) -> tuple[list[int], list[str]]:
@@ -420,8 +420,8 @@ def read_order(text: str, count: int) -> tuple[list[int], list[str]]:
     Numbers in brackets are read, as was asked for; only where there are none, others. Numbers twice or out of
     range are dropped; those that are missing follow in the order they were shown in.
     """
-    found = re.findall(r"\[(\d{1,6})\]", text) or re.findall(r"\d{1,6}", text)
-    numbers = [int(each) - 1 for each in found]
+    result = re.findall(r"\[(\d{1,6})\]", text) or re.findall(r"\d{1,6}", text)
+    numbers = [int(each) - 1 for each in result]
     places: list[int] = []
     problems: list[str] = []
     for number in numbers:

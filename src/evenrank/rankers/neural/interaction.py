@@ -150,8 +150,8 @@ class WordPairs:
 
     def size(self, rows: Ints) -> Ints:
         """How long the document of each pair is: pairs of like length make good batches."""
-        found: Ints = self.lengths[self.document[rows]]
-        return found
+        values: Ints = self.lengths[self.document[rows]]
+        return values
 
     def batch(self, rows: Ints) -> tuple[Tensor, Tensor, Tensor]:
         """These pairs as the arguments of a model."""
@@ -177,14 +177,14 @@ def given_vectors(
     from evenrank.vectors import load
 
     opened = load(vectors)
-    made = random_vectors(len(vocabulary), opened.dimension, seed)
-    found = 0
+    built = random_vectors(len(vocabulary), opened.dimension, seed)
+    result = 0
     for place, word in enumerate(vocabulary.words):
         if word in opened:
-            made[place] = opened[word]
-            found += 1
-    facts = {"words with a vector": found, "words": len(vocabulary), **dict(opened.provenance)}
-    return made, facts
+            built[place] = opened[word]
+            result += 1
+    facts = {"words with a vector": result, "words": len(vocabulary), **dict(opened.provenance)}
+    return built, facts
 
 
 PADDING = 0
@@ -257,13 +257,13 @@ class Vocabulary:
         same word is the same number in a query and in a document.
         """
         known: dict[str, int] = self._numbers  # type: ignore[attr-defined]
-        found = []
+        rows = []
         for word in words(text)[:most]:
             number = known.get(word)
             if number is None:
                 number = unknown.setdefault(word, len(self.words) + 1 + len(unknown))
-            found.append(number)
-        return found
+            rows.append(number)
+        return rows
 
 
 def _counted(
@@ -275,13 +275,13 @@ def _counted(
     for text in documents:
         frequency.update(set(words(text)))
         total += 1
-    asked = {word for text in queries for word in words(text)}
-    return frequency, total, sorted({word for word, count in frequency.items() if count >= least} | asked)
+    requested = {word for text in queries for word in words(text)}
+    return frequency, total, sorted({word for word, count in frequency.items() if count >= least} | requested)
 
 
 def padded(sequences: Sequence[Sequence[int]], width: int) -> npt.NDArray[np.int64]:
     """Sequences as the rows of a matrix, filled up with padding."""
-    made = np.full((len(sequences), width), PADDING, np.int64)
+    values = np.full((len(sequences), width), PADDING, np.int64)
     for row, sequence in enumerate(sequences):
-        made[row, : len(sequence)] = sequence[:width]
-    return made
+        values[row, : len(sequence)] = sequence[:width]
+    return values

@@ -87,21 +87,21 @@ class LanguageModelReranker:
         torch = import_module("torch")
         lengths = np.array([len(text) for text in pairs.documents])[pairs.document]
         order = np.argsort(lengths, kind="stable")
-        found = np.empty(len(pairs))
+        values = np.empty(len(pairs))
         with torch.no_grad():
             for start in range(0, len(order), self.batch):
                 some = order[start : start + self.batch]
-                asked = [
+                requested = [
                     self._prompt(pairs.queries[pairs.query[i]], pairs.documents[pairs.document[i]])
                     for i in some
                 ]
-                read = self._tokenizer(asked, return_tensors="pt", padding=True, add_special_tokens=False)
+                read = self._tokenizer(requested, return_tensors="pt", padding=True, add_special_tokens=False)
                 logits = self._model(**read, logits_to_keep=1).logits[:, -1].float()
                 yes, no = (logits[:, each].logsumexp(1) for each in (self._yes, self._no))
-                found[some] = (yes - no).double().numpy()
+                values[some] = (yes - no).double().numpy()
                 if progress:
                     progress(min(start + self.batch, len(order)), len(order))
-        return found
+        return values
 
     def describe(self) -> dict[str, Any]:
         """The model and how it is asked."""
@@ -111,22 +111,22 @@ class LanguageModelReranker:
         text = question(query, passage, self.words)
         if self._tokenizer.chat_template is None:
             return f"{text}\nAnswer:"
-        made: str = self._tokenizer.apply_chat_template(
+        built: str = self._tokenizer.apply_chat_template(
             [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
         )
-        return made
+        return built
 
     def _tokens(self, word: str) -> list[int]:
         """The tokens that begin this answer, however it is written."""
         forms = (word, word.capitalize(), word.upper(), f" {word}", f" {word.capitalize()}")
-        found = {
+        result = {
             ids[0]
             for form in forms
             if len(ids := self._tokenizer.encode(form, add_special_tokens=False)) == 1
         }
-        if not found:
+        if not result:
             raise InputError(f"the tokenizer of the language model has no token for {word!r}; choose another")
-        return sorted(found)
+        return sorted(result)
 
 
 def question(query: str, passage: str, words: int) -> str:

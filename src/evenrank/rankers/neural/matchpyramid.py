@@ -46,11 +46,11 @@ class MatchPyramid(Interaction):
         if self.settings.idf:
             image.append(match.exact * match.idf.unsqueeze(2))
         mask = (match.query_mask.unsqueeze(2) * match.document_mask.unsqueeze(1)).unsqueeze(1)
-        made = torch.relu(self.first(torch.stack(image, 1) * mask)) * mask
-        pooled = _pooled(made, match.document_mask.sum(1), self.settings.pooled_document, 3)
+        built = torch.relu(self.first(torch.stack(image, 1) * mask)) * mask
+        pooled = _pooled(built, match.document_mask.sum(1), self.settings.pooled_document, 3)
         pooled = _pooled(pooled, match.query_mask.sum(1), self.settings.pooled_query, 2)
-        made = torch.relu(self.second(pooled))
-        score: Tensor = self.network(made.flatten(1)).squeeze(1)
+        built = torch.relu(self.second(pooled))
+        score: Tensor = self.network(built.flatten(1)).squeeze(1)
         return score
 
 

@@ -73,8 +73,8 @@ class OnnxModel:
     @property
     def max_seq_length(self) -> int | None:
         """Tokens that are looked at."""
-        found: int | None = self._model.max_seq_length
-        return found
+        result: int | None = self._model.max_seq_length
+        return result
 
     @max_seq_length.setter
     def max_seq_length(self, value: int) -> None:
@@ -104,10 +104,10 @@ class OnnxModel:
         normalize_embeddings: bool = False,
         **options: Any,
     ) -> npt.NDArray[np.float32]:
-        found = self._run(list(texts), [len(text) for text in texts], batch_size, prompt)
-        if normalize_embeddings and len(found):
-            found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        return found.astype(np.float32)
+        result = self._run(list(texts), [len(text) for text in texts], batch_size, prompt)
+        if normalize_embeddings and len(result):
+            result = result / np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12)
+        return result.astype(np.float32)
 
     def _run(self, inputs: list[Any], lengths: list[int], batch: int, prompt: str | None) -> Any:
         order = np.argsort(lengths, kind="stable")[::-1]
@@ -115,8 +115,8 @@ class OnnxModel:
         for start in range(0, len(order), batch):
             some = order[start : start + batch]
             read = self._model.preprocess([inputs[i] for i in some], prompt=prompt)
-            made = self._session.run([self._output], {name: read[name].numpy() for name in self._inputs})[0]
-            for place, row in zip(some, made, strict=True):
+            built = self._session.run([self._output], {name: read[name].numpy() for name in self._inputs})[0]
+            for place, row in zip(some, built, strict=True):
                 parts[place] = row
         width = (0, 1) if self._output == "scores" else (0, int(self._model.get_embedding_dimension()))
         return np.stack(parts) if parts else np.empty(width, np.float32)

@@ -56,8 +56,8 @@ class PACRR(Interaction):
         image = torch.stack(single, 1)
         signals = [self._strongest(each, mask) for each in single]
         for size, convolution in enumerate(self.convolutions, 1):
-            made = convolution(nn.functional.pad(image, (0, size, 0, size))).amax(1)  # over the filters
-            signals.append(self._strongest(made, mask))
+            built = convolution(nn.functional.pad(image, (0, size, 0, size))).amax(1)  # over the filters
+            signals.append(self._strongest(built, mask))
         if self.settings.idf:
             share = match.idf.masked_fill(match.query_mask == 0, -1e9).softmax(1)
             signals.append((share * match.query_mask).unsqueeze(2))

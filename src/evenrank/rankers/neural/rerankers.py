@@ -125,13 +125,13 @@ class WordReranker:
         from evenrank.rankers.neural.candidates import FirstStage
         from evenrank.rankers.neural.interaction import Vocabulary
 
-        made, settings = interaction_class(kind)
+        built, settings = interaction_class(kind)
         weights = load(files["weights.safetensors"])
         known = json.loads(files["vocabulary.json"])
         idf = weights["word_idf"].numpy()[1:-1] * known["unknown idf"]
         vocabulary = Vocabulary(tuple(known["words"]), idf, known["unknown idf"])
         shape = (len(vocabulary), weights["embedding.weight"].shape[1])
-        module = made(vocabulary, settings(**config["settings"]), np.zeros(shape, np.float32))
+        module = built(vocabulary, settings(**config["settings"]), np.zeros(shape, np.float32))
         module.load_state_dict(weights)
         return cls(kind, module.eval(), vocabulary, FirstStage(**known["first stage"]), config["facts"])
 
@@ -215,12 +215,12 @@ class BiEncoderReranker:
         from evenrank.rankers.neural.encodings import encode_pairs
 
         queries, documents = encode_pairs(self.encodings, pairs, progress)
-        found = np.empty(len(pairs))
+        values = np.empty(len(pairs))
         for start in range(0, len(pairs), 1 << 14):
             some = slice(start, start + (1 << 14))
             left, right = queries[pairs.query[some]], documents[pairs.document[some]]
-            found[some] = np.einsum("ij,ij->i", left, right, dtype=np.float64)
-        return found
+            values[some] = np.einsum("ij,ij->i", left, right, dtype=np.float64)
+        return values
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -239,12 +239,12 @@ def turned(reranker: Reranker, dial: str | os.PathLike[str] | None, strength: fl
         return reranker
     if reranker.name not in COMPARING:
         raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
-    made: Any = copy.copy(reranker)
-    chosen = projection_for(dial, strength, made.encodings.encoder.facts)
+    built: Any = copy.copy(reranker)
+    chosen = projection_for(dial, strength, built.encodings.encoder.facts)
     assert chosen is not None  # a strength alone was refused
-    made.encodings = TurnedEncodings(made.encodings, *chosen)
-    made.facts = {**made.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}
-    return cast(Reranker, made)
+    built.encodings = TurnedEncodings(built.encodings, *chosen)
+    built.facts = {**built.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}
+    return cast(Reranker, built)
 
 
 class CrossEncoderReranker:
@@ -265,15 +265,15 @@ class CrossEncoderReranker:
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
         lengths = np.array([len(text) for text in pairs.documents])[pairs.document]
         order = np.argsort(lengths, kind="stable")
-        found = np.empty(len(pairs))
+        values = np.empty(len(pairs))
         step = self.batch * 16
         for start in range(0, len(order), step):
             some = order[start : start + step]
             texts = [(pairs.queries[pairs.query[i]], pairs.documents[pairs.document[i]]) for i in some]
-            found[some] = self._predicted(texts)
+            values[some] = self._predicted(texts)
             if progress:
                 progress(min(start + step, len(order)), len(order))
-        return found
+        return values
 
     def _predicted(self, texts: list[tuple[str, str]]) -> Any:
         from torch import nn
@@ -297,8 +297,8 @@ class Hybrid:
         self.name = f"{inner.name}+first"
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
-        found: Doubles = self.inner.score(pairs, progress=progress) + self.weight * pairs.first
-        return found
+        result: Doubles = self.inner.score(pairs, progress=progress) + self.weight * pairs.first
+        return result
 
     def describe(self) -> dict[str, Any]:
         return {**self.inner.describe(), "name": self.name, "first-stage weight": self.weight}

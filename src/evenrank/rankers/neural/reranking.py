@@ -91,26 +91,33 @@ def rerank(
         )
         if progress is not None:
             settings["progress"] = progress
-        found: pl.DataFrame = import_module("evenrank.mitigate.rebalancing").rebalance(
+        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalancing").rebalance(
             run, method, docs=docs, **settings
         )
-        return found
+        return frame
     for name, value in (("model", model), ("run", run), ("docs", docs), ("queries", queries)):
         if value is None:
             raise InputError(f"rerank needs {name}, or a method that balances groups")
-    table, asked = read_run(run), read_queries(queries)
-    checked = None if allow_training_queries else queries_of(table, asked)
-    made = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
+    table, requested = read_run(run), read_queries(queries)
+    checked = None if allow_training_queries else queries_of(table, requested)
+    built = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
     return reordered(
-        made, table, docs, asked, depth=depth, keep_rest=keep_rest, progress=progress, named=(run, queries)
+        built,
+        table,
+        docs,
+        requested,
+        depth=depth,
+        keep_rest=keep_rest,
+        progress=progress,
+        named=(run, queries),
     )
 
 
 def reordered(
-    made: Reranker,
+    built: Reranker,
     table: pl.DataFrame,
     docs: Any,
-    asked: pl.DataFrame,
+    requested: pl.DataFrame,
     *,
     depth: int,
     keep_rest: bool = False,
@@ -119,8 +126,8 @@ def reordered(
 ) -> pl.DataFrame:
     """A run in the order of a re-ranker; `named` are the files of run and queries, for messages."""
     check_depth(depth)
-    pairs = candidates(table, docs, asked, depth=depth, named=named)
-    given = made.score(pairs, progress=progress)
+    pairs = candidates(table, docs, requested, depth=depth, named=named)
+    given = built.score(pairs, progress=progress)
     try:
         scores = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -131,15 +138,15 @@ def reordered(
         )
     if not np.isfinite(scores).all():
         raise InputError("the model gave a score that is not a number; was its training stable?")
-    found = pairs.run(scores)
+    result = pairs.run(scores)
     rest = table.filter(pl.col("rank") > depth)
     if not keep_rest or rest.is_empty():
-        return found
-    lowest = found.group_by("query_id").agg(low=pl.col("score").min())
+        return result
+    lowest = result.group_by("query_id").agg(low=pl.col("score").min())
     below = rest.join(lowest, on="query_id", how="left", maintain_order="left").select(
         "query_id", "doc_id", score=pl.col("low") - pl.col("rank") + depth
     )
-    return read_run(pl.concat([found.select("query_id", "doc_id", "score"), below]))
+    return read_run(pl.concat([result.select("query_id", "doc_id", "score"), below]))
 
 
 def _refuse_unused(method: str, **given: bool) -> None:
@@ -180,8 +187,8 @@ def make_reranker(
             raise InputError(f"a model is a folder, a name, or an object with score; found: {kind}")
         if unused := [*(["hybrid"] if hybrid else []), *settings]:
             raise InputError(f"{unused[0]}: this model is made already, and takes no settings here")
-        made: Reranker = model
-        return made
+        built: Reranker = model
+        return built
     name, _, checkpoint = str(model).partition(":")
     if hybrid:
         raise InputError("--hybrid is for trained models; without one: --model hybrid")
@@ -214,16 +221,16 @@ def make_reranker(
         for key in ("batch", "max_length"):
             if known.get(key) is not None and known[key] < 1:
                 raise InputError(f"{key} must be at least 1, not {known[key]}")
-        found = find_model(checkpoint)
+        result = find_model(checkpoint)
         opened_model = open_cross_encoder(
-            found.place, max_length=known.get("max_length"), local=found.source != "hub"
+            result.place, max_length=known.get("max_length"), local=result.source != "hub"
         )
         backend = known.get("backend", "torch")
         check_backend(backend)
         if backend != "torch":
-            opened_model = OnnxModel(opened_model, found.fingerprint() or found.name, backend)
+            opened_model = OnnxModel(opened_model, result.fingerprint() or result.name, backend)
         return rerankers.CrossEncoderReranker(
-            opened_model, batch=known.get("batch", 64), facts={"model": found.describe()}
+            opened_model, batch=known.get("batch", 64), facts={"model": result.describe()}
         )
     raise InputError(
         f"{str(model)!r} is neither the folder of a trained model nor one of: {', '.join(NAMES)}"
@@ -248,19 +255,19 @@ class Reranking:
     ) -> pl.DataFrame:
         """The candidates of the first stage, the best of them in the order of the model."""
         check_depth(depth)
-        found = self.first.rank(queries, depth=max(depth, self.depth) if self.keep_rest else self.depth)
-        if found.is_empty():
-            return found
-        made = rerank(
+        result = self.first.rank(queries, depth=max(depth, self.depth) if self.keep_rest else self.depth)
+        if result.is_empty():
+            return result
+        built = rerank(
             self.model,
-            found,
+            result,
             self.index.docs,
             queries,
             depth=self.depth,
             keep_rest=self.keep_rest,
             progress=progress,
         )
-        return made.filter(pl.col("rank") <= depth)
+        return built.filter(pl.col("rank") <= depth)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -308,8 +315,8 @@ def hybrid_ranker(
         As for a model of `evenrank train`, see :func:`trained`.
     """
     model = "hybrid" if checkpoint is None else f"hybrid:{checkpoint}"
-    made = make_reranker(model, weight=weight, backend=backend, dial=dial, strength=strength)
-    return _in_two_stages("hybrid", index, made, first, candidates, keep_rest)
+    built = make_reranker(model, weight=weight, backend=backend, dial=dial, strength=strength)
+    return _in_two_stages("hybrid", index, built, first, candidates, keep_rest)
 
 
 def cross_encoder_ranker(
@@ -322,8 +329,8 @@ def cross_encoder_ranker(
     backend: Backend = "torch",
 ) -> Ranker:
     """A cross-encoder by name or folder, such as those of the hub that were trained for search."""
-    made = make_reranker(f"cross-encoder:{checkpoint}", backend=backend)
-    return _in_two_stages("cross-encoder", index, made, first, candidates, keep_rest)
+    built = make_reranker(f"cross-encoder:{checkpoint}", backend=backend)
+    return _in_two_stages("cross-encoder", index, built, first, candidates, keep_rest)
 
 
 def language_model_ranker(
@@ -335,8 +342,8 @@ def language_model_ranker(
     keep_rest: bool = True,
 ) -> Ranker:
     """A causal language model that is asked about each of a few candidates; SmolLM2-135M if none is named."""
-    made = make_reranker("llm" if checkpoint is None else f"llm:{checkpoint}")
-    return _in_two_stages("llm", index, made, first, candidates, keep_rest)
+    built = make_reranker("llm" if checkpoint is None else f"llm:{checkpoint}")
+    return _in_two_stages("llm", index, built, first, candidates, keep_rest)
 
 
 def _in_two_stages(

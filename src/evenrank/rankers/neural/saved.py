@@ -78,8 +78,8 @@ class SavedRanker:
     def seen(self, queries: pl.DataFrame) -> list[str]:
         """The ids of those queries that the model was trained or selected on: the same text."""
         hashes = text_hashes(queries["text"].to_list())
-        found = np.isin(hashes, self._trained["texts"])
-        return queries["query_id"].filter(pl.Series(found)).to_list()
+        result = np.isin(hashes, self._trained["texts"])
+        return queries["query_id"].filter(pl.Series(result)).to_list()
 
     def refuse_seen(self, queries: pl.DataFrame) -> None:
         """Raise InputError if it was trained on one of these queries."""
@@ -97,8 +97,8 @@ class SavedRanker:
 def text_hashes(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
     """Hashes of texts, equal for texts that differ in case and blanks only."""
     cleaned = (" ".join(text.casefold().split()) for text in texts)
-    found = [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) for text in cleaned]
-    return np.array(found, np.uint64)
+    rows = [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) for text in cleaned]
+    return np.array(rows, np.uint64)
 
 
 def save_ranker(

@@ -16,14 +16,14 @@ from evenrank.vectors.encoders import Model, find_model
 def library() -> Any:
     """The module sentence_transformers, quiet; what to install if it is not there."""
     try:
-        found = import_module("sentence_transformers")
+        result = import_module("sentence_transformers")
         logging = import_module("transformers.utils.logging")
     except ImportError:
         raise InputError(
             "this needs sentence-transformers, which is not installed: pip install 'evenrank[neural]'"
         ) from None
     logging.disable_progress_bar()  # loading takes a moment; the work has progress of its own
-    return found
+    return result
 
 
 def open_cross_encoder(
@@ -35,7 +35,7 @@ def open_cross_encoder(
         config = import_module("transformers").AutoConfig.from_pretrained(place, local_files_only=local)
         names = getattr(config, "architectures", None) or ()
         with _quiet():
-            found = sentence_transformers.CrossEncoder(
+            result = sentence_transformers.CrossEncoder(
                 os.fspath(place), model_kwargs={"use_safetensors": True}, local_files_only=local
             )
     except Exception as error:  # damaged files raise anything
@@ -43,18 +43,18 @@ def open_cross_encoder(
     if (
         names
         and not any(map(_is_scorer, names))
-        and any(_is_scorer(type(each).__name__) for each in found.modules())
+        and any(_is_scorer(type(each).__name__) for each in result.modules())
     ):
         raise InputError(
             "this encoder has not learned to score pairs, its scores would be drawn at random; train it "
             "first: evenrank train --ranker cross-encoder --set checkpoint=…",
             path=place,
         )
-    if found.num_labels != 1:
-        raise InputError(f"the model gives {found.num_labels} scores, not one", path=place)
+    if result.num_labels != 1:
+        raise InputError(f"the model gives {result.num_labels} scores, not one", path=place)
     if max_length is not None:
-        found.max_seq_length = max_length
-    return found
+        result.max_seq_length = max_length
+    return result
 
 
 def _is_scorer(name: str) -> bool:
@@ -106,11 +106,11 @@ def new_cross_encoder(checkpoint: str | os.PathLike[str] | None, *, max_length: 
             module_input_name="sentence_embedding",
             module_output_name="scores",
         )
-        made = sentence_transformers.CrossEncoder(
+        built = sentence_transformers.CrossEncoder(
             modules=[reader, mean, line], activation_fn=torch.nn.Identity(), device="cpu"
         )
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"the model cannot be loaded: {one_line(error, 200)}", path=model.name) from None
-    return made, model
+    return built, model

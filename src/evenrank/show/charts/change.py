@@ -115,7 +115,7 @@ def _few(audit: Audit) -> str:
 
 
 def change_figures(audit: Audit) -> list[Figure]:
-    found: list[Figure] = []
+    rows: list[Figure] = []
     useful = next((m for m in audit.measures if not is_bias(m)), None)
     for measure in (audit.headline, useful):
         if measure is None:
@@ -140,9 +140,9 @@ def change_figures(audit: Audit) -> list[Figure]:
                 caption += f" Up is toward {sides[1]}, down toward {sides[0]}."
             if frame["queries"].max() != 1:
                 caption += " Neighbours share a bar."
-            found.append(
+            rows.append(
                 Figure(
-                    f"change-{slug(short(measure))}-{slug(one.run)}-{len(found)}",
+                    f"change-{slug(short(measure))}-{slug(one.run)}-{len(rows)}",
                     f"{short(measure)}: {one.run} against {one.baseline}",
                     caption,
                     f"Change of {short(measure)} from {one.baseline} to {one.run} by query: {caption}",
@@ -150,7 +150,7 @@ def change_figures(audit: Audit) -> list[Figure]:
                     frame,
                 )
             )
-    return found
+    return rows
 
 
 BINS = (-1e9, -100, -50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50, 100, 1e9)

@@ -213,15 +213,15 @@ class _Look:
     def _bars(self, base: Any, rows: pl.DataFrame, series: list[str], colour: dict[str, Any]) -> list[Any]:
         side = self._beside(rows, series)
         y = self._names(rows)
-        found = [
+        result = [
             base.mark_bar(**self._mark(series)).encode(
                 x=alt.X("value:Q", **self.value), y=y, **side, **colour
             )
         ]
         if "low" in rows.columns:
             rule = base.mark_rule(color=named("ink"), strokeWidth=1.25)
-            found.append(rule.encode(x=alt.X("low:Q", **self.value), x2="high:Q", y=y, **side))
-        return found
+            result.append(rule.encode(x=alt.X("low:Q", **self.value), x2="high:Q", y=y, **side))
+        return result
 
     def _shares(self, base: Any, rows: pl.DataFrame, series: list[str], colour: dict[str, Any]) -> list[Any]:
         order = alt.Order("place:Q")
@@ -235,14 +235,14 @@ class _Look:
 
     def _dots(self, base: Any, rows: pl.DataFrame, series: list[str], colour: dict[str, Any]) -> list[Any]:
         side = self._beside(rows, series)
-        y, found = self._names(rows), []
+        y, result = self._names(rows), []
         if "low" in rows.columns:
             rule = base.mark_rule(strokeWidth=2.25, **self._mark(series))
-            found.append(rule.encode(x=alt.X("low:Q", **self.value), x2="high:Q", y=y, **side, **colour))
+            result.append(rule.encode(x=alt.X("low:Q", **self.value), x2="high:Q", y=y, **side, **colour))
         shape = {"shape": _of(run_shape(series))} if len(series) > 1 else {}
         mark = base.mark_point(size=70, filled=True, opacity=1, **self._mark(series))
-        found.append(mark.encode(x=alt.X("value:Q", **self.value), y=y, **side, **colour, **shape))
-        return found
+        result.append(mark.encode(x=alt.X("value:Q", **self.value), y=y, **side, **colour, **shape))
+        return result
 
     def _lines(self, base: Any, rows: pl.DataFrame, series: list[str], colour: dict[str, Any]) -> list[Any]:
         colour = self._colour(series, legend=LINES) if len(series) > 1 else colour
@@ -254,14 +254,14 @@ class _Look:
         x = alt.X("x:Q", title=self.place, axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
         y = alt.Y("value:Q", **self.value)
         dash = {"strokeDash": _of(run_dash(series))} if len(series) > 1 else {}
-        found = []
+        items = []
         if "low" in rows.columns and _banded(series):
             band = base.mark_area(opacity=0.13, **self._mark(series))
-            found.append(band.encode(x=x, y=alt.Y("low:Q", **self.value), y2="high:Q", **colour))
+            items.append(band.encode(x=x, y=alt.Y("low:Q", **self.value), y2="high:Q", **colour))
         ordered = alt.Chart(rows.with_row_index("place")).mark_line(strokeWidth=2, **self._mark(series))
-        found.append(ordered.encode(x=x, y=y, order="place:Q", **colour, **dash))
+        items.append(ordered.encode(x=x, y=y, order="place:Q", **colour, **dash))
         points = base.mark_point(size=26, opacity=1, filled=True, **self._mark(series))
-        return [*found, points.encode(x=x, y=y, **colour)]
+        return [*items, points.encode(x=x, y=y, **colour)]
 
     def _points(self, base: Any, rows: pl.DataFrame, series: list[str], colour: dict[str, Any]) -> list[Any]:
         x = alt.X(
@@ -287,6 +287,6 @@ class _Look:
 
 def _of(channel: Any) -> Any:
     """A channel of runs, read from the column `of`."""
-    found = channel.copy()
-    found.shorthand = "of:N"
-    return found
+    result = channel.copy()
+    result.shorthand = "of:N"
+    return result

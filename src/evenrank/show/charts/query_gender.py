@@ -68,12 +68,12 @@ def psychology_figures(given: Any) -> list[Figure]:
     caption = f"Share of words, mean over the queries of each gender: {counts}."
     if min(given.queries.get(gender, 0) for gender in ("female", "male")) < MIN_QUERIES:
         caption += f" Fewer than {MIN_QUERIES} on one side: do not compare them."
-    found: list[Figure] = []
+    rows: list[Figure] = []
     for (process,), frame in bars.group_by(["process"], maintain_order=True):
         name = str(process) or "other"
         parts = frame.filter(pl.col("characteristic") != process)
         frame = (parts if not parts.is_empty() else frame).select("characteristic", "gender", "percent")
-        found.append(
+        rows.append(
             Figure(
                 f"psychology-{slug(name)}",
                 name.capitalize(),
@@ -83,7 +83,7 @@ def psychology_figures(given: Any) -> list[Figure]:
                 frame,
             )
         )
-    return found
+    return rows
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def _found(given: JudgmentsAudit | RankingsAudit) -> Psychology:
         where = f"top {given.at} results of {given.baseline}"
     else:
         where = "judged documents"
-    found = given.characteristics
-    clear = [one for one in found if one.p_holm is not None and one.p_holm < LEVEL]
-    ordered = sorted(found, key=lambda one: -abs(one.welch.effect or 0))
+    result = given.characteristics
+    clear = [one for one in result if one.p_holm is not None and one.p_holm < LEVEL]
+    ordered = sorted(result, key=lambda one: -abs(one.welch.effect or 0))
     return Psychology(where, given.queries, ordered, sorted(clear, key=ordered.index))
 
 
@@ -280,7 +280,7 @@ def stereotype_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 
 def stereotype_figures(audit: Audit) -> list[Figure]:
-    found: list[Figure] = []
+    rows: list[Figure] = []
     each = [m for m in audit.measured if isinstance(m, Reinforcement) and m.line is not None][:RUNS]
     domain = reach((-y for m in each for y in m.points["y"].to_list()), zero=False)
     for m in each:
@@ -313,9 +313,9 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             if shown.height == points.height
             else f" {shown.height:,} of {points.height:,} queries are drawn."
         )
-        found.append(
+        rows.append(
             Figure(
-                f"stereotype-{slug(m.run)}-{len(found)}",
+                f"stereotype-{slug(m.run)}-{len(rows)}",
                 f"{short(m.measure)} of {m.run}: {m.value:+.3f}, {counted(m.queries, 'query', 'queries')}",
                 f"Each point is a query: purple sounds female, orange male; the higher it is, the more "
                 f"male its results. The steeper the line, the more results follow their queries."
@@ -325,7 +325,7 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
                 shown,
             )
         )
-    return found
+    return rows
 
 
 _SAID = {
@@ -335,16 +335,16 @@ _SAID = {
 
 
 def variant_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
-    found = more.get("variants") or audit.variants
-    if found is None:
+    result = more.get("variants") or audit.variants
+    if result is None:
         return None
     lead = (
         "What an engine returns for a query without gender, compared with its results for women and for men. "
     )
     said = "; ".join(
-        f"{row.engine} {row.verdict} ({row.measure}, {row.triples:,} triples)" for row in _main(found)
+        f"{row.engine} {row.verdict} ({row.measure}, {row.triples:,} triples)" for row in _main(result)
     )
-    return Section.of("variants", "Query variants", f"{lead}{said}.", variant_figures(found))
+    return Section.of("variants", "Query variants", f"{lead}{said}.", variant_figures(result))
 
 
 def _main(found: VariantAudit) -> list[VariantLean]:

@@ -100,7 +100,7 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
     if not given:
         return []
     by_run = given if isinstance(given, Mapping) else {"": given}
-    found: list[Figure] = []
+    items: list[Figure] = []
     drawn = [shown for _, shown in list(by_run.items())[:RUNS]]
     highest = max(
         (most for one in drawn for f in one.features for most in one.histogram(f).values()), default=1
@@ -116,8 +116,8 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
             counts = pl.DataFrame(rows, schema=["bias", "queries"], orient="row")
             mean, size, queries = summary["MB"], summary["MAB"], summary["queries"]
             says = f"Mean {mean:+.3f}, mean of absolute values {size:.3f}, over {queries:,} queries."
-            name = f"{slug(run)}-{slug(group)}-{len(found)}"
-            found.append(
+            name = f"{slug(run)}-{slug(group)}-{len(items)}"
+            items.append(
                 Figure(
                     f"representation-{name}",
                     f"{group} in the top {shown.at}{of}",
@@ -128,7 +128,7 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
                 )
             )
             grid = shown.grid(group)
-            found.append(
+            items.append(
                 Figure(
                     f"grid-{name}",
                     f"{group}: target and shown{of}",
@@ -139,4 +139,4 @@ def representation_figures(given: Any, *, feature: str | None = None, named: str
                     grid.select("query", "target", "model", "x", "y"),
                 )
             )
-    return found
+    return items

@@ -131,19 +131,19 @@ def _spanned(counts: list[int]) -> str:
 
 
 def stages_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
-    found = more.get("stages") or audit.stages
-    if found is None:
+    result = more.get("stages") or audit.stages
+    if result is None:
         return None
     lead = "What each stage adds. Documents without an order count with their mean over all orders."
-    return Section.of("stages", "Where bias enters", lead, stage_figures(found))
+    return Section.of("stages", "Where bias enters", lead, stage_figures(result))
 
 
 def preference_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
-    found = more.get("preference") or audit.preference
-    if found is None:
+    result = more.get("preference") or audit.preference
+    if result is None:
         return None
     said = "; ".join(
-        f"{row.ranker}: {row.verdict} ({counted(row.queries, 'query', 'queries')})" for row in found.rows
+        f"{row.ranker}: {row.verdict} ({counted(row.queries, 'query', 'queries')})" for row in result.rows
     )
     lead = f"The collection, ranked as it is and with women and men swapped. {said}."
-    return Section.of("preference", "The ranker or the texts", lead, preference_figures(found))
+    return Section.of("preference", "The ranker or the texts", lead, preference_figures(result))

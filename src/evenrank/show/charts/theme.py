@@ -47,16 +47,16 @@ def named(colour: str) -> alt.ExprRef:
 
 def configuration(colours: dict[str, str] | None = None) -> dict[str, Any]:
     """The configuration of a chart: Vega-Lite's `config`, with the theme's colours as parameters."""
-    found = colours or LIGHT
-    text, rule = found["muted"], found["rule"]
+    result = colours or LIGHT
+    text, rule = result["muted"], result["rule"]
     return {
-        "params": [{"name": name.replace("-", "_"), "value": value} for name, value in found.items()],
-        "background": found["surface"],
+        "params": [{"name": name.replace("-", "_"), "value": value} for name, value in result.items()],
+        "background": result["surface"],
         "font": FONT,
         "view": {"stroke": None, "continuousHeight": 260, "continuousWidth": 480},
         "axis": {
             "labelColor": text,
-            "titleColor": found["ink"],
+            "titleColor": result["ink"],
             "labelFontSize": 12,
             "titleFontSize": 12.5,
             "titleFontWeight": 500,
@@ -71,7 +71,7 @@ def configuration(colours: dict[str, str] | None = None) -> dict[str, Any]:
         "axisX": {"grid": False},
         "axisY": {"domain": False, "ticks": False},
         "legend": {
-            "labelColor": found["ink"],
+            "labelColor": result["ink"],
             "titleColor": text,
             "labelFontSize": 12,
             "titleFontSize": 12,
@@ -88,7 +88,7 @@ def configuration(colours: dict[str, str] | None = None) -> dict[str, Any]:
             "columns": 4,
         },
         "title": {
-            "color": found["ink"],
+            "color": result["ink"],
             "fontSize": 14,
             "fontWeight": 600,
             "anchor": "start",
@@ -97,7 +97,7 @@ def configuration(colours: dict[str, str] | None = None) -> dict[str, Any]:
             "subtitlePadding": 6,
             "offset": 12,
         },
-        "text": {"color": found["ink"], "fontSize": 12},
+        "text": {"color": result["ink"], "fontSize": 12},
         "rule": {"color": text},
         "line": {"strokeWidth": 2.25},
         "point": {"size": 55, "filled": True},
@@ -113,10 +113,10 @@ def finished(chart: Any, *, height: int | None = 280) -> Any:
 
 def reach(values: Iterable[float | None], *, zero: bool = True) -> list[float] | None:
     """A domain that charts beside one another share, so that a longer bar is a larger number."""
-    found = [value for value in values if value is not None]
-    if not found:
+    rows = [value for value in values if value is not None]
+    if not rows:
         return None
-    low, high = min(found), max(found)
+    low, high = min(rows), max(rows)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
     room = 0.04 * ((high - low) or 1.0)

@@ -78,8 +78,8 @@ def tradeoff_scatter(
         What the axes are called.
     """
     size = pl.col("bias").abs() if lower_is_fairer else pl.col("bias")
-    found = apart(pareto(frame.with_columns(size=size), lower_is_fairer=lower_is_fairer))
-    base = alt.Chart(found)
+    table = apart(pareto(frame.with_columns(size=size), lower_is_fairer=lower_is_fairer))
+    base = alt.Chart(table)
     x = alt.X(
         "size:Q",
         title=f"{bias} ({'lower' if lower_is_fairer else 'higher'} is fairer)",
@@ -90,14 +90,14 @@ def tradeoff_scatter(
     tooltip = [
         alt.Tooltip(f"{name}:N", title=name)
         for name in ("method", "name", "strength")
-        if name in found.columns
+        if name in table.columns
     ]
     tooltip += [
         alt.Tooltip("bias:Q", title=bias, format="+.4f"),
         alt.Tooltip("utility:Q", title=utility, format=".4f"),
     ]
     layers = []
-    if {"low", "high"} <= set(found.columns):
+    if {"low", "high"} <= set(table.columns):
         layers.append(
             base.mark_rule(opacity=0.4, strokeWidth=2, color=named("muted")).encode(
                 x=x, y=alt.Y("low:Q", title=utility), y2="high:Q"
@@ -113,7 +113,7 @@ def tradeoff_scatter(
         .encode(x=x, y=y, order="size:Q")
     )
     labels = ["on the front", "beaten by another setting"]
-    methods = found["method"].unique(maintain_order=True).to_list() if "method" in found.columns else []
+    methods = table["method"].unique(maintain_order=True).to_list() if "method" in table.columns else []
     shape = (
         alt.Shape("method:N", title=None, sort=methods, scale=alt.Scale(domain=methods))
         if len(methods) > 1
@@ -132,7 +132,7 @@ def tradeoff_scatter(
             tooltip=tooltip,
         )
     )
-    label = next((name for name in ("name", "strength") if name in found.columns), None)
+    label = next((name for name in ("name", "strength") if name in table.columns), None)
     if label is not None:
         layers.append(
             base.transform_filter("datum.labelled")
@@ -169,16 +169,16 @@ def tradeoff_figures(given: Any) -> list[Figure]:
         }
     else:
         table = as_frame(given, "tradeoff", ("bias", "utility"))
-    found = pareto(table, lower_is_fairer=axes.get("lower_is_fairer", True))
-    front = int(found["front"].sum())
+    result = pareto(table, lower_is_fairer=axes.get("lower_is_fairer", True))
+    front = int(result["front"].sum())
     caption = (
-        f"{front} of {found.height} settings are on the Pareto front: no other is at least as good in both."
+        f"{front} of {result.height} settings are on the Pareto front: no other is at least as good in both."
     )
-    if apart(found.with_columns(size=pl.col("bias").abs()))["labelled"].sum() < front:
+    if apart(result.with_columns(size=pl.col("bias").abs()))["labelled"].sum() < front:
         caption += " Where labels would overlap, only some are shown."
     said = f"Bias against utility. {caption}"
     return [
-        Figure("tradeoff", "Bias and utility", caption, said, tradeoff_scatter(table, **axes), found, True)
+        Figure("tradeoff", "Bias and utility", caption, said, tradeoff_scatter(table, **axes), result, True)
     ]
 
 

@@ -102,7 +102,7 @@ def value_figures(audit: Audit) -> list[Figure]:
         orient="row",
         infer_schema_length=None,
     )
-    found: list[Figure] = []
+    items: list[Figure] = []
     for family, title, reading, crossing in (
         ("lean", "Lean toward a group", "", " If a line crosses 0, the lean may be to either side."),
         ("share", "Effectiveness and fairness, from 0 to 1", "Further right is better. ", ""),
@@ -118,8 +118,8 @@ def value_figures(audit: Audit) -> list[Figure]:
         told = f"Values{' with intervals' if sure else ''} of {listed(frame['measure'])}"
         alt = f"{told} for {listed(drawn['run'])}."
         caption = f"{reading}Dots are values{lines}{few}"
-        found.append(Figure(f"values-{family}", title, caption, alt, chart, frame))
-    return found
+        items.append(Figure(f"values-{family}", title, caption, alt, chart, frame))
+    return items
 
 
 def _family(m: Measurement) -> str:
@@ -193,7 +193,7 @@ def cutoff_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 
 def cutoff_figures(audit: Audit) -> list[Figure]:
-    found: list[Figure] = []
+    items: list[Figure] = []
     if audit.curves.is_empty() or audit.curves["cutoff"].n_unique() < 2:
         return []
     families = curve_measures(audit.measures)
@@ -214,7 +214,7 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
         bands = "Bands are intervals." if banded else "Intervals are in the numbers behind the chart."
         if drawn["low"].null_count() == drawn.height:
             bands = "No intervals were computed."
-        found.append(
+        items.append(
             Figure(
                 f"cutoff-{slug(str(name))}",
                 f"{short(measure)} by cut-off",
@@ -225,7 +225,7 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
                 wide=drawn["run"].n_unique() > NARROW,
             )
         )
-    return found
+    return items
 
 
 def _behind(audit: Audit, family: str) -> str:
@@ -281,7 +281,7 @@ def word_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
 
 
 def word_figures(audit: Audit) -> list[Figure]:
-    found: list[Figure] = []
+    rows: list[Figure] = []
     shown = list(audit.attributions.items())[:RUNS]
     domain = reach(
         value for _, one in shown if one.words is not None for value in one.words.head(WORDS)["contribution"]
@@ -291,9 +291,9 @@ def word_figures(audit: Audit) -> list[Figure]:
             continue
         frame = attribution.words.head(WORDS).select("word", "group", "contribution")
         top = ", ".join(f"{word} {value:+.3f}" for word, _, value in frame.head(5).iter_rows())
-        found.append(
+        rows.append(
             Figure(
-                f"words-{slug(run)}-{len(found)}",
+                f"words-{slug(run)}-{len(rows)}",
                 f"{short(audit.headline) if audit.headline else ''} of {run}, by word",
                 f"Over all words contributions add up to {attribution.value:+.3f}. {_run_behind(audit, run)}",
                 f"Words that add most: {top}.",
@@ -301,7 +301,7 @@ def word_figures(audit: Audit) -> list[Figure]:
                 frame,
             )
         )
-    return found
+    return rows
 
 
 def _run_behind(audit: Audit, run: str) -> str:
