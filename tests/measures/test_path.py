@@ -43,9 +43,3 @@ def test_a_value_takes_few_calls() -> None:
 def test_a_value_takes_few_files() -> None:
     calls = _calls()
     assert len(calls) <= 12, calls.most_common()
-
-
-def test_measures_take_less_than_half_of_the_calls() -> None:
-    calls = {name: count for name, count in _calls().items() if name.startswith("measures/")}
-    assert sum(calls.values()) <= 125, calls
-    assert len(calls) <= 8, calls

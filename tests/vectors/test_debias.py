@@ -18,7 +18,7 @@ from evenrank.vectors import (
     find_direction,
     grow_specific,
     load,
-    ordinary_places,
+    ordinary_rows,
     recoverability,
     save,
     specific_words,
@@ -80,7 +80,7 @@ def test_hard_keeps_gender_where_it_belongs(glove: Vectors) -> None:
     g = dict(zip(found.words, direction.of(found.matrix).tolist(), strict=True))
     assert abs(g["nurse"]) < 1e-6 and abs(g["programmer"]) < 1e-6
     assert g["queen"] > 0.1 and g["king"] == pytest.approx(-g["queen"], abs=1e-6)
-    neutral = found.matrix[ordinary_places(glove, specific_words())]
+    neutral = found.matrix[ordinary_rows(glove, specific_words())]
     assert found.provenance["debiased"]["equalised"] == len(MIRRORED)
     for pair in MIRRORED:
         cosines = [neutral @ found[word] for word in pair]
@@ -89,7 +89,7 @@ def test_hard_keeps_gender_where_it_belongs(glove: Vectors) -> None:
 
 def test_neighbours_of_neutral_words_barely_move(glove: Vectors) -> None:
     """Of the ten nearest, nine stay; the cosine between neutral words changes by some hundredths."""
-    rows = ordinary_places(glove, specific_words())
+    rows = ordinary_rows(glove, specific_words())
     found = debiased(glove)
     assert neighbours_kept(glove, found, rows).mean() > 0.9
     pairs = np.random.default_rng(0).choice(rows, (2, 5000))
@@ -144,7 +144,7 @@ def test_leace_with_dependent_dimensions_still_works() -> None:
 
 def test_leace_hides_how_far_words_lean_from_linear_predictors(planted: Vectors) -> None:
     direction = find_direction(planted)
-    rows = ordinary_places(planted, specific_words())
+    rows = ordinary_rows(planted, specific_words())
     g = direction.of(planted.matrix[rows])
 
     def fit(matrix: np.ndarray) -> float:

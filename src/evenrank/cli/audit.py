@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @options.takes_inputs
 def audit_command(
-    requested: Annotated[
+    asked: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[RUN|MEASURE]...",
@@ -158,7 +158,7 @@ def audit_command(
     With --bundle FILE.zip it also writes an archive that others can check with `evenrank verify`; the exit
     code is 4 if a field that its profile needs is missing.
     """
-    files, measures = split_runs(requested or [])
+    files, measures = split_runs(asked or [])
     sealing.check()
     for folder in (output, charts):
         _check_folder(folder)
@@ -189,7 +189,7 @@ def audit_command(
         raise InputError("--tradeoff weighs bias against usefulness; give --qrels too")
     if tradeoff and output is None and charts is None:
         raise InputError("--tradeoff is drawn in the report; give -o DIR or --charts DIR too")
-    result = wanted.audit()
+    found = wanted.audit()
     more = dict(wanted.more)
     if tradeoff:
         more["tradeoff"] = _tradeoffs(wanted)
@@ -197,32 +197,32 @@ def audit_command(
         from evenrank.data.files import make_folder
 
         make_folder(output)
-        result.report(output / "report.html", **more)
-        result.to_json(output / "audit.json", per_query=per_query)
-        deliver(result.csv(), output / "values.csv")
-        deliver(result.latex(), output / "values.tex")
+        found.report(output / "report.html", **more)
+        found.to_json(output / "audit.json", per_query=per_query)
+        deliver(found.csv(), output / "values.csv")
+        deliver(found.latex(), output / "values.tex")
     if charts is not None:
-        result.charts(charts, **more)
+        found.charts(charts, **more)
     if markdown is not None:
-        deliver(result.markdown(), markdown)
+        deliver(found.markdown(), markdown)
     if junit is not None:
-        deliver(result.junit(), junit)
+        deliver(found.junit(), junit)
     printed = {
-        Format.table: lambda: visible(f"{result.text(screen_width())}\n"),
-        Format.json: lambda: result.to_json(per_query=per_query),
-        Format.csv: result.csv,
-        Format.latex: result.latex,
+        Format.table: lambda: visible(f"{found.text(screen_width())}\n"),
+        Format.json: lambda: found.to_json(per_query=per_query),
+        Format.csv: found.csv,
+        Format.latex: found.latex,
     }
     deliver(printed[form](), None)
     if form is Format.table:
-        for caution in result.cautions:
+        for caution in found.cautions:
             note(f"caution: {caution}")
         if output is not None:
             note(f"report: {output / 'report.html'}")
-    sealed = 0 if sealing.bundle is None else seal(wanted, result, sealing)
-    for line in result.failures:
+    sealed = 0 if sealing.bundle is None else seal(wanted, found, sealing)
+    for line in found.failures:
         note(f"failed: {line}")
-    return sealed if result.passed else 1
+    return sealed if found.passed else 1
 
 
 def _tradeoffs(wanted: Asked) -> list[TradeOff]:
@@ -241,22 +241,22 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     genders = genders_or_predicted(given.genders, given.queries)
     label = wanted.only or ("all" if genders is None else "neutral")
     labels = {} if genders is None else gender_labels(genders)
-    chosen = [query for query, rows in labels.items() if rows == label]
+    chosen = [query for query, found in labels.items() if found == label]
     intervals: dict[str, Any] = {
         "confidence": wanted.confidence,
         "resamples": wanted.resamples or 1,
         "seed": wanted.seed,
     }
-    rows = []
+    found = []
     with progress_bar("weighing", unit="runs") as progress:
         for done, (name, path) in enumerate(runs[:RUNS], 1):
             run = read_run(path, order=given.order.value)
             run = run if label == "all" else run.filter(pl.col("query_id").is_in(chosen))
             swept = sweep(run, tally, qrels=given.qrels, **intervals)
-            rows.append(replace(swept, method=f"constrain {name}" if len(runs) > 1 else swept.method))
+            found.append(replace(swept, method=f"constrain {name}" if len(runs) > 1 else swept.method))
             if progress is not None:
                 progress(done, min(len(runs), RUNS))
-    return rows
+    return found
 
 
 def _check_folder(path: Path | None) -> None:
@@ -313,7 +313,7 @@ def plan_command(
         more: dict[str, Any] = (
             {} if run is None else {"progress": progress, "only": None if only is None else only.value}
         )
-        result = plan(
+        found = plan(
             effect,
             sd=sd,
             run=source,
@@ -324,5 +324,5 @@ def plan_command(
             **inputs,
             **more,
         )
-    deliver(str(result) if form is Format.table else json.dumps(result.to_dict(), indent=2), output)
+    deliver(str(found) if form is Format.table else json.dumps(found.to_dict(), indent=2), output)
     return 0

@@ -12,7 +12,7 @@ from evenrank.cli.common import Format, progress_bar, split_runs
 
 @options.takes_inputs
 def trace_command(
-    requested: Annotated[
+    asked: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[RUN|MEASURE]...",
@@ -41,10 +41,10 @@ def trace_command(
     """
     from evenrank.auditing.stages import MEASURES, trace
 
-    files, measures = split_runs(requested or [])
+    files, measures = split_runs(asked or [])
     runs = given.runs(files)
     with progress_bar("counting", unit="bytes") as progress:
-        result = trace(
+        found = trace(
             runs,
             measures or MEASURES,
             collection=not no_collection,
@@ -56,8 +56,8 @@ def trace_command(
         )
     from evenrank.cli.rendering import draw, print_found
 
-    draw(result, chart)
-    print_found(result, form, output)
+    draw(found, chart)
+    print_found(found, form, output)
     return 0
 
 
@@ -105,7 +105,7 @@ def preference_command(
 
     opened = open_docs(docs, fields=split_names(fields), id_field=id_field)
     with progress_bar("ranking", unit="rankers") as progress:
-        result = preference(
+        found = preference(
             opened,
             queries,
             rankers=ranker or ["bm25"],
@@ -121,5 +121,5 @@ def preference_command(
         )
     from evenrank.cli.rendering import draw, print_found
 
-    draw(result, chart)
-    print_found(result, form, output)
+    draw(found, chart)
+    print_found(found, form, output)

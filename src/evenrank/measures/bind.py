@@ -25,6 +25,7 @@ from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.views import View, view_key, views_of
+from evenrank.parallel import refuse_after_fork
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
 
@@ -111,6 +112,7 @@ def bind(
     missing
         Documents that the collection lacks: `error`, `zero` or `skip`.
     """
+    refuse_after_fork()
     for name in ("qrels", "genders", "ties", "order"):
         if name in given:
             raise InputError(f"bind takes no {name}; judgments and runs come with the evaluation")

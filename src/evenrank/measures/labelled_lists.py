@@ -29,6 +29,7 @@ from evenrank.measures.document_groups import (
     read_targets,
 )
 from evenrank.measures.representation import FeatureBias, Representation, achievable, representation_bias
+from evenrank.parallel import refuse_after_fork
 
 RANK = ("rank", "position")
 _COLUMNS: Mapping[str, Sequence[str]] = {"query": QUERY, "doc_id": DOC_ID, "rank": RANK, "group": GROUP}
@@ -68,6 +69,7 @@ def represent(
     columns
         What columns of the results are called: ``{"group": "perceived_gender"}``.
     """
+    refuse_after_fork()
     check_whole("at", at)
     if short not in ("length", "paper"):
         raise InputError(f"short is {show(short)}; it must be 'length' or 'paper'")

@@ -143,49 +143,47 @@ def _verdict(found: Evaluated) -> dict[str, Any]:
     }
 
 
-def evaluated(service: Service, requested: models.EvaluateRequest) -> Response:
+def evaluated(service: Service, asked: models.EvaluateRequest) -> Response:
     """The answer to /v1/evaluate."""
-    output = evaluate(
+    found = evaluate(
         service.matcher,
-        [Text(result.title or "", result.text or "") for result in requested.results],
-        labels=[result.group for result in requested.results],
-        attributes=[result.attributes or {} for result in requested.results],
-        target=requested.target,
-        at=requested.at,
-        query_gender=service.query_gender(requested.query),
+        [Text(result.title or "", result.text or "") for result in asked.results],
+        labels=[result.group for result in asked.results],
+        attributes=[result.attributes or {} for result in asked.results],
+        target=asked.target,
+        at=asked.at,
+        query_gender=service.query_gender(asked.query),
         measures=service.measures,
     )
     return answer(
         {
-            "query": service.gender(requested.query),
-            "at": requested.at,
-            "verdict": _verdict(output),
-            "measures": [value.model_dump() for value in output.values()],
-            "results": output.results([result.id for result in requested.results]),
-            "groups": output.labels_from,
-            "representation": output.representation(),
-            "limit": None if requested.limit is None else output.within(requested.limit),
+            "query": service.gender(asked.query),
+            "at": asked.at,
+            "verdict": _verdict(found),
+            "measures": [value.model_dump() for value in found.values()],
+            "results": found.results([result.id for result in asked.results]),
+            "groups": found.labels_from,
+            "representation": found.representation(),
+            "limit": None if asked.limit is None else found.within(asked.limit),
             "lexicon": service.matcher.lexicon.name,
         }
     )
 
 
-def searched(service: Service, requested: models.SearchRequest) -> Response:
+def searched(service: Service, asked: models.SearchRequest) -> Response:
     """The answer to /v1/search."""
-    output = service.search(
-        requested.query, requested.ranker, depth=requested.depth, constrain=requested.constrain
-    )
-    seen = output.evaluated
+    found = service.search(asked.query, asked.ranker, depth=asked.depth, constrain=asked.constrain)
+    seen = found.evaluated
     nothing = {"side": None, "lean": None, "text": "Nothing was found."}
-    results = [] if seen is None else seen.results(list(output.doc_ids))
+    results = [] if seen is None else seen.results(list(found.doc_ids))
     for place, result in enumerate(results):
-        result |= {"score": output.scores[place], "text": output.texts[place], "moved": output.moved[place]}
+        result |= {"score": found.scores[place], "text": found.texts[place], "moved": found.moved[place]}
     return answer(
         {
-            "query": service.gender(requested.query),
-            "ranker": output.ranker,
+            "query": service.gender(asked.query),
+            "ranker": found.ranker,
             "verdict": nothing if seen is None else _verdict(seen),
-            "constrained": output.constrained,
+            "constrained": found.constrained,
             "results": results,
         }
     )
@@ -196,18 +194,18 @@ def interface(service: Service, turnstile: Turnstile) -> APIRouter:
     router = APIRouter(responses=PROBLEMS)
 
     @router.post("/v1/evaluate", response_model=models.EvaluateResponse, tags=["evaluate"])
-    async def evaluate_list(requested: models.EvaluateRequest) -> Response:
+    async def evaluate_list(asked: models.EvaluateRequest) -> Response:
         """Measure one result list and colour its words.
 
         Nothing is stored. Values are those of the published measures; NFaiRR compares with the most neutral
         order of the same results. With `group` labels, or a `target`, representation is measured too; with
         `attributes`, how each of them is shown, and two of them crossed.
         """
-        return await turnstile.run(evaluated, service, requested)
+        return await turnstile.run(evaluated, service, asked)
 
-    async def search_collection(requested: Any) -> Response:
+    async def search_collection(asked: Any) -> Response:
         """Search the collection, evaluate the results, and re-rank them within a bound if asked to."""
-        return await turnstile.run(searched, service, requested)
+        return await turnstile.run(searched, service, asked)
 
     if service.rankers:
         # Which rankers there are is known only now.
@@ -215,9 +213,9 @@ def interface(service: Service, turnstile: Turnstile) -> APIRouter:
         router.post("/v1/search", response_model=models.SearchResponse, tags=["search"])(search_collection)
 
     @router.post("/v1/classify", response_model=models.ClassifyResponse, tags=["classify"])
-    async def classify_queries(requested: models.ClassifyRequest) -> Response:
+    async def classify_queries(asked: models.ClassifyRequest) -> Response:
         """Tell which gender queries are about: female, male or neutral, with probabilities."""
-        return await turnstile.run(lambda: answer({"queries": service.genders(requested.queries)}))
+        return await turnstile.run(lambda: answer({"queries": service.genders(asked.queries)}))
 
     @router.get("/healthz", response_model=models.Health, tags=["health"])
     async def health() -> Response:

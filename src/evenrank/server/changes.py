@@ -52,12 +52,12 @@ class Judging:
         if self.since is None:
             return datetime.min.replace(tzinfo=UTC)
         try:
-            result = datetime.fromisoformat(self.since)
+            found = datetime.fromisoformat(self.since)
         except ValueError:
             raise InputError(
                 f"the time {self.since!r} cannot be read; write 2026-01-31 or 2026-01-31T12:00:00Z"
             ) from None
-        return result if result.tzinfo else result.replace(tzinfo=UTC)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -93,43 +93,43 @@ class Judged:
 
     def finding(self) -> str:
         """The sentence without its subject."""
-        result = self.change
+        found = self.change
         if self.problem is not None:
             return f"not judged ({self.problem})."
-        if not result.judged:
-            begun = result.looks > result.baseline
-            why = "an interval needs more" if begun else f"the first {result.baseline} are the baseline"
-            return f"not judged ({_looks(result.looks)}; {why})."
-        assert result.cut is not None and result.until is not None
-        later, were = _range(result.cut + 1, result.until)
-        earlier, _ = _range(1, result.cut)
-        between = "" if result.low is None else f" [{_signed(result.low)}, {_signed(result.high)}]"
-        size = f"{_signed(result.difference)}{between}"
-        if result.alarm is None:
-            return f"no alarm in {_looks(result.looks)}; {later} against {earlier}: {size}."
-        way = "higher" if (result.difference or 0) > 0 else "lower"
+        if not found.judged:
+            begun = found.looks > found.baseline
+            why = "an interval needs more" if begun else f"the first {found.baseline} are the baseline"
+            return f"not judged ({_looks(found.looks)}; {why})."
+        assert found.cut is not None and found.until is not None
+        later, were = _range(found.cut + 1, found.until)
+        earlier, _ = _range(1, found.cut)
+        between = "" if found.low is None else f" [{_signed(found.low)}, {_signed(found.high)}]"
+        size = f"{_signed(found.difference)}{between}"
+        if found.alarm is None:
+            return f"no alarm in {_looks(found.looks)}; {later} against {earlier}: {size}."
+        way = "higher" if (found.difference or 0) > 0 else "lower"
         return (
-            f"changed. At look {result.alarm} of {result.looks} ({self.time}) {later} {were} {way} than "
+            f"changed. At look {found.alarm} of {found.looks} ({self.time}) {later} {were} {way} than "
             f"{earlier}, beyond chance: {size}."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        result = self.change
+        found = self.change
         return {
             "source": self.source,
             "measure": self.measure,
-            "judged": result.judged,
-            "looks": result.looks,
-            "baseline": result.baseline,
+            "judged": found.judged,
+            "looks": found.looks,
+            "baseline": found.baseline,
             "paired": self.paired,
-            "alarm": None if result.alarm is None else {"look": result.alarm, "time": self.time},
-            "cut": result.cut,
-            "until": result.until,
-            "difference": result.difference,
-            "low": result.low,
-            "high": result.high,
-            "correlation": result.correlation,
-            "alpha": result.alpha,
+            "alarm": None if found.alarm is None else {"look": found.alarm, "time": self.time},
+            "cut": found.cut,
+            "until": found.until,
+            "difference": found.difference,
+            "low": found.low,
+            "high": found.high,
+            "correlation": found.correlation,
+            "alpha": found.alpha,
             "sentence": self.sentence(),
         }
 
@@ -169,10 +169,10 @@ def changes(store: Store, judging: Judging | None = None) -> list[Judged]:
             looks = series.setdefault((seen.source, value.measure), [])
             if value.value is not None:
                 looks.append((number_, seen.time, value.value))
-    rows = []
+    found = []
     for (source, measure), looks in series.items():
-        rows.append(_judged(store, source, measure, looks, judging, len(series)))
-    return rows
+        found.append(_judged(store, source, measure, looks, judging, len(series)))
+    return found
 
 
 def _judged(

@@ -86,8 +86,8 @@ class Evaluated:
     @cached_property
     def contributions(self) -> list[float]:
         """What each result adds to the lean."""
-        rows: list[float] = self.headline.contributions(self._seen[self.headline]).tolist()
-        return rows
+        found: list[float] = self.headline.contributions(self._seen[self.headline]).tolist()
+        return found
 
     @cached_property
     def verdict(self) -> str:
@@ -114,23 +114,23 @@ class Evaluated:
         if self.labels is not None:
             wanted += _group_measures(self.inputs.groups.groups, self.at, self.targets is not None)
             wanted += (m for m in self.more if m.VIEW is Groups and m.params.get("attribute") is None)
-        result = dict(_lists_of(self.inputs, dict.fromkeys(wanted)))
+        found = dict(_lists_of(self.inputs, dict.fromkeys(wanted)))
         if self.by_attribute is not None:
-            requested = _attribute_measures(self.by_attribute, self.at, self.more)
-            result |= _lists_of(self.by_attribute, requested)
-        return result
+            asked = _attribute_measures(self.by_attribute, self.at, self.more)
+            found |= _lists_of(self.by_attribute, asked)
+        return found
 
     def representation(self) -> list[dict[str, Any]]:
         """For each group with a target: the share that is shown, that is wished for, and their difference."""
         if self.labels is None or self.targets is None:
             return []
         top = self.labels[: self.at]
-        rows = []
+        found = []
         for group, target in self.targets.items():
             count = top.count(group)
             wanted = Fraction(achievable(target, len(top), count), len(top))
             shown = Fraction(count, len(top))
-            rows.append(
+            found.append(
                 {
                     "group": group,
                     "shown": float(shown),
@@ -140,21 +140,21 @@ class Evaluated:
                     "of": len(top),
                 }
             )
-        return rows
+        return found
 
     def within(self, bound: float) -> dict[str, Any]:
         """Whether the list keeps |ARaB| within a bound, and the order nearest to it that does."""
         condition = f"abs({self.headline})<={bound!r}"
         scores = [-float(rank) for rank in range(len(self.coloured.spans))]
-        result = rerank(scores, self.coloured.columns(), limit=condition, utility="order")
+        found = rerank(scores, self.coloured.columns(), limit=condition, utility="order")
         return {
             "condition": condition,
-            "kept": result.status == "kept",
-            "possible": result.status != "infeasible",
-            "status": result.status,
-            "order": [place + 1 for place in result.order],
-            "value": result.after[str(self.headline)],
-            "loss": result.loss,
+            "kept": found.status == "kept",
+            "possible": found.status != "infeasible",
+            "status": found.status,
+            "order": [place + 1 for place in found.order],
+            "value": found.after[str(self.headline)],
+            "loss": found.loss,
         }
 
     def results(self, ids: Sequence[str | None]) -> list[dict[str, Any]]:
@@ -174,9 +174,9 @@ class Evaluated:
         ]
 
     def _value(self, measure: BiasMeasure, lists: RankedLists) -> Measured:
-        result = measure.per_query(lists)
-        value = _number(result.values[0])
-        parts = {name: float(of[0]) for name, of in result.parts.items()}
+        found = measure.per_query(lists)
+        value = _number(found.values[0])
+        parts = {name: float(of[0]) for name, of in found.parts.items()}
         groups = lists.groups
         return Measured(
             measure=str(measure),
@@ -184,7 +184,7 @@ class Evaluated:
             parts=parts,
             meaning=meaning(measure, groups),
             reading=interpretation(measure, groups),
-            undefined=None if value is not None else result.undefined,
+            undefined=None if value is not None else found.undefined,
         )
 
 
@@ -251,8 +251,8 @@ def _opened(
     """The list as the run of inputs; its results go by their place."""
     ranks = np.arange(len(coloured.spans))
     places = pl.Series([str(rank) for rank in ranks.tolist()], dtype=pl.String)
-    requested = [QUERY] * len(ranks)
-    run = pl.DataFrame({"query_id": requested, "doc_id": places, "score": -1.0 * ranks, "rank": ranks + 1})
+    asked = [QUERY] * len(ranks)
+    run = pl.DataFrame({"query_id": asked, "doc_id": places, "score": -1.0 * ranks, "rank": ranks + 1})
     given: dict[str, Any] = {"tally": Tally(pl.DataFrame({"doc_id": places, **coloured.columns()}))}
     if labels is not None:
         groups = ordered_groups([*labels, *(targets or {})])
@@ -289,8 +289,8 @@ def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) ->
             raise InputError(
                 f"{attribute} has {many:,} groups; at most {MOST} can be distinguished in one list"
             )
-        requested = [measure for measure in more if measure.params.get("attribute") == attribute]
-        yield from dict.fromkeys([AWRF(attribute=attribute) @ at, NDKL(attribute=attribute) @ at, *requested])
+        asked = [measure for measure in more if measure.params.get("attribute") == attribute]
+        yield from dict.fromkeys([AWRF(attribute=attribute) @ at, NDKL(attribute=attribute) @ at, *asked])
 
 
 def _lists_of(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, RankedLists]]:
@@ -312,8 +312,8 @@ def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeas
 def _is_of_one_list(measure: BiasMeasure) -> bool:
     """Whether words or groups are all that it looks at."""
     grouped = issubclass(measure.VIEW, Groups) and not measure.VIEW.SEQUENCES
-    requested = {"qrels"} & measure.NEEDS or measure.params.get("target") == "relevant"
-    return (measure.VIEW is Words or grouped) and not requested
+    asked = {"qrels"} & measure.NEEDS or measure.params.get("target") == "relevant"
+    return (measure.VIEW is Words or grouped) and not asked
 
 
 def check_lexicon(matcher: Matcher) -> None:
@@ -324,11 +324,11 @@ def check_lexicon(matcher: Matcher) -> None:
 
 def _inferred(coloured: Coloured) -> list[str | None]:
     """The group that each text has most words of; None without words, or where two share the first place."""
-    names: list[str | None] = []
+    found: list[str | None] = []
     for row in coloured.counts.counts.tolist():
         most = max(row)
-        names.append(coloured.groups[row.index(most)] if most and row.count(most) == 1 else None)
-    return names
+        found.append(coloured.groups[row.index(most)] if most and row.count(most) == 1 else None)
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -338,8 +338,8 @@ def _word_measures(groups: tuple[str, ...], at: int) -> tuple[BiasMeasure, ...]:
 
 @lru_cache(maxsize=256)
 def _group_measures(groups: tuple[str, ...], at: int, targets: bool) -> tuple[BiasMeasure, ...]:
-    result = default_measures((), groups, docs=False, queries=False, qrels=False, targets=targets)
-    return tuple(m for m in _at(result, at) if m.VIEW is Groups)
+    found = default_measures((), groups, docs=False, queries=False, qrels=False, targets=targets)
+    return tuple(m for m in _at(found, at) if m.VIEW is Groups)
 
 
 def _at(measures: Sequence[Measure], at: int) -> tuple[BiasMeasure, ...]:

@@ -119,15 +119,15 @@ class SearchRequest(Given):
 def search_request(rankers: tuple[str, ...]) -> type[SearchRequest]:
     """The request of a server that offers these rankers."""
     kind: Any = Literal[rankers]
-    built = create_model(
+    made = create_model(
         "SearchRequest",
         __base__=SearchRequest,
         __doc__=SearchRequest.__doc__,
         ranker=(kind, Field(rankers[0])),
     )
     example: dict[str, Any] = {"query": "head nurse", "ranker": rankers[0], "constrain": 0.1}
-    built.model_config["json_schema_extra"] = {"examples": [example]}
-    return built
+    made.model_config["json_schema_extra"] = {"examples": [example]}
+    return made
 
 
 class Gender(BaseModel):

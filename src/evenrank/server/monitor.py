@@ -80,7 +80,7 @@ class Watch:
         """A watch out of texts; a mistake in them is found before the engine is asked."""
         conditions = tuple(parse_condition(one) for one in fail_if)
         wanted: list[str | Measure] = [*(measures or MEASURES), *(one.subject for one in conditions)]
-        requested = read_queries(queries)
+        asked = read_queries(queries)
         if more.get("qrels") is not None:
             more["qrels"] = read_qrels(more["qrels"])
         if more.get("genders") is not None:
@@ -95,7 +95,7 @@ class Watch:
                 raise InputError(f"{one} looks further than the {depth} results asked for; raise depth")
         if depth is None:
             depth = max([DEPTH, *(_retrieved(one, targets=targets) for one in listed)])
-        return cls(where, requested, listed, conditions, depth=depth, **more)
+        return cls(where, asked, listed, conditions, depth=depth, **more)
 
     def opened(self) -> Any:
         """The ranker; an address that cannot be one, or an unknown setting, is refused here."""
@@ -131,12 +131,12 @@ def observe(watch: Watch, *, progress: Progress | None = None, known: bool = Tru
         raised as a mistake of whoever asks; an engine that is down for now is an observation all the same.
     """
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    requested = len(watch.queries)
+    asked = len(watch.queries)
     try:
         run, docs, qrels, labels, about = _answers(watch, progress)
         if run.is_empty():
             raise EngineDown("no query had a result")
-        result = measure(
+        found = measure(
             {"engine": run},
             watch.measures,
             docs=docs,
@@ -151,15 +151,15 @@ def observe(watch: Watch, *, progress: Progress | None = None, known: bool = Tru
     except InputError as error:
         if not known and not isinstance(error, EngineDown):
             raise
-        return Observation(time, watch.source, requested, 0, problem=" ".join(str(error).split()))
-    rows = result.runs["engine"]
+        return Observation(time, watch.source, asked, 0, problem=" ".join(str(error).split()))
+    rows = found.runs["engine"]
     return Observation(
         time,
         watch.source,
-        requested,
+        asked,
         run["query_id"].n_unique(),
         tuple(Value(str(m.measure), m.value, m.low, m.high, m.queries) for m in rows),
-        provenance={"ranker": about, "measured": result.provenance},
+        provenance={"ranker": about, "measured": found.provenance},
         per_query={str(m.measure): m.per_query() for m in rows},
     )
 
@@ -180,22 +180,22 @@ def _retrieved(measure: Measure, *, targets: bool) -> int:
 
 def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any, Any, Any, dict[str, Any]]:
     """The run, the texts that were shown, the judgments of what was asked, labels, and what answered."""
-    built = watch.opened()
-    if isinstance(built, LiveRanker):
-        with built:
-            answers = built.ask(watch.queries, depth=watch.depth, progress=progress)
+    made = watch.opened()
+    if isinstance(made, LiveRanker):
+        with made:
+            answers = made.ask(watch.queries, depth=watch.depth, progress=progress)
         if answers.frame.is_empty():
             raise EngineDown("no query had a result")
         run, docs = answers.shown()
         qrels = None if watch.qrels is None else answers.judged(watch.qrels)
         labels = None if watch.labels is None else answers.labelled(watch.labels)
-        return run, docs, qrels, labels, built.describe()
-    run = built.rank(watch.queries, depth=watch.depth, progress=progress)
+        return run, docs, qrels, labels, made.describe()
+    run = made.rank(watch.queries, depth=watch.depth, progress=progress)
     texts = as_index(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
     qrels = watch.qrels
     if qrels is not None:
         qrels = read_qrels(qrels).filter(pl.col("query_id").is_in(watch.queries["query_id"].implode()))
-    return run, texts, qrels, watch.labels, built.describe()
+    return run, texts, qrels, watch.labels, made.describe()
 
 
 def alerts(watch: Watch, seen: Observation) -> list[str]:
@@ -203,14 +203,14 @@ def alerts(watch: Watch, seen: Observation) -> list[str]:
     if seen.problem is not None:
         return [f"not measured: {seen.problem}"]
     values = {value.measure: value.value for value in seen.values}
-    rows = []
+    found = []
     for condition in watch.conditions:
         value = values.get(str(condition.subject))
         if value is None:
-            rows.append(f"{condition} cannot be checked: the value is undefined")
+            found.append(f"{condition} cannot be checked: the value is undefined")
         elif condition.holds(value):
-            rows.append(f"{condition}: {condition.subject} is {value:+.4f}")
-    return rows
+            found.append(f"{condition}: {condition.subject} is {value:+.4f}")
+    return found
 
 
 def seconds(text: str) -> float:
@@ -219,10 +219,10 @@ def seconds(text: str) -> float:
     >>> seconds("1d")
     86400.0
     """
-    result = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", text.strip())
-    if result is None:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", text.strip())
+    if found is None:
         raise InputError(f"the period {text!r} cannot be read; write it as 30m, 6h, 1d or 1w")
-    period = float(result[1]) * _UNITS[result[2]]
+    period = float(found[1]) * _UNITS[found[2]]
     if not SHORTEST <= period <= 366 * _UNITS["d"]:
         raise InputError(f"the period {text!r} must lie between {SHORTEST} seconds and a year")
     return period
@@ -396,21 +396,21 @@ class Store:
 
     def query_values(self, measure: str) -> dict[int, dict[str, float]]:
         """The values of single queries, by the number of the observation."""
-        result: dict[int, dict[str, float]] = {}
+        found: dict[int, dict[str, float]] = {}
         with self._explained():
             for number, query, value in self._connection.execute(
                 "SELECT observation, query_id, value FROM query_value WHERE measure = ? "
                 "ORDER BY observation, query_id",
                 (measure,),
             ):
-                result.setdefault(number, {})[query] = value
-        return result
+                found.setdefault(number, {})[query] = value
+        return found
 
     def knows(self, source: str) -> bool:
         """Whether this was observed before."""
         with self._explained():
-            result = self._connection.execute("SELECT 1 FROM observation WHERE source = ? LIMIT 1", (source,))
-            return result.fetchone() is not None
+            found = self._connection.execute("SELECT 1 FROM observation WHERE source = ? LIMIT 1", (source,))
+            return found.fetchone() is not None
 
     def close(self) -> None:
         self._connection.close()

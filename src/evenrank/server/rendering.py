@@ -27,15 +27,15 @@ def environment() -> Any:
     """Where templates come from; everything they show is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    built = Environment(
+    made = Environment(
         loader=PackageLoader("evenrank.server"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    built.filters |= {"signed": typeset, "plain": plain, "minus": minus, "moment": _moment}
-    return built
+    made.filters |= {"signed": typeset, "plain": plain, "minus": minus, "moment": _moment}
+    return made
 
 
 def render(name: str, **content: Any) -> str:

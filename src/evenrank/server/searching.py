@@ -90,13 +90,13 @@ class Service:
 
     def warm_up(self) -> None:
         """Compile what is compiled, so that the first visitor does not wait for it."""
-        result = evaluate(
+        found = evaluate(
             self.matcher,
             [Text("", "she"), Text("a", "he"), Text("", "")],
             labels=["female", "male", None],
             target={"female": 0.5},
         )
-        result.values(), result.within(0.01)
+        found.values(), found.within(0.01)
         self.gender("nurse")
         if self.index is not None and self.index.terms:
             word = self.index.term(self.index.terms // 2)
@@ -109,23 +109,23 @@ class Service:
     def genders(self, queries: Sequence[str]) -> list[dict[str, Any]]:
         """What each query is about."""
         texts = [clean(query) for query in queries]
-        items = []
+        found = []
         rows = self.classifier.predict_proba(texts)
         chosen = decide(rows, self.classifier.abstains_below)
         for query, text, row, code in zip(queries, texts, rows, chosen.tolist(), strict=True):
             label = (*LABELS, UNKNOWN)[code] if text else "neutral"
-            items.append({"text": query, "label": label, **dict(zip(LABELS, map(float, row), strict=True))})
-        return items
+            found.append({"text": query, "label": label, **dict(zip(LABELS, map(float, row), strict=True))})
+        return found
 
     def guess(self, query: str) -> dict[str, Any] | None:
         """The gender that a query seems to be about, where that is likely, and the words that say so."""
-        result = self.gender(query)
-        label = result["label"]
-        if label in ("neutral", UNKNOWN) or result[label] < SURE or not query.strip():
+        found = self.gender(query)
+        label = found["label"]
+        if label in ("neutral", UNKNOWN) or found[label] < SURE or not query.strip():
             return None
         (reasons,) = self.classifier.explain([query])
         words = [word for word, of, _ in reasons if of == label]
-        return {"label": label, "sure": result[label], "words": words} if words else None
+        return {"label": label, "sure": found[label], "words": words} if words else None
 
     def query_gender(self, query: str) -> str | None:
         """The one group whose words a query holds. No guess: `nurse` is not female, and excuses no lean."""
@@ -139,11 +139,11 @@ class Service:
             raise InputError("no collection is served; start the server with --index IDX or --docs D")
         if ranker not in self.rankers:
             raise InputError(f"unknown ranker {ranker!r}; there are: {', '.join(self.rankers)}")
-        requested = _UNPRINTABLE.sub(" ", query).strip()
+        asked = _UNPRINTABLE.sub(" ", query).strip()
         pool = max(depth, CANDIDATES) if constrain is not None else depth
         run = pl.DataFrame()
-        if requested:
-            table = pl.DataFrame({"query_id": ["q"], "text": [requested]})
+        if asked:
+            table = pl.DataFrame({"query_id": ["q"], "text": [asked]})
             run = self.rankers[ranker].rank(table, depth=pool)
         if run.is_empty():
             return Listed(ranker, [], [], [], [], None, None, None)
@@ -156,16 +156,16 @@ class Service:
             first = evaluate(self.matcher, [Text("", texts[each]) for each in ids[:depth]], at=depth)
             before = first.lean
             condition = f"abs({first.headline})<={constrain!r}"
-            result = rerank(scores, columns, limit=condition, candidates=pool)
-            order = result.order
+            found = rerank(scores, columns, limit=condition, candidates=pool)
+            order = found.order
             constrained = {
                 "condition": condition,
-                "kept": result.status == "kept",
-                "possible": result.status != "infeasible",
-                "status": result.status,
+                "kept": found.status == "kept",
+                "possible": found.status != "infeasible",
+                "status": found.status,
                 "order": [place + 1 for place in order[:depth]],
-                "value": result.after[str(first.headline)],
-                "loss": result.loss,
+                "value": found.after[str(first.headline)],
+                "loss": found.loss,
             }
         shown = order[:depth]
         return Listed(
@@ -182,11 +182,11 @@ class Service:
 
 def _opened(rankers: Sequence[str], index: Index) -> dict[str, Ranker]:
     """Rankers by the name they are shown with."""
-    result: dict[str, Ranker] = {}
+    found: dict[str, Ranker] = {}
     for each in rankers:
         folder = is_model(each)
         name = Path(each).resolve().name if folder else str(each)
-        if name in result:
+        if name in found:
             raise InputError(f"two rankers are called {name!r}; rename a folder, or name each ranker once")
-        result[name] = make(each, index=index, **({"allow_training_queries": True} if folder else {}))
-    return result
+        found[name] = make(each, index=index, **({"allow_training_queries": True} if folder else {}))
+    return found

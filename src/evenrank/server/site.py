@@ -60,21 +60,21 @@ class Asked:
     limit: float
 
 
-def columns(service: Service, requested: Asked) -> tuple[list[Column], float]:
+def columns(service: Service, asked: Asked) -> tuple[list[Column], float]:
     """Both lists, and how far their gauges reach."""
-    bound = requested.limit if requested.even else None
-    rows = [
-        (side, service.search(requested.query, name, depth=DEPTH, constrain=bound))
-        for side, name in (("left", requested.left), ("right", requested.right))
+    bound = asked.limit if asked.even else None
+    found = [
+        (side, service.search(asked.query, name, depth=DEPTH, constrain=bound))
+        for side, name in (("left", asked.left), ("right", asked.right))
     ]
     leans = [
         abs(x)
-        for _, each in rows
+        for _, each in found
         for x in (each.before, each.evaluated.lean if each.evaluated else None)
         if x
     ]
     reach = 1.0 if max(leans, default=0.0) <= 1 else float(int(max(leans)) + 1)
-    return [_column(side, each, reach, bound, service) for side, each in rows], reach
+    return [_column(side, each, reach, bound, service) for side, each in found], reach
 
 
 def _column(side: str, found: Listed, reach: float, bound: float | None, service: Service) -> Column:
@@ -121,10 +121,10 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
         second = right if right in service.rankers else offered[min(1, len(offered) - 1)]
         return Asked(q, first, second, bool(even), min(max(limit, 0.0), 2.0))
 
-    def results(requested: Asked) -> dict[str, Any]:
-        lists, reach = columns(service, requested)
-        guess = service.guess(requested.query)
-        return {"asked": requested, "columns": lists, "reach": reach, "guess": guess, "depth": DEPTH}
+    def results(asked: Asked) -> dict[str, Any]:
+        lists, reach = columns(service, asked)
+        guess = service.guess(asked.query)
+        return {"asked": asked, "columns": lists, "reach": reach, "guess": guess, "depth": DEPTH}
 
     @router.get("/")
     async def search(
@@ -137,11 +137,11 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
     ) -> Response:
         if not service.rankers:
             return page("empty.html", here="/")
-        requested = asked_for(q, left, right, even, limit)
-        nothing: dict[str, Any] = {"asked": requested, "columns": [], "reach": 1.0, "guess": None}
-        result = await turnstile.run(results, requested) if q.strip() else {**nothing, "depth": DEPTH}
+        asked = asked_for(q, left, right, even, limit)
+        nothing: dict[str, Any] = {"asked": asked, "columns": [], "reach": 1.0, "guess": None}
+        found = await turnstile.run(results, asked) if q.strip() else {**nothing, "depth": DEPTH}
         part = request.headers.get("x-part") == "results"
-        return page("results.html" if part else "search.html", here="/", rankers=offered, **result)
+        return page("results.html" if part else "search.html", here="/", rankers=offered, **found)
 
     @router.get("/audit")
     async def audit_form() -> Response:
@@ -168,11 +168,11 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
 
     @router.get("/audits/{token}")
     async def audit_report(token: str) -> Response:
-        result = auditor.report(token)
-        if result is None:
+        found = auditor.report(token)
+        if found is None:
             return page("gone.html", 404, here="/audit")
         # The report states its own policy, which allows its own scripts by their hashes.
-        return HTMLResponse(result, headers={"Content-Security-Policy": "frame-ancestors 'none'"})
+        return HTMLResponse(found, headers={"Content-Security-Policy": "frame-ancestors 'none'"})
 
     @router.get("/docs")
     async def reference(request: Request) -> Response:
@@ -195,19 +195,19 @@ def routes(service: Service, turnstile: Turnstile, auditor: Auditor, limits: Lim
 def described(openapi: dict[str, Any]) -> list[dict[str, Any]]:
     """Each operation with its fields, an example, and its answers."""
     schemas = openapi.get("components", {}).get("schemas", {})
-    rows = []
+    found = []
     for path, methods in openapi["paths"].items():
         for method, operation in methods.items():
-            requested = _schema(operation.get("requestBody", {}), schemas)
+            asked = _schema(operation.get("requestBody", {}), schemas)
             given = _schema(operation["responses"].get("200", {}), schemas)
-            examples = requested.get("examples") or [None]
-            rows.append(
+            examples = asked.get("examples") or [None]
+            found.append(
                 {
                     "method": method.upper(),
                     "path": path,
                     "id": path.strip("/").replace("/", "-"),
                     "description": operation.get("description", ""),
-                    "fields": _fields(requested, schemas),
+                    "fields": _fields(asked, schemas),
                     "answer": _fields(given, schemas),
                     "example": None if examples[0] is None else json.dumps(examples[0], indent=2),
                     "statuses": [
@@ -217,7 +217,7 @@ def described(openapi: dict[str, Any]) -> list[dict[str, Any]]:
                     ],
                 }
             )
-    return rows
+    return found
 
 
 def _schema(body: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
@@ -227,21 +227,21 @@ def _schema(body: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
 
 def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
-    result: dict[str, Any] = schemas[name] if name else schema
-    return result
+    found: dict[str, Any] = schemas[name] if name else schema
+    return found
 
 
 def _fields(schema: dict[str, Any], schemas: dict[str, Any], before: str = "", depth: int = 0) -> list[Any]:
     """Name, type, what is required, and what it means; fields of fields behind a dot."""
-    rows = []
+    found = []
     for name, value in schema.get("properties", {}).items():
         inner, many = _inner(value, schemas)
         required = name in schema.get("required", ())
         about = value.get("description") or inner.get("description", "")
-        rows.append((f"{before}{name}", _type(value, schemas), required, " ".join(about.split())))
+        found.append((f"{before}{name}", _type(value, schemas), required, " ".join(about.split())))
         if inner.get("properties") and depth < 2:
-            rows += _fields(inner, schemas, f"{before}{name}{'[]' if many else ''}.", depth + 1)
-    return rows
+            found += _fields(inner, schemas, f"{before}{name}{'[]' if many else ''}.", depth + 1)
+    return found
 
 
 def _inner(value: dict[str, Any], schemas: dict[str, Any]) -> tuple[dict[str, Any], bool]:

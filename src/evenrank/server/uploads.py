@@ -85,7 +85,7 @@ class Auditor:
 
     async def _store(self, files: Mapping[str, UploadFile], folder: Path) -> dict[str, Any]:
         """Write the files under names of ours; those of the sender are shown, not used."""
-        result: dict[str, Any] = {"names": {}}
+        found: dict[str, Any] = {"names": {}}
         for name, file in files.items():
             if not file.filename and not file.size:  # a form sends an empty part for a file not chosen
                 continue
@@ -93,15 +93,15 @@ class Auditor:
             with path.open("wb") as out:
                 while block := await file.read(_BLOCK):
                     out.write(block)
-            result[name] = str(path)
-            result["names"][name] = _shown(file.filename or name)
-        if "run" not in result or not Path(result["run"]).stat().st_size:
+            found[name] = str(path)
+            found["names"][name] = _shown(file.filename or name)
+        if "run" not in found or not Path(found["run"]).stat().st_size:
             raise InputError("choose the file of a run: six columns, as TREC has them")
-        return result
+        return found
 
     async def _work(self, folder: Path, given: dict[str, Any]) -> None:
         assert self._service.index is not None
-        requested = {
+        asked = {
             **given,
             "index": str(self._service.index.path),
             "lexicon": str(self._service.lexicon),
@@ -120,7 +120,7 @@ class Auditor:
         )
         try:
             said, _ = await asyncio.wait_for(
-                worker.communicate(json.dumps(requested).encode()), self._limits.audit_seconds
+                worker.communicate(json.dumps(asked).encode()), self._limits.audit_seconds
             )
         except TimeoutError:
             raise busy(f"the audit took longer than {self._limits.audit_seconds:g} seconds") from None
@@ -149,38 +149,38 @@ def _shown(name: str) -> str:
     return "".join(c for c in last if c.isprintable())[:60] or "run"
 
 
-def work(requested: dict[str, Any]) -> None:
+def work(asked: dict[str, Any]) -> None:
     """Audit the files against the index and write the report."""
     from evenrank.auditing import audit
     from evenrank.measures.inputs import run_name
     from evenrank.rankers.index import Index
 
-    names = {which: run_name(name) or which for which, name in requested["names"].items()}
+    names = {which: run_name(name) or which for which, name in asked["names"].items()}
     if names.get("baseline") == names["run"]:
         names["baseline"] += " (baseline)"
-    runs = {names[which]: requested[which] for which in ("baseline", "run") if which in requested}
-    result = audit(
+    runs = {names[which]: asked[which] for which in ("baseline", "run") if which in asked}
+    found = audit(
         runs,
-        docs=Index.open(requested["index"]).docs,
-        lexicon=requested["lexicon"],
-        qrels=requested.get("qrels"),
-        queries=requested.get("queries"),
-        genders=requested.get("genders"),
+        docs=Index.open(asked["index"]).docs,
+        lexicon=asked["lexicon"],
+        qrels=asked.get("qrels"),
+        queries=asked.get("queries"),
+        genders=asked.get("genders"),
         missing="zero",
     )
-    result.report(requested["report"], title=f"Audit of {names['run']}", back=("/audit", "Audit another run"))
+    found.report(asked["report"], title=f"Audit of {names['run']}", back=("/audit", "Audit another run"))
 
 
 def main() -> int:
-    requested = json.load(sys.stdin)
+    asked = json.load(sys.stdin)
     # Memory that is written to, not addresses: compilers and Arrow reserve many more of these.
-    resource.setrlimit(resource.RLIMIT_DATA, (requested["memory"], requested["memory"]))
+    resource.setrlimit(resource.RLIMIT_DATA, (asked["memory"], asked["memory"]))
     try:
-        for which in requested["names"]:
-            check_size(Path(requested[which]), requested["unpacked"], requested["rows"])
-        work(requested)
+        for which in asked["names"]:
+            check_size(Path(asked[which]), asked["unpacked"], asked["rows"])
+        work(asked)
     except InputError as error:
-        print(_readable(error, requested))
+        print(_readable(error, asked))
         return 2
     return 0
 
@@ -200,11 +200,11 @@ def check_size(path: Path, most: int, rows: int) -> None:
                 raise InputError(f"more than {rows:,} lines", path=path)
 
 
-def _readable(error: InputError, requested: dict[str, Any]) -> str:
+def _readable(error: InputError, asked: dict[str, Any]) -> str:
     """The message, with the sender's names of the files instead of ours."""
     message = " ".join(str(error).split())
-    for which, name in requested["names"].items():
-        message = message.replace(requested[which], name)
+    for which, name in asked["names"].items():
+        message = message.replace(asked[which], name)
     return message
 
 
