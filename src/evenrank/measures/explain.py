@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.measures.lists import RankedLists
+from evenrank.stats.rounding import DIGITS
 
 if TYPE_CHECKING:
     from evenrank.measures.base import LinearMeasure
@@ -169,6 +170,6 @@ def _share(magnitude: str, found: pl.DataFrame, tokens: NDArray[Any]) -> NDArray
 
 
 def largest_first(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Sorted by the size of the contribution, whatever its sign."""
-    size = pl.col("contribution").abs()
+    """Sorted by the size of the contribution to nine significant digits, whatever its sign."""
+    size = pl.col("contribution").abs().round_sig_figs(DIGITS)
     return frame.sort(size, *keys, descending=[True] + [False] * len(keys))
