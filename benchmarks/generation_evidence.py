@@ -246,46 +246,11 @@ def _brief(report: dict[str, Any]) -> dict[str, Any]:
     return brief
 
 
-DEPTH = {"squad": 30, "wiki": 20}
-"""Candidates of each query, in training and test."""
-TRANSFORMERS: dict[str, dict[str, Any]] = {
-    "squad": {"max_length": 64, "epochs": 2},
-    "wiki": {"max_length": 128, "epochs": 1},
-}
-"""How much transformers read, and how often. A tenth of some hundred queries is too few to stop by."""
-
-
-def compared(name: str) -> dict[str, Any]:
-    """A head on frozen vectors, a bi-encoder and a cross-encoder, trained on four sets with three seeds."""
-    from evenrank.mitigate.comparing_sets import Plan, compare_sets
-
-    trained = {**TRANSFORMERS[name], "checks": 0, "dev_depth": 10, "precision": "bfloat16"}
-    folder = (shared() or Path()) / "data" / name
-    plan = Plan(
-        docs=str(next(folder.glob("docs.tsv*"))),
-        queries=str(folder / "queries.train.tsv"),
-        qrels=str(folder / "qrels.train.txt"),
-        test_queries=str(folder / "queries.test.tsv"),
-        test_qrels=str(folder / "qrels.test.txt"),
-        writer="extractive",
-        sample=WHOLE[name],
-        rankers=("head", "bi-encoder", "cross-encoder"),
-        depth=DEPTH[name],
-        backend="onnx-int8",
-        neutral=100,
-        settings={"bi-encoder": trained, "cross-encoder": trained},
-    )
-    result = compare_sets(plan, home() / f"{name}-sets", say=_say)
-    for told in result["sets"].values():
-        told.pop("report")
-    return result
-
-
 UNITS: dict[str, Callable[[], dict[str, Any]]] = {
     f"{name}/{kind.__name__}": lambda kind=kind, name=name: kind(name)  # type: ignore[misc]
     for name, kinds in {
-        "squad": (extractive, balanced, shots, calibrated, compared, tuned),
-        "wiki": (extractive, balanced, calibrated, tuned, compared),
+        "squad": (extractive, balanced, shots, calibrated, tuned),
+        "wiki": (extractive, balanced, calibrated, tuned),
     }.items()
     for kind in kinds
 }

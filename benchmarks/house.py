@@ -39,7 +39,7 @@ _LATER = tuple(
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
     mitigate/dialling.py vectors/projection.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
-    mitigate/training_sets.py mitigate/comparing_sets.py mitigate/comparing_plan.py
+    mitigate/training_sets.py
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
     server/sequences.py server/changes.py data/sequences.py

@@ -24,7 +24,6 @@ from evenrank.data.read import read_genders, read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.association import pair_scores
-from evenrank.mitigate.comparing_sets import Plan
 from evenrank.queries.generation.generating import read_generated
 from evenrank.text.lexicon import dictionary
 
@@ -109,17 +108,6 @@ def _request(path: Path) -> Any:
         raise InputError("refused") from error
 
 
-_PLAN = b"""docs = "d.tsv"
-queries = "q.tsv"
-qrels = "r.txt"
-test_queries = "t.tsv"
-test_qrels = "u.txt"
-rankers = ["drmm"]
-seeds = [0, 1]
-[settings.drmm]
-epochs = 1
-"""
-
 READERS: dict[str, Reader] = {
     "run": Reader(*_small("a.run", head("bm25.run")), read_run),
     "qrels": Reader(*_small("qrels.txt", head("qrels.txt")), read_qrels),
@@ -151,7 +139,6 @@ READERS: dict[str, Reader] = {
     "generated": Reader(
         *_small("m.tsv", b"query_id\tdoc_id\ttext\ng1\ta\twho was she\ng2\tb\twhat is it\n"), read_generated
     ),
-    "plan": Reader(*_small("p.toml", _PLAN), Plan.read),
     "tally": Reader(material.tally, "t.parquet", er.Tally.of),
     "vectors-text": Reader(material.vectors_text, "v.txt", material.vectors),
     "vectors-binary": Reader(material.vectors_binary, "v.bin", material.vectors),

@@ -1,4 +1,4 @@
-"""`evenrank mitigate negatives|judgments|compare-sets`: training data with less bias, and what it does.
+"""`evenrank mitigate negatives|judgments`: training data with less bias, and what it does.
 
 Negatives teach a ranker to put one-sided documents down; judgments are added in pairs of a female and a male
 query whose documents read alike; rankers trained on one set and another are set side by side.
@@ -228,74 +228,3 @@ def _added(found: EvenJudgments, form: Format) -> str:
     if form is Format.csv:
         return Grid(headings, [row]).csv()
     return render_grid(form, headings, [row], remarks=found.remarks())
-
-
-def compare_sets_command(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan, a TOML file.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for everything.")],
-    form: Annotated[Format, typer.Option("--format", help="How the table is printed.")] = Format.table,
-) -> None:
-    """Generate queries, balance judgments, train rankers on each set, and compare them.
-
-    The plan names docs, queries, qrels, test_queries and test_qrels; it may say genders, test_genders,
-    writer, per_document, sample, answerable, ratio, rankers, seeds, depth, backend, neutral, write_genders,
-    settings. Repeat the command to resume after an interruption. Genders are written only with
-    write_genders = true.
-
-        evenrank mitigate compare-sets plan.toml -o compared
-    """
-    from evenrank.mitigate.comparing_plan import Plan
-    from evenrank.mitigate.comparing_sets import compare_sets
-
-    result = compare_sets(Plan.read(plan), output, say=note)
-    deliver(_compared(result, form), None)
-    note(f"written: {output / 'result.json'}")
-
-
-def _compared(result: dict[str, Any], form: Format) -> str:
-    """Male and female RR@10 of each ranker and set, the gap, and how it changed."""
-    import json
-
-    if form is Format.json:
-        return json.dumps(result, indent=2, allow_nan=False)
-    from evenrank.cli.rendering import render_grid
-    from evenrank.show.grid import Grid
-    from evenrank.show.numbers import DASH, counted, number, p_value
-
-    rows = []
-    for ranker, sets in result["rankers"].items():
-        for name, output in sets.items():
-            change = output.get("change", {})
-            lean = output["ARaB@10, neutral queries"]
-            rows.append(
-                [
-                    "bm25" if name == "bm25" else ranker,
-                    "" if name == "bm25" else name,
-                    number(output["male"], ".3f"),
-                    number(output["female"], ".3f"),
-                    number(output["gap"], "+.3f"),
-                    p_value(output["p"]),
-                    number(output["smallest gap that would be found"], ".3f"),
-                    number(change["gap"], "+.3f") if change else "",
-                    p_value(change["p"]) if change else "",
-                    "" if lean is None else number(lean, "+.3f"),
-                ]
-            )
-    headings = [
-        "ranker", "trained on", "male", "female", "gap", "p", "could show", "change", "p (change)", "ARaB@10",
-    ]  # fmt: skip
-    if form is Format.csv:
-        return Grid(headings, rows).csv()
-    counts = result["test queries"]
-    neutral = counts["neutral"] - counts["neutral, nothing found"]
-    remarks = [
-        f"RR@10; {counts['female']:,} female and {counts['male']:,} male test queries, ARaB@10 on "
-        f"{neutral:,} neutral ones; positive favours male",
-        "could show: the smallest gap that would be found in four of five trials",
-    ]
-    if any(row[6] == DASH for row in rows):
-        remarks.append(f"{DASH}: cannot be known, with too few queries or no spread")
-    if again := counts["left out, asked in training"]:
-        are = "is a training query" if again == 1 else "are training queries"
-        remarks.append(f"{counted(again, 'test query', 'test queries')} {are} too, and left out")
-    return render_grid(form, headings, rows, remarks=remarks)
