@@ -129,7 +129,7 @@ def _entry(name: str) -> _Entry:
     if name not in _RANKERS and is_model(name):  # a folder that `evenrank train` wrote
         from evenrank.rankers.neural.rerankers import COMPARING
 
-        none = {} if model_kind(name) in COMPARING else {"dial": None, "strength": None}
+        none = {} if model_kind(name) in COMPARING else {"projection": None, "strength": 1.0}
         return _Entry(_TRAINED, {"model": str(name), **none})
     if not isinstance(name, str) or name not in _RANKERS:
         near = _near(name, _RANKERS) if isinstance(name, str) else ""

@@ -27,7 +27,7 @@ INTERACTION = ("drmm", "matchpyramid", "knrm", "convknrm", "pacrr")
 KINDS = (*INTERACTION, "cross-encoder", "bi-encoder", "head")
 """What can be trained."""
 COMPARING = ("bi-encoder", "head")
-"""Those that compare vectors, and so can have the vectors of queries turned by a dial."""
+"""Those that compare vectors, and so can have the vectors of queries changed by a gender projection."""
 
 _CLASSES = {
     "drmm": "DRMM",
@@ -230,20 +230,23 @@ class BiEncoderReranker:
         }
 
 
-def turned(reranker: Reranker, dial: str | os.PathLike[str] | None, strength: float | None) -> Reranker:
-    """The same re-ranker with queries that a dial turns; refused where it compares no vectors."""
-    from evenrank.rankers.neural.encodings import TurnedEncodings
-    from evenrank.vectors.projection import projection_for
+def with_projection(
+    reranker: Reranker, projection: str | os.PathLike[str] | None = None, strength: float = 1.0
+) -> Reranker:
+    """The same re-ranker with queries changed by a gender projection; refused if it compares no vectors."""
+    from evenrank.rankers.neural.encodings import ProjectedEncodings
+    from evenrank.vectors.debias import GenderProjection
 
-    if dial is None and strength is None:
+    if projection is None:
         return reranker
     if reranker.name not in COMPARING:
-        raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
+        raise InputError(
+            f"a projection changes vectors of queries, and {reranker.name} has none; leave it out"
+        )
     built: Any = copy.copy(reranker)
-    chosen = projection_for(dial, strength, built.encodings.encoder.facts)
-    assert chosen is not None  # a strength alone was refused
-    built.encodings = TurnedEncodings(built.encodings, *chosen)
-    built.facts = {**built.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}
+    opened = GenderProjection.open(projection, built.encodings.encoder.facts())
+    built.encodings = ProjectedEncodings(built.encodings, opened, strength)
+    built.facts = {**built.facts, "projection": dict(opened.facts), "strength": strength}
     return cast(Reranker, built)
 
 
