@@ -58,18 +58,6 @@ class Reranker(Protocol):
         ...
 
 
-def read_settings(name: str, settings: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a re-ranker, those given as texts in the type that is wanted; unknown ones are refused."""
-    from evenrank.rankers.catalogue import typed
-
-    if unknown := [key for key in settings if key not in types]:
-        raise InputError(f"{name} has no setting {unknown[0]!r}; it has: {', '.join(types)}")
-    return {
-        key: typed(value, types[key], key) if isinstance(value, str) else value
-        for key, value in settings.items()
-    }
-
-
 def interaction_class(kind: str) -> tuple[type[Any], type[Any]]:
     """The module of a word-interaction model, and its settings."""
     from importlib import import_module

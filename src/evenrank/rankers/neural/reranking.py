@@ -17,6 +17,7 @@ from evenrank.rankers.base import Progress, Ranker, check_depth
 from evenrank.rankers.index import Index
 from evenrank.rankers.neural.candidates import candidates
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
+from evenrank.rankers.settings import convert
 
 if TYPE_CHECKING:
     from evenrank.rankers.neural.rerankers import Reranker
@@ -168,11 +169,10 @@ def make_reranker(
     Settings may be texts, as on a command line: ``weight="0.1"``.
     """
     from evenrank.rankers.neural import rerankers
-    from evenrank.rankers.neural.rerankers import read_settings
     from evenrank.rankers.neural.saved import SavedRanker, is_ranker, open_ranker
 
     if isinstance(model, SavedRanker) or is_ranker(model):
-        known = read_settings("a trained model", settings, {"backend": Backend, **_PROJECTION})
+        known = convert(settings, {"backend": Backend, **_PROJECTION}, "a trained model")
         changes = {key: known.pop(key) for key in _PROJECTION if key in known}
         if known and isinstance(model, SavedRanker):
             raise InputError("backend: this model is open already; give its folder instead")
@@ -203,7 +203,7 @@ def make_reranker(
 
         hints = get_type_hints(Encoder.__init__)
         types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _PROJECTION
-        known = read_settings(name, settings, types | ({"weight": float} if name == "hybrid" else {}))
+        known = convert(settings, types | ({"weight": float} if name == "hybrid" else {}), name)
         weight = known.pop("weight", None)
         if name == "hybrid" and weight is None:
             weight = _UNTRAINED
@@ -217,7 +217,7 @@ def make_reranker(
 
         if not checkpoint:
             raise InputError("a cross-encoder has to be trained, or named, as in cross-encoder:CHECKPOINT")
-        known = read_settings(name, settings, {"batch": int, "max_length": int | None, "backend": Backend})
+        known = convert(settings, {"batch": int, "max_length": int | None, "backend": Backend}, name)
         for key in ("batch", "max_length"):
             if known.get(key) is not None and known[key] < 1:
                 raise InputError(f"{key} must be at least 1, not {known[key]}")
