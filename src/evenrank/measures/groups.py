@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -368,34 +367,30 @@ def relevant_shares(
     unless given. NaN for each group where nothing is judged relevant, or nothing is labelled.
     """
     groups, labels = lists.groups, lists.labels
-    axes = labels.axes or (("group", (*groups, UNKNOWN)),)
-    judged = lists.qrels.filter(pl.col("relevance") > 0)  # type: ignore[union-attr]
-    judged = judged.sort("relevance", descending=True, maintain_order=True)
-    rows = find_rows(judged["doc_id"], labels.frame["doc_id"])
-    shown = labels.frame.select(groups).to_numpy().astype(np.float64)[rows]
-    shown[rows < 0] = 0.0
-    if labels.axes:
-        shown[rows < 0, -1] = 1.0
-    places = dict(judged.with_row_index().group_by("query_id").agg("index").iter_rows())
-    relevances = judged["relevance"].to_numpy()
-    world = None if world is None else checked_world(world, axes)
+    query = find_rows(lists.qrels["query_id"], lists.query_ids)  # type: ignore[index]
+    judged = lists.qrels.select("doc_id", "relevance", query=query)  # type: ignore[union-attr]
+    judged = judged.filter(pl.col("relevance") > 0, pl.col("query") >= 0)
+    judged = judged.sort("query", "relevance", descending=[False, True], maintain_order=True)
     result = np.full((len(lists.query_ids), len(groups)), np.nan)
-    for query, query_id in enumerate(lists.query_ids.to_list()):
-        at = places.get(query_id)
-        if at is None:
-            continue
-        weight = np.ones(len(at)) if weights is None else weights(relevances[at])
-        total = np.dot(shown[at].T, weight)
-        whole = weight.sum() if of_all else total.sum()
-        if not whole:
-            continue
-        result[query] = total / whole
-        if world is not None and labels.axes:
-            result[query] = averaged(result[query], axes, world)
-        elif world is not None:
-            (background,) = world.values()
-            known = result[query].sum()
-            result[query] = (result[query] + known * np.array([background[group] for group in groups])) / 2
+    if judged.is_empty():
+        return result
+    unlisted = np.zeros((1, len(groups)))  # found at −1
+    unlisted[0, -1] = bool(labels.axes)  # unknown in every attribute
+    shown = np.vstack([labels.frame.select(groups).to_numpy(), unlisted])
+    shown = shown[find_rows(judged["doc_id"], labels.frame["doc_id"])]
+    queries, starts = np.unique(judged["query"].to_numpy(), return_index=True)
+    each = np.ones(len(judged))
+    if weights is not None:
+        each = np.concatenate([*map(weights, np.split(judged["relevance"].to_numpy(), starts[1:]))])
+    total = np.add.reduceat(shown * each[:, None], starts)
+    whole = np.add.reduceat(each, starts) if of_all else total.sum(axis=1)
+    shares = np.divide(total, whole[:, None], out=np.full(total.shape, np.nan), where=whole[:, None] > 0)
+    if world is not None:
+        axes = labels.axes or (("group", (*groups, UNKNOWN)),)
+        world = checked_world(world, axes)
+        known = shares if labels.axes else np.column_stack([shares, 1 - shares.sum(axis=1)])
+        shares = np.array([averaged(row, axes, world) for row in known])[:, : len(groups)]
+    result[queries] = shares
     return result
 
 
@@ -416,44 +411,33 @@ def averaged(
     spread = np.where(mass > 0, grid, grid.sum(axis=tuple(chosen), keepdims=True))
     total = spread.sum(axis=others, keepdims=True)
     spread = np.divide(spread, total, out=np.zeros_like(spread), where=total > 0)
-    mixed = grid.copy()
-    for case in product((True, False), repeat=len(chosen)):
-        if not any(case):
-            continue
-        where = [slice(None)] * len(axes)
-        background = np.ones([1] * len(axes))
-        for at, known in zip(chosen, case, strict=True):
-            where[at] = slice(0, -1) if known else slice(-1, None)
-            if known:
-                name, groups = axes[at]
-                part = np.array([world[name][group] for group in groups[:-1]])
-                background = background * part.reshape([-1 if i == at else 1 for i in range(len(axes))])
-        here = tuple(where)
-        mixed[here] = (grid[here] + background * spread[here] * grid[here].sum()) / 2
-    return mixed.ravel()
+    background = np.ones([1] * len(axes))
+    for at in chosen:
+        name, groups = axes[at]
+        size = [-1 if i == at else 1 for i in range(len(axes))]
+        background = background * np.array([*(world[name][group] for group in groups[:-1]), 1]).reshape(size)
+        known = np.array([group != UNKNOWN for group in groups]).reshape(size)
+        mass = np.where(known, (mass * known).sum(axis=at, keepdims=True), mass)
+    return np.asarray((grid + background * mass * spread) / 2).ravel()
 
 
 def checked_world(
     world: Mapping[str, Any], axes: Sequence[tuple[str, tuple[str, ...]]]
 ) -> dict[str, dict[str, float]]:
     """Shares in the world by attribute: each of its known groups, together 1."""
-    nested = all(isinstance(of, Mapping) for of in world.values())
-    by = dict(world) if nested else {axes[0][0]: world} if len(axes) == 1 else None
-    if by is None:
-        names = ", ".join(name for name, _ in axes)
-        raise InputError(
-            f"world must name the attribute, one of {names}: {{'{axes[0][0]}': {{group: share}}}}"
-        )
     known = dict(axes)
-    for name, of in by.items():
-        if name not in known:
-            raise InputError(f"world is about {name!r}; {choice_hint(name, known)}")
+    if len(axes) == 1 and not all(isinstance(of, Mapping) for of in world.values()):
+        world = {axes[0][0]: world}
+    for name, of in world.items():
+        if name not in known or not isinstance(of, Mapping):
+            example = f"{{{axes[0][0]!r}: {{group: share}}}}"
+            raise InputError(f"world must name the attribute, one of {', '.join(known)}: {example}")
         groups = known[name][:-1]
         if set(of) != set(groups):
             raise InputError(f"world must name a share for each of {listing(groups)}, and no other group")
         if abs(sum(of.values()) - 1) > 1e-3:
             raise InputError(f"the shares of {name} in the world add up to {sum(of.values()):g}, not to 1")
-    return {name: {g: float(s) / sum(of.values()) for g, s in of.items()} for name, of in by.items()}
+    return {name: {g: float(s) / sum(of.values()) for g, s in of.items()} for name, of in world.items()}
 
 
 class AgainstRest(GroupMeasure):
