@@ -347,10 +347,10 @@ def test_more_than_two_groups_have_to_be_named() -> None:
 
 def test_what_is_refused() -> None:
     for text, why in [
-        ("Skew(group='women')@10", "no document shows 'women'"),
+        ("Skew(group='women')@10", "no group 'women'"),
         ("Skew(target='half')@10", "target cannot be 'half'"),
         ("AWRF(target={'female': 0.8, 'male': 0.8})", "together at most 1"),
-        ("AWRF(target={'woman': 0.8})", "no document shows 'woman'"),
+        ("AWRF(target={'woman': 0.8})", "no group 'woman'"),
         ("FAIR(alpha=2)@10", "between 0 and 1"),
         ("rND(step=1)", "at least 2"),
     ]:

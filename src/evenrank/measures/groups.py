@@ -28,6 +28,7 @@ from evenrank.measures.document_groups import (
     read_targets,
 )
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows
+from evenrank.measures.rank_bias import check_group
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.views import RunScores, View, counted
 from evenrank.show.numbers import counted as counted_words
@@ -246,7 +247,7 @@ class GroupMeasure(BiasMeasure):
             raise InputError(f"{self} compares groups, but there is only {', '.join(groups)}")
         if isinstance(self["target"], Mapping):
             for group in self["target"]:
-                _known(self, group, groups)
+                check_group(self, group, groups)
 
     def group(self, groups: tuple[str, ...]) -> int:
         """The column of the one group that a measure is about: of two the first, unless named."""
@@ -258,7 +259,7 @@ class GroupMeasure(BiasMeasure):
                     f"{self.NAME}(group={groups[0]!r})@{self['cutoff'] or 10}"
                 )
             return 0
-        _known(self, name, groups)
+        check_group(self, name, groups)
         return groups.index(name)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
@@ -470,8 +471,3 @@ def check_target(name: str, target: Any) -> None:
         raise InputError(
             f"{name}: target is {target!r}, but must give shares between 0 and 1, together at most 1"
         )
-
-
-def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:
-    if group not in groups:
-        raise InputError(f"{measure}: no document shows {group!r}; {choice_hint(group, groups)}")
