@@ -1,21 +1,25 @@
 """The arithmetic of GSR: lists as weighted means, a slope over queries, and the contributions to it.
 
-All functions take plain arrays. Entries are the ranked documents of all lists, one list after the other;
-`owner` names the list of each entry. Fabris et al. 2020, Definition 3.7 and Eqs. 2 to 5.
+Fabris et al. 2020, Definition 3.7 and Eqs. 2 to 5.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from evenrank import stats
+from evenrank.measures.lists import Floats, Ints
+from evenrank.measures.results import Options, Summary
+
 Discount = Literal["log", "released", "none"]
 DISCOUNTS: tuple[Discount, ...] = ("log", "released", "none")
+PARTS = ("stereotypical", "counter-stereotypical")
 
 
 class Line(NamedTuple):
@@ -108,3 +112,99 @@ def document_coefficients(x: Floats, weights: Floats, owner: Ints, sizes: Floats
     """
     dx = x - x.mean()
     return weights * (dx / (float(dx @ dx) * sizes))[owner]
+
+
+class Entries(NamedTuple):
+    """The ranked documents of all lists, those of one query together.
+
+    `owner` is the row of the query, `docs` that of the document (−1 if the collection lacks it), `values` are
+    g_q(d), NaN for a document that has none.
+    """
+
+    owner: Ints
+    docs: Ints
+    ranks: Ints
+    values: Floats
+
+    def where(self, mask: NDArray[np.bool_]) -> Entries:
+        return Entries(*(column[mask] for column in self))
+
+
+@dataclass(frozen=True)
+class SlopeSummary(Summary):
+    """GSR over a set of queries, with the line whose slope it is."""
+
+    line: Line | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The line through the queries of a run, and the documents that give each query its value.
+
+    `x` is g(q) and `y` is g_q(L), by query; `queries` are their rows in the table of queries. `entries` are
+    their ranked documents with weights; here `owner` is a place in x. `sizes` are the sums of weights, by
+    query. `line` is None where there is none to draw.
+    """
+
+    queries: Ints
+    x: Floats
+    y: Floats
+    entries: Entries
+    weights: Floats
+    sizes: Floats
+
+    @cached_property
+    def line(self) -> Line | None:
+        return fit(self.x, self.y)
+
+    @cached_property
+    def contributions(self) -> Floats:
+        """c_i of each query; their mean is the slope."""
+        return query_contributions(self.x, self.y)
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """By how much the value of each document, above the mean of y, is multiplied in the slope."""
+        return document_coefficients(self.x, self.weights, self.entries.owner, self.sizes)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """What each document adds to the slope; 0 for one without a value."""
+        return np.nan_to_num(self.coefficients * (self.entries.values - self.y.mean()))
+
+    @cached_property
+    def parts(self) -> dict[str, Floats]:
+        """Eqs. 4 and 5, by query: what documents of the query's own polarity add, and what the others do.
+
+        A document is stereotypical for a query if both lean the same way (§3.5). Contributions are about
+        the means, so that either part may have either sign.
+        """
+        n, owner = len(self.x), self.entries.owner
+        same = self.x[owner] * self.entries.values > 0
+        sums = (np.bincount(owner, n * self.shares * side, minlength=n) for side in (same, ~same))
+        return {name: part.astype(np.float64) for name, part in zip(PARTS, sums, strict=True)}
+
+    def summary(self, options: Options) -> SlopeSummary:
+        """The slope with its interval: queries are drawn anew and the line is fitted to each draw."""
+        if self.line is None:
+            return SlopeSummary()
+        low = high = None
+        if options.confidence is not None:
+            interval = stats.bootstrap(
+                slopes,
+                self.x,
+                self.y,
+                confidence=options.confidence,
+                resamples=options.resamples,
+                seed=options.seed,
+            )
+            low, high = interval.low, interval.high
+        everything = np.ones(len(self.x), bool)
+        of_contributions = SlopeSummary.over(
+            self.contributions,
+            self.parts,
+            everything,
+            signed=True,
+            options=replace(options, confidence=None),
+        )
+        return replace(of_contributions, value=self.line.slope, low=low, high=high, line=self.line)

@@ -18,7 +18,7 @@ from evenrank.auditing.black_box import VariantAudit, VariantLean
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import short
 from evenrank.measures.disparity import MIN_QUERIES
-from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.gsr.measure import Reinforcement
 from evenrank.measures.pairs import LEVEL
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.theme import LINES, finished, group_colour, named, reach, told_apart, zero_line
@@ -290,7 +290,7 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
         points = m.points.select(
             query.str.slice(0, 90).alias("query"), x=-pl.col("x"), y=-pl.col("y"), contribution="contribution"
         )
-        perfect_line = m.baseline_lines["perfect"].line if "perfect" in m.baseline_lines else None
+        perfect_line = m.baselines["perfect"].line if "perfect" in m.baselines else None
         shown = sampled(points)
         low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
         lines = [("this run", m.line), ("perfect engine", perfect_line)]
