@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 POOL = 8192  # documents that random lists are drawn from: a random sample, where the collection has more
 DRAWS = 20  # random lists of a query, at most
-_TEXTS = 1024  # texts that a thread takes at a time
+_TEXTS = 2048  # texts that a thread takes at a time
 
 
 class Study:
@@ -99,19 +99,21 @@ class Study:
         from evenrank.text.matcher import Hits
         from evenrank.vectors.texts import hashes
 
-        needed_ids = {doc_id for ids in needed for doc_id in ids.unique().to_list()}
-        ids: list[pl.Series] = [pl.Series(dtype=pl.String)]
+        # A document whose id has the hash of a needed one is read for nothing, which does no harm.
+        needed_hashes = np.sort(pl.concat([pl.Series(["x"]), *needed]).hash().to_numpy())
+        ids = [pl.Series(dtype=pl.String)]
         kept_hashes = [np.zeros(0, np.uint64)]
 
         def kept_texts() -> Iterator[pa.Array]:
             bound = np.uint64(2**64 - 1)
             for batch in docs.batches():
-                names = batch.column("doc_id")
-                hashed = hashes(names, self.seed)
-                is_needed = np.array([name in needed_ids for name in names.to_pylist()], bool)
+                doc_ids = pl.Series(batch.column("doc_id"))
+                hashed = hashes(batch.column("doc_id"), self.seed)
+                own = doc_ids.hash().to_numpy()
+                is_needed = needed_hashes[np.searchsorted(needed_hashes[:-1], own)] == own
                 rows = np.flatnonzero(is_needed | ((hashed <= bound) & bool(pool)))
                 texts = batch.column("text").take(pa.array(rows))
-                ids.append(pl.Series(names.take(pa.array(rows))))
+                ids.append(doc_ids.gather(rows))
                 kept_hashes.append(hashed[rows])
                 if pool:
                     smallest = np.concatenate(kept_hashes)
@@ -121,7 +123,7 @@ class Study:
                     yield texts[start : start + _TEXTS]
 
         self.words = Hits.joined(map_in_order(self.texts.find, kept_texts(), threads=thread_count()))
-        self.doc_ids = pl.concat(ids)
+        self.doc_ids = pl.concat(ids, rechunk=True)
         if self.doc_ids.n_unique() < len(self.doc_ids):
             repeated = self.doc_ids.filter(self.doc_ids.is_duplicated())[0]
             raise InputError(f"the document {repeated} occurs twice in the docs")
