@@ -22,7 +22,7 @@ from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
-from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line
+from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
 from evenrank.measures.gsr.study import Study
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, ranked_queries
 from evenrank.measures.results import Change, Measurement, Options, labels_of, left_out
@@ -44,7 +44,7 @@ class Reinforcement(Measurement):
         standard error.
     baselines
         GSR of the perfect engine (all and only the relevant documents, if qrels are given) and of
-        documents drawn at random, each with its `line`.
+        documents drawn at random.
     """
 
     fitted: Fitted = field(kw_only=True)
@@ -54,9 +54,10 @@ class Reinforcement(Measurement):
         return self.fitted.line
 
     @property
-    def p(self) -> float | None:
-        """Two-sided p of the correlation."""
-        return None if self.line is None else slope.significance(self.line.r, self.queries)
+    def perfect_line(self) -> Line | None:
+        """The line of the perfect engine; None without judgments."""
+        perfect = self.baselines.get("perfect")
+        return perfect.line if isinstance(perfect, SlopeSummary) else None
 
     @property
     def relative(self) -> float | None:
@@ -82,7 +83,7 @@ class Reinforcement(Measurement):
         line = self.line
         about = {
             "r": None if line is None or math.isnan(line.r) else line.r,
-            "p": self.p,
+            "p": None if line is None else line.p,
             "error": None if line is None else line.error,
             "relative": self.relative,
             **{name: baseline.to_dict() for name, baseline in self.baselines.items()},
@@ -127,7 +128,7 @@ class Genderedness(View):
         **more: Any,
     ) -> dict[str, Study]:
         """The study of each list of stop words."""
-        sharing: dict[str, list[Any]] = {}
+        sharing: dict[Any, list[Any]] = {}
         for measure in measures:
             sharing.setdefault(measure["stop_words"], []).append(measure)
         given: Any = {"docs": self.inputs.docs, "queries": self.inputs.queries, "missing": self.missing}
@@ -357,7 +358,7 @@ class StereotypeReinforcement(BiasMeasure):
         self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
     ) -> Change:
         """Compare two runs, see `compare_reinforcement`; the change has no values by query."""
-        comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)  # type: ignore[arg-type]
+        comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)
         return Change(comparison, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
 
     def per_query(self, lists: RankedLists) -> PerQuery:

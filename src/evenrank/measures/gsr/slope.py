@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ from evenrank import stats
 from evenrank.measures.lists import Floats, Ints
 from evenrank.measures.results import Options, Summary
 
-Discount = Literal["log", "released", "none"]
-DISCOUNTS: tuple[Discount, ...] = ("log", "released", "none")
+DISCOUNTS = ("log", "released", "none")
 PARTS = ("stereotypical", "counter-stereotypical")
 
 
@@ -29,9 +28,22 @@ class Line(NamedTuple):
     intercept: float
     r: float  # Pearson's correlation; NaN where all y are equal
     error: float  # standard error of the slope
+    points: int
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided p of the correlation, by Student's t; None for fewer than three points, or no r."""
+        if self.points < 3 or math.isnan(self.r):
+            return None
+        if abs(self.r) == 1:
+            return 0.0
+        from scipy.special import stdtr
+
+        freedom = self.points - 2
+        return float(2 * stdtr(freedom, -abs(self.r) * math.sqrt(freedom / (1 - self.r**2))))
 
 
-def rank_weights(ranks: Ints, discount: Discount = "log") -> Floats:
+def rank_weights(ranks: Ints, discount: str = "log") -> Floats:
     """Return the weight of a document at each rank: 1/log2(r + 1) as defined.
 
     `released` is what the authors' released code computes, 1/max(1, log2 r), one rank later; with `none`
@@ -67,7 +79,7 @@ def fit(x: Floats, y: Floats) -> Line | None:
     if not variance > 1e-24:
         return None
     if np.ptp(y) == 0:
-        return Line(0.0, float(y[0]), math.nan, 0.0)
+        return Line(0.0, float(y[0]), math.nan, 0.0, len(x))
     slope = dx @ dy / variance
     residual = dy - slope * dx
     freedom = len(x) - 2
@@ -76,18 +88,8 @@ def fit(x: Floats, y: Floats) -> Line | None:
         intercept=float(high.mean() - slope * wide.mean()),
         r=float(np.clip(dx @ dy / np.sqrt(variance * spread), -1, 1)),
         error=float(np.sqrt(residual @ residual / freedom / variance)) if freedom > 0 else 0.0,
+        points=len(x),
     )
-
-
-def significance(r: float, points: int) -> float | None:
-    """Two-sided p of a correlation, by Student's t; None for fewer than three points, or no r."""
-    if points < 3 or math.isnan(r):
-        return None
-    if abs(r) == 1:
-        return 0.0
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(points - 2, -abs(r) * math.sqrt((points - 2) / (1 - r * r))))
 
 
 def slopes(x: Floats, y: Floats, axis: int = -1) -> Floats:
@@ -97,21 +99,6 @@ def slopes(x: Floats, y: Floats, axis: int = -1) -> Floats:
     variance = (dx * dx).sum(axis=axis)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(variance > 1e-24, covariance / variance, np.nan)
-
-
-def query_contributions(x: Floats, y: Floats) -> Floats:
-    """c_i = (x_i − μ_x)(y_i − μ_y)/σ²_x, with the population variance; their mean is the slope."""
-    dx = x - x.mean()
-    return dx * (y - y.mean()) / float(np.mean(dx * dx))
-
-
-def document_coefficients(x: Floats, weights: Floats, owner: Ints, sizes: Floats) -> Floats:
-    """w_k (x_i − μ_x)/(σ²_x N W_i): Σ coefficient · (g_q(d_k) − μ_y) over all documents is the slope.
-
-    x and sizes (W) are by list, the rest by entry; entries without a value do not count.
-    """
-    dx = x - x.mean()
-    return weights * (dx / (float(dx @ dx) * sizes))[owner]
 
 
 class Entries(NamedTuple):
@@ -127,7 +114,7 @@ class Entries(NamedTuple):
     values: Floats
 
     def where(self, mask: NDArray[np.bool_]) -> Entries:
-        return Entries(*(column[mask] for column in self))
+        return Entries(self.owner[mask], self.docs[mask], self.ranks[mask], self.values[mask])
 
 
 @dataclass(frozen=True)
@@ -142,8 +129,8 @@ class Fitted:
     """The line through the queries of a run, and the documents that give each query its value.
 
     `x` is g(q) and `y` is g_q(L), by query; `queries` are their rows in the table of queries. `entries` are
-    their ranked documents with weights; here `owner` is a place in x. `sizes` are the sums of weights, by
-    query. `line` is None where there is none to draw.
+    their ranked documents; here `owner` is a place in x. `weights` are w_k/W_i, shares of the sum of weights
+    of their list. `line` is None where there is none to draw.
     """
 
     queries: Ints
@@ -151,7 +138,6 @@ class Fitted:
     y: Floats
     entries: Entries
     weights: Floats
-    sizes: Floats
 
     @cached_property
     def line(self) -> Line | None:
@@ -159,13 +145,15 @@ class Fitted:
 
     @cached_property
     def contributions(self) -> Floats:
-        """c_i of each query; their mean is the slope."""
-        return query_contributions(self.x, self.y)
+        """c_i = (x_i − μ_x)(y_i − μ_y)/σ²_x, with the population variance; their mean is the slope."""
+        dx = self.x - self.x.mean()
+        return dx * (self.y - self.y.mean()) / float(np.mean(dx * dx))
 
     @cached_property
     def coefficients(self) -> Floats:
-        """By how much the value of each document, above the mean of y, is multiplied in the slope."""
-        return document_coefficients(self.x, self.weights, self.entries.owner, self.sizes)
+        """w_k (x_i − μ_x)/(σ²_x N W_i): Σ coefficient · (g_q(d_k) − μ_y) over all documents is the slope."""
+        dx = self.x - self.x.mean()
+        return self.weights * (dx / float(dx @ dx))[self.entries.owner]
 
     @cached_property
     def shares(self) -> Floats:
@@ -200,11 +188,7 @@ class Fitted:
             )
             low, high = interval.low, interval.high
         everything = np.ones(len(self.x), bool)
-        of_contributions = SlopeSummary.over(
-            self.contributions,
-            self.parts,
-            everything,
-            signed=True,
-            options=replace(options, confidence=None),
-        )
-        return replace(of_contributions, value=self.line.slope, low=low, high=high, line=self.line)
+        plain = replace(options, confidence=None)
+        over = Summary.over(self.contributions, self.parts, everything, signed=True, options=plain)
+        fields: Any = vars(over) | {"value": self.line.slope, "low": low, "high": high}
+        return SlopeSummary(**fields, line=self.line)

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from evenrank.errors import InputError
 from evenrank.measures.gsr import slope
-from evenrank.measures.gsr.slope import Entries, Fitted, SlopeSummary
+from evenrank.measures.gsr.slope import Entries, Fitted
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, find_rows, raise_no_overlap, refuse_missing
-from evenrank.measures.results import Options
+from evenrank.measures.results import Options, Summary
 from evenrank.parallel import map_in_order, thread_count
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Study:
         if judged is not None:
             owner, doc_ids, ranks = judged
             self.perfect = self._entries(owner, find_rows(doc_ids, self.doc_ids), ranks)
-        self._baselines: dict[tuple[str, bytes], dict[str, SlopeSummary]] = {}
+        self._baselines: dict[tuple[str, bytes], dict[str, Summary]] = {}
 
     def _read(self, docs: Any, needed: list[pl.Series], *, pool: int) -> None:
         """Read the words of the needed documents, and of a sample to draw from, in one pass.
@@ -197,8 +197,7 @@ class Study:
             x=self.x[used],
             y=y[used],
             entries=kept._replace(owner=(np.cumsum(used) - 1)[kept.owner]),
-            weights=weights[mask],
-            sizes=sizes[used],
+            weights=weights[mask] / sizes[kept.owner],
         )
 
     def top(self, run: str, measure: StereotypeReinforcement) -> Entries:
@@ -207,7 +206,7 @@ class Study:
 
     def baselines(
         self, measure: StereotypeReinforcement, chosen: np.ndarray, options: Options
-    ) -> dict[str, SlopeSummary]:
+    ) -> dict[str, Summary]:
         """GSR of the perfect engine, where judgments are given, and of one that draws at random."""
         key = str(measure), chosen.tobytes()  # all runs share them
         if key not in self._baselines:
