@@ -406,7 +406,7 @@ def test_mb_is_what_represent_says() -> None:
         found = er.measure(RUN, "MB(group='male')@10", labels=LABELS, targets=targets)["MB(group='male')@10"]
         same = er.represent(RUN, targets or "full", labels=LABELS, at=10)
         summary = same.summary("male")
-        assert found.per_query() == {row.query: float(row.bias) for row in same.of("male")}
+        assert found.per_query() == dict(same.of("male").select("query", "bias").iter_rows())
         assert found.value == pytest.approx(summary["MB"])
         assert found.summary.abs == pytest.approx(summary["MAB"])
         assert found.summary.spread == pytest.approx(summary["SB"])

@@ -463,7 +463,7 @@ def represented(name: str, against: Any, short: str, at: int = 10) -> dict[str, 
         "left out": sorted(found.left_out.values()),
         "features": {
             feature: found.summary(feature)
-            | {"bias": shortened({row.query: float(row.bias) for row in found.of(feature)}, 10)}
+            | {"bias": shortened(dict(found.of(feature).select("query", "bias").iter_rows()), 10)}
             for feature in found.features
         },
     }

@@ -327,7 +327,7 @@ def _by_gender(
 
         found = replace(found, selection=selection(frames, labels, at=selected))
     if labels is not None and targets is not None:
-        from evenrank.measures.labelled_lists import represent
+        from evenrank.measures.representation import represent
 
         shown = {name: represent(frame, targets, labels=labels) for name, frame in frames.items()}
         found = replace(found, representation=shown)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cache, cached_property, wraps
 from typing import Any, TypeVar
 
@@ -102,7 +101,7 @@ class RankedLists:
     docs: Any = None
     queries: pl.DataFrame | None = None
     qrels: pl.DataFrame | None = None
-    targets: Mapping[str, Mapping[str, Fraction]] | None = None
+    targets: Floats | None = None
     labels: Any = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
