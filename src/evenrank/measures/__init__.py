@@ -41,8 +41,7 @@ from evenrank.measures.exposure import (
     ExposureGap,
     nDCGxAWRF,
 )
-from evenrank.measures.gsr.measure import GSR
-from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
+from evenrank.measures.gsr.measure import GSR, Reinforcement, compare_reinforcement
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.parity import FAIR, rKL, rND, rRD
 from evenrank.measures.parse import Condition, parse_condition
