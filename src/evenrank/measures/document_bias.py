@@ -59,9 +59,9 @@ def document_measure(bias: Any) -> LinearMeasure:
         return bias
     name = str(bias).lower()  # of these the values of documents do not depend on the cut-off
     if name in MAGNITUDES:
-        return RaB(magnitude=name) @ 1  # type: ignore[return-value]
+        return RaB(magnitude=name) @ 1
     if name == "label":
-        return _Labelled() @ 1
+        return _Labelled() @ 1  # type: ignore[return-value]
     if name == "liwc":
         from evenrank.measures.dictionary import LIWC
 
