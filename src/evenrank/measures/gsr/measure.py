@@ -6,43 +6,29 @@ Conveyed by Ranking Algorithms, Information Processing & Management 57(6), 2020.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.data.read import described, fingerprint
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Change, Param, PerQuery, register
 from evenrank.measures.gsr.results import compare_reinforcement, measure_reinforcement
 from evenrank.measures.gsr.slope import DISCOUNTS, Ints
 from evenrank.measures.gsr.study import Study
-from evenrank.measures.lists import WHOLE_LIST, RankedLists
-from evenrank.measures.results import Change, Measurement, Options
-from evenrank.measures.views import View
+from evenrank.measures.lists import WHOLE_LIST, RankedLists, View
+from evenrank.measures.results import Measurement, Options
 
 
 class Genderedness(View):
     """Queries and documents as the genderedness of their words."""
 
     NEEDED = "the text of documents and queries; give docs and queries"
-    WHOLE_LIST = True
 
     def check(self) -> None:
         if self.inputs.docs is None or self.inputs.queries is None:
             raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
-
-    @property
-    def name(self) -> str:
-        texts, inputs = self.inputs.genderedness, self.inputs
-        table = pl.DataFrame({"word": texts.vocabulary, "g": texts.values})
-        assert inputs.docs is not None  # `check` sees to it
-        docs = pl.DataFrame({"docs": [inputs.docs.fingerprint()]})
-        words = described(fingerprint([table], numbers=True))
-        hashed = fingerprint([inputs.queries, inputs.background, words, docs])[:8]
-        return hashed + ("" if self.missing == "error" else f",{self.missing}")
 
     def provenance(self) -> dict[str, Any]:
         texts = self.inputs.genderedness
@@ -51,51 +37,21 @@ class Genderedness(View):
     def prepare(self, seed: int = 0) -> None:
         """Read queries and documents, once for all runs (and for each list of stop words)."""
         self.check()
-        self.studies = self._studies(self.inputs.runs, self.measures, self.inputs.qrels, seed=seed)
-
-    def _studies(
-        self,
-        runs: Mapping[str, pl.DataFrame],
-        measures: Sequence[Any],
-        qrels: pl.DataFrame | None,
-        *,
-        baselines: bool = True,
-        seed: int = 0,
-    ) -> dict[str, Study]:
-        """The study of each list of stop words."""
-        assert self.inputs.queries is not None  # `check` sees to it
-        return {
+        inputs = self.inputs
+        assert inputs.queries is not None  # `check` sees to it
+        self.studies = {
             stop_words: Study(
-                runs,
-                [measure for measure in measures if measure["stop_words"] == stop_words],
-                self.inputs.genderedness.stopping(stop_words),
-                docs=self.inputs.docs,
-                queries=self.inputs.queries,
-                qrels=qrels,
+                inputs.runs,
+                [measure for measure in self.measures if measure["stop_words"] == stop_words],
+                inputs.genderedness.stopping(stop_words),
+                docs=inputs.docs,
+                queries=inputs.queries,
+                qrels=inputs.qrels,
                 missing=self.missing,
                 seed=seed,
-                baselines=baselines,
             )
-            for stop_words in dict.fromkeys(measure["stop_words"] for measure in measures)
+            for stop_words in dict.fromkeys(measure["stop_words"] for measure in self.measures)
         }
-
-    def values(
-        self, run: pl.DataFrame, measures: Sequence[Any], qrels: pl.DataFrame | None = None
-    ) -> dict[BiasMeasure, dict[str, float]]:
-        queries = self.inputs.queries
-        assert queries is not None  # `check` sees to it
-        present = {*run["query_id"].unique().to_list()}
-        if qrels is not None:
-            present |= {*qrels["query_id"].to_list()}
-        count = sum(query in present for query in queries["query_id"].to_list())
-        if 2 * count <= len(queries):  # one batch of several: its slope is not the slope of all
-            raise InputError(
-                f"{measures[0]} is a slope over all queries, but only {count:,} of the {len(queries):,} "
-                "bound ones are judged or ranked; evaluate without batch_size, and bind the queries that "
-                "are evaluated"
-            )
-        studies = self._studies({"the run": run}, measures, qrels, baselines=False)
-        return {m: studies[m["stop_words"]].contributions("the run", m) for m in measures}
 
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
         results: dict[Any, Measurement] = {}

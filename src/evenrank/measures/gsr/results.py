@@ -14,11 +14,12 @@ import polars as pl
 from evenrank import stats
 from evenrank.data.read import read_queries
 from evenrank.errors import InputError
+from evenrank.measures.evaluate import labels_of, left_out
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import Ints, Line
 from evenrank.measures.gsr.study import Fitted, Study, cut
-from evenrank.measures.results import Measurement, Options, labels_of, left_out
+from evenrank.measures.results import Measurement, Options, Summary
 from evenrank.text.tokens import tokens
 
 if TYPE_CHECKING:
@@ -45,7 +46,12 @@ class Reinforcement(Measurement):
     """
 
     fitted: Fitted | None = None
+    others: Callable[[], dict[str, Summary]] = dict
     lines: Callable[[], dict[str, Fitted]] = dict
+
+    @cached_property
+    def baselines(self) -> dict[str, Summary]:
+        return self.others()
 
     @cached_property
     def baseline_lines(self) -> dict[str, Fitted]:
@@ -125,9 +131,9 @@ def measure_reinforcement(
                 subsets[other] = study.fitted(top, discount, same_label).summary(options)
         results.append(
             Reinforcement(
+                **vars(fitted.summary(options)),
                 run=name,
                 measure=measure,
-                summary=fitted.summary(options),
                 left_out=left_out(
                     dict.fromkeys([*study.query_ids.to_list(), *ranked]),
                     set(ids.to_list()),
@@ -143,8 +149,8 @@ def measure_reinforcement(
                 subsets=subsets,
                 notes=_notes(name, study, fitted, inputs),
                 attribution=attribution(study, fitted) if options.explain and defined else None,
-                yardsticks=partial(study.baselines, measure, chosen, options),
                 fitted=fitted,
+                others=partial(study.baselines, measure, chosen, options),
                 lines=partial(study.baseline_lines, measure, chosen),
             )
         )

@@ -175,7 +175,6 @@ class Study:
         qrels: pl.DataFrame | None,
         missing: str = "error",
         seed: int = 0,
-        baselines: bool = True,
     ) -> None:
         self.texts, self.missing, self.seed = texts, missing, seed
         self.query_ids, self.query_texts = queries["query_id"], queries["text"].to_list()
@@ -188,11 +187,11 @@ class Study:
         self.lists = {name: run_lists(run, self.query_ids) for name, run in runs.items()}
         if missing != "skip":  # else documents from further down may move up
             self.lists = {name: cut(lists, depths) for name, lists in self.lists.items()}
-        perfect = None if qrels is None or not baselines else perfect_lists(qrels, self.query_ids)
+        perfect = None if qrels is None else perfect_lists(qrels, self.query_ids)
         needed = [lists["doc_id"] for lists in self.lists.values()]
         if perfect is not None:
             needed.append(perfect["doc_id"])
-        self._read(docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))) if baselines else 0)
+        self._read(docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))))
         for kind, empty in {"query": np.isnan(self.x).all(), "document": not len(self.words.entries)}.items():
             if empty:
                 raise InputError(
@@ -321,15 +320,6 @@ class Study:
             weights=weights[mask],
             sizes=sizes[used],
         )
-
-    def contributions(self, run: str, measure: StereotypeReinforcement) -> dict[str, float]:
-        """The contribution of each measured query of a run; none where no line can be fitted."""
-        lists = self.ranked(run, measure.depths(self.relevant, len(self.x)))
-        fitted = self.fitted(lists, measure["discount"])
-        if fitted.line is None:
-            return {}
-        ids = self.query_ids.gather(fitted.queries).to_list()
-        return dict(zip(ids, fitted.contributions.tolist(), strict=True))
 
     def baselines(
         self, measure: StereotypeReinforcement, chosen: np.ndarray, options: Options
