@@ -171,10 +171,11 @@ def prepared(
     """The measures to compute, checked against the inputs, and what they look documents up in."""
     wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
     inputs.check(wanted)
-    if options.only is not None:
-        check_choice("only", options.only, SUBSETS)
-        if options.only != "all" and inputs.genders is None:
-            raise InputError(f"only {options.only!r} needs gender labels for the queries; give genders")
+    only = options.only
+    if only is not None:
+        check_choice("only", only, SUBSETS)
+        if only != "all" and inputs.genders is None:
+            raise InputError(f"only {only!r} needs gender labels for the queries; give genders")
     views = views_of(inputs, filter(is_bias, wanted))
     for view in views.values():
         view.expect_texts(explain=options.explain)
