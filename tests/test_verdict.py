@@ -164,7 +164,7 @@ def test_json_says_which_group_is_positive() -> None:
 
 
 def test_queries_that_all_lean_one_way_are_called_least_of_it() -> None:
-    from evenrank.measures.gsr.results import GenderedQuery
+    from evenrank.measures.gsr.measure import GenderedQuery
     from evenrank.show.tables import gendered
 
     def query(g: float) -> GenderedQuery:

@@ -34,7 +34,7 @@ _HOME = {
     "rerank": "rankers.neural.reranking",
     "Tally": "text.tally",
     "measure": "measures.evaluate",
-    "represent": "measures.labelled_lists",
+    "represent": "measures.representation",
     "bind": "measures.bind",
     "parse": "measures.parse",
     "RaB": "measures.rank_bias",
@@ -77,7 +77,7 @@ _HOME = {
     "plan": "auditing.certainty",
     "trace": "auditing.stages",
     "preference": "mitigate.preferences",
-    "dial": "mitigate.dialling",
+    "fit_projection": "mitigate.projection",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
     "feedback": "mitigate.feedback_sweep",
@@ -126,7 +126,6 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.exposure import ExposureGap as ExposureGap
     from evenrank.measures.exposure import nDCGxAWRF as nDCGxAWRF
     from evenrank.measures.gsr.measure import GSR as GSR
-    from evenrank.measures.labelled_lists import represent as represent
     from evenrank.measures.neutrality import FaiRR as FaiRR
     from evenrank.measures.neutrality import NFaiRR as NFaiRR
     from evenrank.measures.parity import FAIR as FAIR
@@ -137,6 +136,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.rank_bias import ARaB as ARaB
     from evenrank.measures.rank_bias import RaB as RaB
     from evenrank.measures.representation import MB as MB
+    from evenrank.measures.representation import represent as represent
     from evenrank.measures.skew import NDKL as NDKL
     from evenrank.measures.skew import MaxSkew as MaxSkew
     from evenrank.measures.skew import MinSkew as MinSkew
@@ -146,7 +146,6 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.variants import VarRaB as VarRaB
     from evenrank.mitigate.constrain.reranking import constrain as constrain
     from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
-    from evenrank.mitigate.dialling import dial as dial
     from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
     from evenrank.mitigate.feedback_sweep import feedback as feedback
     from evenrank.mitigate.filling import fill as fill
@@ -156,6 +155,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.mitigations import penalise as penalise
     from evenrank.mitigate.negatives import negatives as negatives
     from evenrank.mitigate.preferences import preference as preference
+    from evenrank.mitigate.projection import fit_projection as fit_projection
     from evenrank.mitigate.rebalancing import rebalance as rebalance
     from evenrank.mitigate.swapping import swap as swap
     from evenrank.mitigate.tradeoff import sweep as sweep

@@ -11,7 +11,7 @@ from ir_measures.measures import Measure
 from evenrank.auditing.certainty import Certainty, Word
 from evenrank.auditing.comparing import Compared, between
 from evenrank.measures.base import is_bias, preferred_direction, sign_names_group
-from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.gsr.measure import Reinforcement
 from evenrank.measures.results import Measurement
 from evenrank.show import numbers
 from evenrank.show.numbers import toward

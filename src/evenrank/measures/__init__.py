@@ -19,7 +19,7 @@ skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shar
 exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention;
                    nDCGxAWRF: relevant and fair at once
 expected_exposure.py  EEL, EED, EER: exposure of groups over several rankings of a query
-representation.py  MB and representation bias; labelled_lists.py: `represent`, of labelled lists
+representation.py  MB, and `represent`: representation bias of labelled lists
 variants.py        VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparity.py       `disparity`: are queries of one gender served better
 association.py     `association`: how close queries stand to their own relevant documents
@@ -40,14 +40,12 @@ from evenrank.measures.exposure import (
     ExposureGap,
     nDCGxAWRF,
 )
-from evenrank.measures.gsr.measure import GSR
-from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
-from evenrank.measures.labelled_lists import represent
+from evenrank.measures.gsr.measure import GSR, Reinforcement, compare_reinforcement
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.parity import FAIR, rKL, rND, rRD
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.rank_bias import ARaB, RaB
-from evenrank.measures.representation import MB, Representation
+from evenrank.measures.representation import MB, Representation, represent
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
 from evenrank.measures.variants import VarARaB, VarNDRaB, VarRaB

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -111,7 +110,7 @@ class RankedLists:
     docs: Any = None
     queries: pl.DataFrame | None = None
     qrels: pl.DataFrame | None = None
-    targets: Mapping[str, Mapping[str, Fraction]] | None = None
+    targets: Floats | None = None
     labels: Any = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -378,8 +377,6 @@ class View:
     MERGEABLE: ClassVar[bool] = False
     tally: Any = None  # what documents are looked up in, if in a table
     matcher: Any = None  # finds the words that it counts, if it does
-    targets: Any = None  # shares by query, where they are given
-    labels: Any = None  # the groups of documents, where there are some
     measured: Any = None  # measures a run in a way of its own, where it does
     _background_lists: RankedLists | None = None
 
@@ -427,8 +424,6 @@ class View:
             docs=inputs.docs,
             queries=inputs.queries,
             qrels=inputs.qrels,
-            targets=self.targets,
-            labels=self.labels,
         )
 
     def _looked_up(

@@ -15,7 +15,7 @@ import polars as pl
 
 from evenrank.data.runs import falling
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
+from evenrank.measures.document_groups import listed_groups, normal_groups, read_targets
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, Words, views_of
@@ -398,11 +398,12 @@ def rerank(
     if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
         raise InputError("limits on groups need labels, one for each result")
     if labels is not None:
-        shown = normal_groups(labels)
-        groups = ordered_groups(shown)
-        columns = {group: [int(label == group) for label in shown] for group in groups}
-        wished = None if targets is None else group_targets({LIST: targets}, groups)
-        lists_of[Groups] = replace(_lists(columns, given, by), targets=wished)
+        shown = listed_groups(pl.Series(range(len(labels))), normal_groups(labels))
+        lists = _lists(shown.frame.drop("doc_id").to_dict(as_series=False), given, by)
+        shares = None
+        if targets is not None:
+            shares = read_targets({LIST: targets}, shown.groups).of(lists.query_ids, shown.groups)
+        lists_of[Groups] = replace(lists, labels=shown, targets=shares)
     limits = apply_limits(conditions, lists_of)
     gain = gains(given[by][:candidates], utility)
     ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
