@@ -408,8 +408,8 @@ def test_mb_is_what_represent_says() -> None:
         summary = same.summary("male")
         assert found.per_query() == dict(same.of("male").select("query", "bias").iter_rows())
         assert found.value == pytest.approx(summary["MB"])
-        assert found.summary.abs == pytest.approx(summary["MAB"])
-        assert found.summary.spread == pytest.approx(summary["SB"])
+        assert found.abs == pytest.approx(summary["MAB"])
+        assert found.spread == pytest.approx(summary["SB"])
 
 
 def test_mb_decides_one_half_exactly() -> None:
@@ -438,4 +438,4 @@ def test_image_search_as_a_run(shared: Path) -> None:
     for measured in found:
         at = measured.measure["cutoff"]
         same = er.represent(folder / "results.tsv", folder / "targets.tsv", at=at).summary("female")
-        assert (measured.value, measured.summary.abs) == pytest.approx((same["MB"], same["MAB"]))
+        assert (measured.value, measured.abs) == pytest.approx((same["MB"], same["MAB"]))

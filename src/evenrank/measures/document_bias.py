@@ -16,10 +16,9 @@ from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, Param, preferred_direction
 from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import Floats, RankedLists
+from evenrank.measures.lists import Floats, RankedLists, view_key, views_of
 from evenrank.measures.parse import parse
 from evenrank.measures.rank_bias import RaB, rab_weights
-from evenrank.measures.views import view_key, views_of
 from evenrank.text.tally import MAGNITUDES
 
 KINDS = (*MAGNITUDES, "liwc", "label")

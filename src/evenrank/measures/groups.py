@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
+from numpy.typing import NDArray
 
 from evenrank.data.schema import listing
 from evenrank.errors import InputError, choice_hint
@@ -27,10 +28,8 @@ from evenrank.measures.document_groups import (
     normal_attribute,
     read_targets,
 )
-from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View, counted, find_rows
 from evenrank.measures.rank_bias import check_group
-from evenrank.measures.results import Measurement, Options
-from evenrank.measures.views import RunScores, View, counted
 from evenrank.show.numbers import counted as counted_words
 
 TARGETS = ("list", "collection", "equal", "relevant")
@@ -109,11 +108,6 @@ class Groups(View):
         )
         return read_targets(given, self.tally.groups) if given is not None and requested else None
 
-    @property
-    def name(self) -> str:
-        targets = "" if self.given_targets is None else self.given_targets.fingerprint[:8]
-        return self._looked_at(self.inputs.queries) + targets
-
     def provenance(self) -> dict[str, Any]:
         return {
             **({"tally": self.inputs.tally.provenance} if self.tally.inferred else {}),
@@ -121,9 +115,8 @@ class Groups(View):
             **({} if self.given_targets is None else {"targets": self.given_targets.fingerprint}),
         }
 
-    def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
-        labelled = int(run["doc_id"].is_in(self.tally.labelled.implode()).sum())
-        return replace(super().score_run(name, run, options), labelled=labelled)
+    def labelled(self, run: pl.DataFrame) -> int:
+        return int(run["doc_id"].is_in(self.tally.labelled.implode()).sum())
 
     def counts(self, measure: BiasMeasure, lists: RankedLists) -> dict[str, Ints]:
         """And how many stand above the cut-off, and how many of these show no group."""
@@ -133,15 +126,16 @@ class Groups(View):
         short = (lists.lengths <= (WHOLE_LIST if cutoff is None else cutoff)).astype(np.int64)
         return {**super().counts(measure, lists), "above": above, "unknown": unknown, "short": short}
 
-    def measurements(self, name: str, scores: RunScores, options: Options) -> list[Measurement]:
+    def check_scores(self, name: str, scores: Any) -> None:
+        """Refuse a run whose groups are unknown, and measures that are 0 whatever it shows."""
         if not scores.labelled:
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
         for measure in self.measures:
-            if self._needs_more_than_the_top(measure) and scores.counts[measure]["short"].all():
+            if self._needs_more_than_the_top(measure) and scores.per_query[measure].counts["short"].all():
                 raise InputError(_always_zero(measure, name))
-        return super().measurements(name, scores, options)
+        super().check_scores(name, scores)
 
     def _needs_more_than_the_top(self, measure: Any) -> bool:
         return bool(measure.needs_more_than_the_top(targets=self.given_targets is not None))
@@ -152,24 +146,20 @@ class Groups(View):
         said = _TARGETS[target] if isinstance(target, str) else str(target)
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
-    def notes(
-        self, measure: Any, scores: RunScores, defined: np.ndarray, options: Options
-    ) -> tuple[str, ...]:
+    def notes(self, measure: Any, scores: Any, defined: NDArray[np.bool_]) -> list[str]:
         """Says where groups and target come from, too."""
-        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined, options)]
+        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined)]
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
-        looked, unknown = (scores.counts[measure][what][defined].sum() for what in ("above", "unknown"))
-        if (
-            self._needs_more_than_the_top(measure)
-            and (short := scores.counts[measure]["short"][defined]).any()
-        ):
-            lists = counted_words(int(short.sum()), "list is", "lists are")
+        counts = scores.per_query[measure].counts
+        looked, unknown, short = (counts[what][defined].sum() for what in ("above", "unknown", "short"))
+        if self._needs_more_than_the_top(measure) and short:
+            lists = counted_words(int(short), "list is", "lists are")
             notes.append(f"{lists} no longer than the cut-off: the value is 0 whatever they show")
         if unknown:
             said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
             notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
-        return tuple(notes)
+        return notes
 
 
 def _always_zero(measure: Any, name: str) -> str:

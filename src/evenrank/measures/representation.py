@@ -38,8 +38,7 @@ from evenrank.measures.document_groups import (
     read_targets,
 )
 from evenrank.measures.groups import AgainstRest
-from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists
-from evenrank.measures.views import counted
+from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, counted
 from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Drawn
 
