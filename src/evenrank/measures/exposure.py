@@ -387,22 +387,12 @@ class _EER(ExpectedExposure):
         return system * target
 
 
-Exposure = _Exposure()
-ExposureGap = _ExposureGap()
-DemographicParity = _DemographicParity()
-DisparateTreatment = _DisparateTreatment()
-AWRF = _AWRF()
-EEL, EED, EER = _EEL(), _EED(), _EER()
-nDCGxAWRF = _nDCGxAWRF()  # noqa: N816 (as the track writes it)
-for _measure in (
-    Exposure,
-    ExposureGap,
-    DemographicParity,
-    DisparateTreatment,
-    AWRF,
-    nDCGxAWRF,
-    EEL,
-    EED,
-    EER,
-):
-    register(_measure)
+Exposure = register(_Exposure())
+ExposureGap = register(_ExposureGap())
+DemographicParity = register(_DemographicParity())
+DisparateTreatment = register(_DisparateTreatment())
+AWRF = register(_AWRF())
+EEL = register(_EEL())
+EED = register(_EED())
+EER = register(_EER())
+nDCGxAWRF = register(_nDCGxAWRF())  # noqa: N816 (as the track writes it)

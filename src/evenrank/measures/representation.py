@@ -399,5 +399,4 @@ class _MB(AgainstRest):
         return CountInTop(shown[:, column], self.cut(len(shown)), float(targets[column]))
 
 
-MB = _MB()
-register(MB)
+MB = register(_MB())
