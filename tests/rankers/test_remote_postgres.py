@@ -185,7 +185,7 @@ def test_operators_in_a_query_are_just_words(docs: str, text: str) -> None:
 
 
 def test_nothing_can_be_written(docs: str) -> None:
-    with pytest.raises(InputError, match=r"cannot be answered: .*read-only transaction"):
+    with pytest.raises(InputError, match=r"read-only transaction"):
         ids(docs, "nurse", table=None, sql="DELETE FROM docs RETURNING doc_id, text")
 
 

@@ -181,11 +181,11 @@ def test_judgments_reach_every_text_of_a_document() -> None:
     """An engine that cuts snippets to the query shows one document with many texts."""
     hits = {query: [Hit("a", 2.0, None, f"snippet for {query}"), Hit("b", 1.0, None, "b")] for query in "xyz"}
     answers = SearchResults(
-        pl.concat([listed(query, each, 10).frame for query, each in hits.items()]), empty=("nothing",)
+        pl.concat([listed(query, each, 10)[0] for query, each in hits.items()]), empty=("nothing",)
     )
     judged = {"x": {"a": 1}, "y": {"a": 1}, "nothing": {"a": 1}, "never asked": {"a": 1}}
     run, _ = answers.run_and_docs()
-    assert er.measure(run, ["P@1"], qrels=answers.judged(judged))["P@1"].per_query() == {
+    assert er.measure(run, ["P@1"], qrels=answers.map_qrels(judged))["P@1"].per_query() == {
         "x": 1.0,
         "y": 1.0,
         "nothing": 0.0,
@@ -250,12 +250,12 @@ def test_labels_and_targets_reach_the_measures(engine: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", [dict, pl.DataFrame])
 def test_labels_reach_every_text_of_a_document(kind: type) -> None:
     hits = {query: [Hit("a", 2.0, None, f"snippet for {query}"), Hit("b", 1.0, None, "b")] for query in "xy"}
-    answers = SearchResults(pl.concat([listed(query, each, 10).frame for query, each in hits.items()]))
+    answers = SearchResults(pl.concat([listed(query, each, 10)[0] for query, each in hits.items()]))
     given: Any = {"a": "female", "b": "male"}
     if kind is pl.DataFrame:
         given = pl.DataFrame({"docno": list(given), "gender": list(given.values())})
     run, _ = answers.run_and_docs()
-    found = er.measure(run, ["ExposureGap@2"], labels=answers.labelled(given))["ExposureGap@2"].per_query()
+    found = er.measure(run, ["ExposureGap@2"], labels=answers.map_labels(given))["ExposureGap@2"].per_query()
     assert found["x"] == found["y"] < 0
 
 

@@ -142,22 +142,21 @@ class EndpointReranker:
             order = self._ordered(query, texts, lambda text, count: self._asked_order(text, count, requests))
             return [rows[i] for i in order], [-float(place) for place in range(len(order))]
 
+        threads = ThreadPoolExecutor(self._limits.workers)
         try:
-            with ThreadPoolExecutor(self._limits.workers) as pool:
-                try:
-                    for rows, scores in pool.map(one, work):
-                        values[rows] = scores
-                        done += 1
-                        if progress:
-                            progress(done, len(work))
-                except BaseException:
-                    requests.stop()
-                    raise
+            for rows, scores in threads.map(one, work):
+                values[rows] = scores
+                done += 1
+                if progress:
+                    progress(done, len(work))
         except (QueryFailed, Stopped) as error:
             kept = "; answers so far are kept, and the same command goes on with them"
             raise InputError(
                 self._secrets.clean(f"{error}{kept if self.asked or self.known else ''}")
             ) from None
+        finally:
+            requests.stop()
+            threads.shutdown(wait=False, cancel_futures=True)
         return values
 
     def estimate(self, pairs: Candidates) -> str:

@@ -106,7 +106,12 @@ class JSONEngine:
         hits: list[Hit] = []
         while len(hits) < depth:
             page = 1 if size is None else len(hits) // size + 1
-            values = {"query": text, "depth": size or depth, "offset": len(hits), "page": page}
+            values: dict[str, str | int] = {
+                "query": text,
+                "depth": size or depth,
+                "offset": len(hits),
+                "page": page,
+            }
             more: list[Hit] = send(partial(self._request, values))
             hits += more
             if size is None or len(more) < size:

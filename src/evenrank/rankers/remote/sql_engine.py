@@ -169,7 +169,7 @@ class SQLiteEngine(SQLEngine):
             connection.execute("PRAGMA trusted_schema = OFF")
         except sqlite3.Error as error:
             raise InputError(f"cannot be opened: {error}", path=self.path) from None
-        connection.text_factory = lambda content: content.decode("utf-8", "replace")
+        connection.text_factory = bytes  # SQLite does not check that text is UTF-8
         return connection
 
     def _execute(self, connection: sqlite3.Connection, parameters: dict[str, Any]) -> Any:
