@@ -156,9 +156,9 @@ def summary_of(one: Any) -> dict[str, Any]:
 def measurement_of(one: Any, shown: int = 30) -> dict[str, Any]:
     """One measure of one run."""
     found = summary_of(one) | {
-        "spread": one.summary.spread,
-        "abs": one.summary.abs,
-        "quantiles": dict(one.summary.quantiles),
+        "spread": one.spread,
+        "abs": one.abs,
+        "quantiles": dict(one.quantiles),
         "left out": sorted(one.left_out.values()),
         "per query": shortened(one.per_query(), shown),
         "parts per query": {

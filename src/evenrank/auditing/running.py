@@ -25,8 +25,7 @@ from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import is_bias, is_sum, sign_names_group
+from evenrank.measures.base import Absolute, is_bias, is_sum, sign_names_group
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
@@ -279,8 +278,7 @@ def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str
         return
     headline = headline_measure(measures)
     if inputs.countable and sign_names_group(headline) and headline.LINEAR:
-        for ids in headline.VIEW(inputs, [headline]).wanted_texts(explain=True):
-            inputs.docs.expect(ids.unique().to_list())
+        headline.VIEW(inputs, [headline]).expect_texts(explain=True)
     if compared["judged"] and inputs.qrels is not None:
         labelled = pl.col("query_id").is_in(list(inputs.genders or ()))
         inputs.docs.expect(inputs.qrels.filter(pl.col("relevance") > 0, labelled)["doc_id"].to_list())

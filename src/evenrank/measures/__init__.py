@@ -2,14 +2,13 @@
 
 =================  =======================================================================
 base.py            what a measure is: `BiasMeasure`, `LinearMeasure`; which way is better
-views.py           how measures see the inputs: words, groups, a dictionary, genderedness
+lists.py           ranked lists as arrays, and what their documents are looked up in
 inputs.py          everything that is measured, opened once
 evaluate.py        `measure`: runs × measures → values with intervals
 results.py         what measuring gives
 explain.py         which words, documents and queries make up a value
 parse.py           measures and conditions as text; measures from outside the package
 bind.py            `bind`: our measures inside ir_measures and PyTerrier
-lists.py           ranked lists as arrays; where a document stands in a table
 rank_bias.py       RaB and ARaB: which group the top of a ranking favours
 neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at the top
 gsr/               GSR: do lists speak the gendered language that their queries suggest

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
+from numpy.typing import NDArray
 
 from evenrank.data.schema import listing
 from evenrank.errors import InputError, choice_hint
@@ -28,9 +28,8 @@ from evenrank.measures.document_groups import (
     normal_attribute,
     read_targets,
 )
-from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows
-from evenrank.measures.results import Measurement, Options
-from evenrank.measures.views import RunScores, View, counted
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View, counted, find_rows
+from evenrank.measures.rank_bias import check_group
 from evenrank.show.numbers import counted as counted_words
 
 TARGETS = ("list", "collection", "equal", "relevant")
@@ -109,11 +108,6 @@ class Groups(View):
         )
         return read_targets(given, self.tally.groups) if given is not None and requested else None
 
-    @property
-    def name(self) -> str:
-        targets = "" if self.given_targets is None else self.given_targets.fingerprint[:8]
-        return self._looked_at(self.inputs.queries) + targets
-
     def provenance(self) -> dict[str, Any]:
         return {
             **({"tally": self.inputs.tally.provenance} if self.tally.inferred else {}),
@@ -121,9 +115,8 @@ class Groups(View):
             **({} if self.given_targets is None else {"targets": self.given_targets.fingerprint}),
         }
 
-    def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
-        labelled = int(run["doc_id"].is_in(self.tally.labelled.implode()).sum())
-        return replace(super().score_run(name, run, options), labelled=labelled)
+    def labelled(self, run: pl.DataFrame) -> int:
+        return int(run["doc_id"].is_in(self.tally.labelled.implode()).sum())
 
     def counts(self, measure: BiasMeasure, lists: RankedLists) -> dict[str, Ints]:
         """And how many stand above the cut-off, and how many of these show no group."""
@@ -133,15 +126,16 @@ class Groups(View):
         short = (lists.lengths <= (WHOLE_LIST if cutoff is None else cutoff)).astype(np.int64)
         return {**super().counts(measure, lists), "above": above, "unknown": unknown, "short": short}
 
-    def measurements(self, name: str, scores: RunScores, options: Options) -> list[Measurement]:
+    def check_scores(self, name: str, scores: Any) -> None:
+        """Refuse a run whose groups are unknown, and measures that are 0 whatever it shows."""
         if not scores.labelled:
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
         for measure in self.measures:
-            if self._needs_more_than_the_top(measure) and scores.counts[measure]["short"].all():
+            if self._needs_more_than_the_top(measure) and scores.per_query[measure].counts["short"].all():
                 raise InputError(_always_zero(measure, name))
-        return super().measurements(name, scores, options)
+        super().check_scores(name, scores)
 
     def _needs_more_than_the_top(self, measure: Any) -> bool:
         return bool(measure.needs_more_than_the_top(targets=self.given_targets is not None))
@@ -152,24 +146,20 @@ class Groups(View):
         said = _TARGETS[target] if isinstance(target, str) else str(target)
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
-    def notes(
-        self, measure: Any, scores: RunScores, defined: np.ndarray, options: Options
-    ) -> tuple[str, ...]:
+    def notes(self, measure: Any, scores: Any, defined: NDArray[np.bool_]) -> list[str]:
         """Says where groups and target come from, too."""
-        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined, options)]
+        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined)]
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
-        looked, unknown = (scores.counts[measure][what][defined].sum() for what in ("above", "unknown"))
-        if (
-            self._needs_more_than_the_top(measure)
-            and (short := scores.counts[measure]["short"][defined]).any()
-        ):
-            lists = counted_words(int(short.sum()), "list is", "lists are")
+        counts = scores.per_query[measure].counts
+        looked, unknown, short = (counts[what][defined].sum() for what in ("above", "unknown", "short"))
+        if self._needs_more_than_the_top(measure) and short:
+            lists = counted_words(int(short), "list is", "lists are")
             notes.append(f"{lists} no longer than the cut-off: the value is 0 whatever they show")
         if unknown:
             said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
             notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
-        return tuple(notes)
+        return notes
 
 
 def _always_zero(measure: Any, name: str) -> str:
@@ -247,7 +237,7 @@ class GroupMeasure(BiasMeasure):
             raise InputError(f"{self} compares groups, but there is only {', '.join(groups)}")
         if isinstance(self["target"], Mapping):
             for group in self["target"]:
-                _known(self, group, groups)
+                check_group(self, group, groups)
 
     def group(self, groups: tuple[str, ...]) -> int:
         """The column of the one group that a measure is about: of two the first, unless named."""
@@ -259,7 +249,7 @@ class GroupMeasure(BiasMeasure):
                     f"{self.NAME}(group={groups[0]!r})@{self['cutoff'] or 10}"
                 )
             return 0
-        _known(self, name, groups)
+        check_group(self, name, groups)
         return groups.index(name)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
@@ -368,34 +358,30 @@ def relevant_shares(
     unless given. NaN for each group where nothing is judged relevant, or nothing is labelled.
     """
     groups, labels = lists.groups, lists.labels
-    axes = labels.axes or (("group", (*groups, UNKNOWN)),)
-    judged = lists.qrels.filter(pl.col("relevance") > 0)  # type: ignore[union-attr]
-    judged = judged.sort("relevance", descending=True, maintain_order=True)
-    rows = find_rows(judged["doc_id"], labels.frame["doc_id"])
-    shown = labels.frame.select(groups).to_numpy().astype(np.float64)[rows]
-    shown[rows < 0] = 0.0
-    if labels.axes:
-        shown[rows < 0, -1] = 1.0
-    places = dict(judged.with_row_index().group_by("query_id").agg("index").iter_rows())
-    relevances = judged["relevance"].to_numpy()
-    world = None if world is None else checked_world(world, axes)
+    query = find_rows(lists.qrels["query_id"], lists.query_ids)  # type: ignore[index]
+    judged = lists.qrels.select("doc_id", "relevance", query=query)  # type: ignore[union-attr]
+    judged = judged.filter(pl.col("relevance") > 0, pl.col("query") >= 0)
+    judged = judged.sort("query", "relevance", descending=[False, True], maintain_order=True)
     result = np.full((len(lists.query_ids), len(groups)), np.nan)
-    for query, query_id in enumerate(lists.query_ids.to_list()):
-        at = places.get(query_id)
-        if at is None:
-            continue
-        weight = np.ones(len(at)) if weights is None else weights(relevances[at])
-        total = np.dot(shown[at].T, weight)
-        whole = weight.sum() if of_all else total.sum()
-        if not whole:
-            continue
-        result[query] = total / whole
-        if world is not None and labels.axes:
-            result[query] = averaged(result[query], axes, world)
-        elif world is not None:
-            (background,) = world.values()
-            known = result[query].sum()
-            result[query] = (result[query] + known * np.array([background[group] for group in groups])) / 2
+    if judged.is_empty():
+        return result
+    unlisted = np.zeros((1, len(groups)))  # found at −1
+    unlisted[0, -1] = bool(labels.axes)  # unknown in every attribute
+    shown = np.vstack([labels.frame.select(groups).to_numpy(), unlisted])
+    shown = shown[find_rows(judged["doc_id"], labels.frame["doc_id"])]
+    queries, starts = np.unique(judged["query"].to_numpy(), return_index=True)
+    each = np.ones(len(judged))
+    if weights is not None:
+        each = np.concatenate([*map(weights, np.split(judged["relevance"].to_numpy(), starts[1:]))])
+    total = np.add.reduceat(shown * each[:, None], starts)
+    whole = np.add.reduceat(each, starts) if of_all else total.sum(axis=1)
+    shares = np.divide(total, whole[:, None], out=np.full(total.shape, np.nan), where=whole[:, None] > 0)
+    if world is not None:
+        axes = labels.axes or (("group", (*groups, UNKNOWN)),)
+        world = checked_world(world, axes)
+        known = shares if labels.axes else np.column_stack([shares, 1 - shares.sum(axis=1)])
+        shares = np.array([averaged(row, axes, world) for row in known])[:, : len(groups)]
+    result[queries] = shares
     return result
 
 
@@ -416,44 +402,33 @@ def averaged(
     spread = np.where(mass > 0, grid, grid.sum(axis=tuple(chosen), keepdims=True))
     total = spread.sum(axis=others, keepdims=True)
     spread = np.divide(spread, total, out=np.zeros_like(spread), where=total > 0)
-    mixed = grid.copy()
-    for case in product((True, False), repeat=len(chosen)):
-        if not any(case):
-            continue
-        where = [slice(None)] * len(axes)
-        background = np.ones([1] * len(axes))
-        for at, known in zip(chosen, case, strict=True):
-            where[at] = slice(0, -1) if known else slice(-1, None)
-            if known:
-                name, groups = axes[at]
-                part = np.array([world[name][group] for group in groups[:-1]])
-                background = background * part.reshape([-1 if i == at else 1 for i in range(len(axes))])
-        here = tuple(where)
-        mixed[here] = (grid[here] + background * spread[here] * grid[here].sum()) / 2
-    return mixed.ravel()
+    background = np.ones([1] * len(axes))
+    for at in chosen:
+        name, groups = axes[at]
+        size = [-1 if i == at else 1 for i in range(len(axes))]
+        background = background * np.array([*(world[name][group] for group in groups[:-1]), 1]).reshape(size)
+        known = np.array([group != UNKNOWN for group in groups]).reshape(size)
+        mass = np.where(known, (mass * known).sum(axis=at, keepdims=True), mass)
+    return np.asarray((grid + background * mass * spread) / 2).ravel()
 
 
 def checked_world(
     world: Mapping[str, Any], axes: Sequence[tuple[str, tuple[str, ...]]]
 ) -> dict[str, dict[str, float]]:
     """Shares in the world by attribute: each of its known groups, together 1."""
-    nested = all(isinstance(of, Mapping) for of in world.values())
-    by = dict(world) if nested else {axes[0][0]: world} if len(axes) == 1 else None
-    if by is None:
-        names = ", ".join(name for name, _ in axes)
-        raise InputError(
-            f"world must name the attribute, one of {names}: {{'{axes[0][0]}': {{group: share}}}}"
-        )
     known = dict(axes)
-    for name, of in by.items():
-        if name not in known:
-            raise InputError(f"world is about {name!r}; {choice_hint(name, known)}")
+    if len(axes) == 1 and not all(isinstance(of, Mapping) for of in world.values()):
+        world = {axes[0][0]: world}
+    for name, of in world.items():
+        if name not in known or not isinstance(of, Mapping):
+            example = f"{{{axes[0][0]!r}: {{group: share}}}}"
+            raise InputError(f"world must name the attribute, one of {', '.join(known)}: {example}")
         groups = known[name][:-1]
         if set(of) != set(groups):
             raise InputError(f"world must name a share for each of {listing(groups)}, and no other group")
         if abs(sum(of.values()) - 1) > 1e-3:
             raise InputError(f"the shares of {name} in the world add up to {sum(of.values()):g}, not to 1")
-    return {name: {g: float(s) / sum(of.values()) for g, s in of.items()} for name, of in by.items()}
+    return {name: {g: float(s) / sum(of.values()) for g, s in of.items()} for name, of in world.items()}
 
 
 class AgainstRest(GroupMeasure):
@@ -486,8 +461,3 @@ def check_target(name: str, target: Any) -> None:
         raise InputError(
             f"{name}: target is {target!r}, but must give shares between 0 and 1, together at most 1"
         )
-
-
-def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:
-    if group not in groups:
-        raise InputError(f"{measure}: no document shows {group!r}; {choice_hint(group, groups)}")

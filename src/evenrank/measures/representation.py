@@ -38,8 +38,7 @@ from evenrank.measures.document_groups import (
     read_targets,
 )
 from evenrank.measures.groups import AgainstRest
-from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists
-from evenrank.measures.views import counted
+from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, counted
 from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Drawn
 
@@ -382,7 +381,6 @@ class _MB(AgainstRest):
     """
 
     __name__ = NAME = "MB"
-    PRETTY_NAME = "Mean representation bias"
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
     ORDER_MATTERS = False

@@ -33,11 +33,10 @@ from evenrank.measures.document_groups import (
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import WHOLE_LIST, RankedLists
+from evenrank.measures.lists import WHOLE_LIST, RankedLists, Words, views_of
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable, representation_bias
 from evenrank.measures.skew import NDKL
-from evenrank.measures.views import Words, views_of
 from evenrank.mitigate.constrain import rerank
 from evenrank.server.models import ATTRIBUTES, Measured
 from evenrank.show.numbers import toward
@@ -309,9 +308,8 @@ def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeas
 
 def _is_of_one_list(measure: BiasMeasure) -> bool:
     """Whether words or groups are all that it looks at."""
-    grouped = issubclass(measure.VIEW, Groups) and not measure.VIEW.SEQUENCES
     asked = {"qrels"} & measure.NEEDS or measure.params.get("target") == "relevant"
-    return (measure.VIEW is Words or grouped) and not asked
+    return measure.VIEW in (Words, Groups) and not asked
 
 
 def check_lexicon(matcher: Matcher) -> None:

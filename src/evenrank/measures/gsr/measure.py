@@ -7,9 +7,9 @@ Conveyed by Ranking Algorithms, Information Processing & Management 57(6), 2020.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +17,16 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank import stats
-from evenrank.data.read import described, fingerprint, read_queries
+from evenrank.data.read import read_queries
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Change, Param, PerQuery, register
+from evenrank.measures.evaluate import labels_of, left_out
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
 from evenrank.measures.gsr.study import Study
-from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, ranked_queries
-from evenrank.measures.results import Change, Measurement, Options, labels_of, left_out
-from evenrank.measures.views import View
+from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, View, ranked_queries
+from evenrank.measures.results import Measurement, Options, Summary
 from evenrank.text.tokens import tokens
 
 EQUAL = "all queries are equally gendered"
@@ -48,10 +48,12 @@ class Reinforcement(Measurement):
     """
 
     fitted: Fitted = field(kw_only=True)
+    line: Line | None = None
+    others: Callable[[], dict[str, Summary]] = dict
 
-    @property
-    def line(self) -> Line | None:
-        return self.fitted.line
+    @cached_property
+    def baselines(self) -> dict[str, Summary]:
+        return self.others()
 
     @property
     def perfect_line(self) -> Line | None:
@@ -95,21 +97,10 @@ class Genderedness(View):
     """Queries and documents as the genderedness of their words."""
 
     NEEDED = "the text of documents and queries; give docs and queries"
-    WHOLE = True
 
     def check(self) -> None:
         if self.inputs.docs is None or self.inputs.queries is None:
             raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
-
-    @property
-    def name(self) -> str:
-        texts, inputs = self.inputs.genderedness, self.inputs
-        table = pl.DataFrame({"word": texts.vocabulary, "g": texts.values})
-        assert inputs.docs is not None  # `check` sees to it
-        docs = pl.DataFrame({"docs": [inputs.docs.fingerprint()]})
-        words = described(fingerprint([table], numbers=True))
-        hashed = fingerprint([inputs.queries, inputs.background, words, docs])[:8]
-        return hashed + ("" if self.missing == "error" else f",{self.missing}")
 
     def provenance(self) -> dict[str, Any]:
         texts = self.inputs.genderedness
@@ -118,51 +109,24 @@ class Genderedness(View):
     def prepare(self, seed: int = 0) -> None:
         """Read queries and documents, once for all runs (and for each list of stop words)."""
         self.check()
-        self.studies = self._studies(self.inputs.runs, self.measures, self.inputs.qrels, seed=seed)
-
-    def _studies(
-        self,
-        runs: Mapping[str, pl.DataFrame],
-        measures: Sequence[Any],
-        qrels: pl.DataFrame | None,
-        **more: Any,
-    ) -> dict[str, Study]:
-        """The study of each list of stop words."""
         sharing: dict[Any, list[Any]] = {}
-        for measure in measures:
+        for measure in self.measures:
             sharing.setdefault(measure["stop_words"], []).append(measure)
-        given: Any = {"docs": self.inputs.docs, "queries": self.inputs.queries, "missing": self.missing}
-        return {
+        inputs = self.inputs
+        assert inputs.queries is not None  # `check` sees to it
+        self.studies = {
             stop_words: Study(
-                runs, those, self.inputs.genderedness.stopping(stop_words), qrels=qrels, **given, **more
+                inputs.runs,
+                measures,
+                inputs.genderedness.stopping(stop_words),
+                docs=inputs.docs,
+                queries=inputs.queries,
+                qrels=inputs.qrels,
+                missing=self.missing,
+                seed=seed,
             )
-            for stop_words, those in sharing.items()
+            for stop_words, measures in sharing.items()
         }
-
-    def values(
-        self, run: pl.DataFrame, measures: Sequence[Any], qrels: pl.DataFrame | None = None
-    ) -> dict[BiasMeasure, dict[str, float]]:
-        queries = self.inputs.queries
-        assert queries is not None  # `check` sees to it
-        present = {*run["query_id"].unique().to_list()}
-        if qrels is not None:
-            present |= {*qrels["query_id"].to_list()}
-        count = sum(query in present for query in queries["query_id"].to_list())
-        if 2 * count <= len(queries):  # one batch of several: its slope is not the slope of all
-            raise InputError(
-                f"{measures[0]} is a slope over all queries, but only {count:,} of the {len(queries):,} "
-                "bound ones are judged or ranked; evaluate without batch_size, and bind the queries that "
-                "are evaluated"
-            )
-        studies = self._studies({"the run": run}, measures, qrels, baselines=False)
-        result: dict[BiasMeasure, dict[str, float]] = {}
-        for measure in measures:
-            study = studies[measure["stop_words"]]
-            fitted = study.fit(study.top("the run", measure), measure)
-            ids = queries["query_id"].gather(fitted.queries).to_list()
-            defined = fitted.line is not None
-            result[measure] = dict(zip(ids, fitted.contributions.tolist(), strict=True)) if defined else {}
-        return result
 
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
         ranked = ranked_queries(run).to_list()
@@ -185,9 +149,9 @@ class Genderedness(View):
         defined = fitted.line is not None
         ids = study.query_ids.gather(fitted.queries if defined else [])
         return Reinforcement(
+            **vars(fitted.summary(options)),
             run=name,
             measure=measure,
-            summary=fitted.summary(options),
             left_out=left_out(
                 dict.fromkeys([*study.query_ids.to_list(), *ranked]),
                 set(ids.to_list()),
@@ -205,8 +169,8 @@ class Genderedness(View):
             else {other: study.fit(top, measure, mask).summary(options) for other, mask in masks.items()},
             notes=_notes(name, study, fitted, self.inputs.ties),
             attribution=attribution(study, fitted) if options.explain and defined else None,
-            yardsticks=partial(study.baselines, measure, chosen, options),
             fitted=fitted,
+            others=partial(study.baselines, measure, chosen, options),
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank import stats
+from evenrank.measures.base import summarise
 from evenrank.measures.lists import Floats, Ints
 from evenrank.measures.results import Options, Summary
 
@@ -189,6 +190,6 @@ class Fitted:
             low, high = interval.low, interval.high
         everything = np.ones(len(self.x), bool)
         plain = replace(options, confidence=None)
-        over = Summary.over(self.contributions, self.parts, everything, signed=True, options=plain)
+        over = summarise(self.contributions, self.parts, everything, signed=True, options=plain)
         fields: Any = vars(over) | {"value": self.line.slope, "low": low, "high": high}
         return SlopeSummary(**fields, line=self.line)

@@ -60,7 +60,6 @@ class Study:
         qrels: pl.DataFrame | None,
         missing: str = "error",
         seed: int = 0,
-        baselines: bool = True,
     ) -> None:
         self.texts, self.missing, self.seed = texts, missing, seed
         self.query_ids, self.query_texts = queries["query_id"], queries["text"].to_list()
@@ -73,9 +72,9 @@ class Study:
         # Where missing documents are skipped, others from further down may move up.
         read = np.full(len(queries), WHOLE_LIST) if missing == "skip" else depths
         tops = {name: _top(run, self.query_ids, read) for name, run in runs.items()}
-        judged = None if qrels is None or not baselines else _relevant(qrels, self.query_ids)
+        judged = None if qrels is None else _relevant(qrels, self.query_ids)
         needed = [doc_ids for _, doc_ids, _ in (*tops.values(), *([] if judged is None else [judged]))]
-        self._read(docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))) if baselines else 0)
+        self._read(docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))))
         for kind, empty in {"query": np.isnan(self.x).all(), "document": not len(self.words.entries)}.items():
             if empty:
                 raise InputError(

@@ -18,9 +18,8 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_groups import listed_groups, normal_groups, read_targets
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import Floats, RankedLists, single_list
+from evenrank.measures.lists import Floats, RankedLists, Words, views_of
 from evenrank.measures.parse import Condition
-from evenrank.measures.views import Words, views_of
 from evenrank.mitigate.constrain.limits import (
     Limit,
     apply_limits,
@@ -426,7 +425,9 @@ def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> Rank
     if len(frame) != len(scores):
         raise InputError(f"there are {len(scores)} scores, but {len(frame)} results are described")
     groups = tuple(name for name in columns if name != "tokens" and not name.endswith("_logwords"))
-    return single_list(LIST, frame, groups, by, scores[by])
+    length = np.array([len(by)])
+    ids = pl.Series([str(row) for row in by.tolist()], dtype=pl.String)
+    return RankedLists(pl.Series([LIST]), length, ids, by, frame, groups, scores[by], length)
 
 
 def _value(measure: Any, lists: RankedLists) -> float | None:
