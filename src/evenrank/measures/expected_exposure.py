@@ -90,7 +90,6 @@ class _EEL(ExpectedExposure):
     """
 
     __name__ = NAME = "EEL"
-    PRETTY_NAME = "Expected exposure loss"
     SHORT_DESC = "Squared distance of groups' expected exposures from the target."
     PREFERRED = "low"
     MEANING = "How far the exposures of groups, over all rankings of a query, are from what they should be."
@@ -109,7 +108,6 @@ class _EED(ExpectedExposure):
     """
 
     __name__ = NAME = "EED"
-    PRETTY_NAME = "Expected exposure disparity"
     SHORT_DESC = "Squared size of groups' expected exposures."
     PREFERRED = "low"
     MEANING = "How unevenly exposure is spread over groups, over all rankings of a query."
@@ -127,7 +125,6 @@ class _EER(ExpectedExposure):
     """
 
     __name__ = NAME = "EER"
-    PRETTY_NAME = "Expected exposure relevance"
     SHORT_DESC = "Groups' expected exposures times those they should have."
     PREFERRED = "high"
     MEANING = "How much exposure goes to the groups that should have it, over all rankings of a query."

@@ -25,7 +25,7 @@ from evenrank.measures.groups import (
     Groups,
     with_attribute,
 )
-from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, log_discount
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows, log_discount
 from evenrank.measures.rank_bias import PairMeasure, two_groups
 
 
@@ -87,7 +87,6 @@ class _Exposure(GroupMeasure):
     """
 
     __name__ = NAME = "Exposure"
-    PRETTY_NAME = "Exposure of a group"
     SHORT_DESC = "Mean of 1/log2(1 + rank) over the documents of a group."
     PREFERRED = "high"
     INTERPRETATION = "compare with the other groups of the same lists"
@@ -123,7 +122,6 @@ class _ExposureGap(PairMeasure):
     """
 
     __name__ = NAME = "ExposureGap"
-    PRETTY_NAME = "Gap of exposure"
     SHORT_DESC = "Share of attention for one group's documents, minus the other's."
     MEANING = "The share of attention in the top {k} that one group's documents get, minus the other group's."
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
@@ -157,7 +155,6 @@ class _DemographicParity(GroupMeasure):
     """
 
     __name__ = NAME = "DemographicParity"
-    PRETTY_NAME = "Demographic parity ratio of exposure"
     SHORT_DESC = "Ratio of two groups' mean exposures."
     PREFERRED = "one"
     UNDEFINED = "one of the groups is absent or has no exposure"
@@ -199,7 +196,6 @@ class _DisparateTreatment(_DemographicParity):
     """
 
     __name__ = NAME = "DisparateTreatment"
-    PRETTY_NAME = "Disparate treatment ratio"
     SHORT_DESC = "Ratio of two groups' exposures over their mean relevance."
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "one of the groups is absent, has no relevant document or no exposure"
@@ -231,7 +227,6 @@ class _AWRF(GroupMeasure):
     """
 
     __name__ = NAME = "AWRF"
-    PRETTY_NAME = "Attention-weighted rank fairness"
     SHORT_DESC = "1 minus the divergence of attention shares from the target."
     PREFERRED = "high"
     BEST = 1.0
@@ -242,18 +237,7 @@ class _AWRF(GroupMeasure):
         return awrf(shown[: self.cut(len(shown))], target)
 
 
-def gained(relevant: Floats, ideal: int, k: int) -> float:
-    """nDCG as in TREC Fair Ranking: relevant or not, a rank is worth 1/log2(max(rank, 2)).
-
-    The first two ranks are worth the same, unlike in trec_eval. `ideal` is how many relevant documents there
-    are.
-    """
-    worth = attention(np.arange(1, k + 1))
-    best = worth[: min(k, ideal)].sum()
-    return float(np.dot(relevant[:k], worth[: len(relevant[:k])]) / best) if best else 0.0
-
-
-class _nDCGxAWRF(GroupMeasure):
+class _nDCGxAWRF(_AWRF):
     """nDCG times AWRF: the score of Task 1 of TREC Fair Ranking 2022. From 0 to 1, higher is better.
 
     nDCG@k · AWRF@k. A document is relevant or not, a rank is worth 1/log2(max(rank, 2)) in both; AWRF as for
@@ -265,28 +249,31 @@ class _nDCGxAWRF(GroupMeasure):
     """
 
     __name__ = NAME = "nDCGxAWRF"
-    PRETTY_NAME = "nDCG × attention-weighted rank fairness"
     SHORT_DESC = "nDCG times AWRF, the score of TREC Fair Ranking 2022, Task 1."
-    PREFERRED = "high"
-    BEST = 1.0
     MEANING = "How relevant the top {k} are, and how close to the target: nDCG times AWRF."
     NEEDS = frozenset({"groups", "qrels"})
     UNDEFINED = "not judged, or no labelled document in the top"
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        relevant = (relevance_of(lists) > 0).astype(np.float64)
-        judged = lists.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
-        known = dict(judged.iter_rows())
-        starts, values = lists.starts.tolist(), []
-        each = zip(lists.query_ids.to_list(), starts, self.each_list(lists), self.targets(lists), strict=True)
-        for query, start, shown, target in each:
-            fair = awrf(shown[: self.cut(len(shown))], target)
-            if query not in known:
-                values.append(float("nan"))
-                continue
-            k = len(shown) if self["cutoff"] is None else int(self["cutoff"])
-            values.append(gained(relevant[start : start + len(shown)], known[query], k) * fair)
-        return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
+        fair = super().per_query(lists)
+        return PerQuery(fair.values * trec_ndcg(lists, self["cutoff"]), undefined=fair.undefined)
+
+
+def trec_ndcg(lists: RankedLists, cutoff: int | None = None) -> Floats:
+    """nDCG as in TREC Fair Ranking: relevant or not, a rank is worth 1/log2(max(rank, 2)).
+
+    The first two ranks are worth the same, unlike in trec_eval. NaN for queries without judgments, 0 for
+    those without relevant documents.
+    """
+    k = lists.lengths if cutoff is None else np.full(len(lists.lengths), cutoff)
+    counted = (relevance_of(lists) > 0) & (lists.positions <= np.repeat(k, lists.lengths))
+    gain = np.add.reduceat(counted * attention(lists.positions), lists.starts)
+    judged = lists.qrels.group_by("query_id").agg((pl.col("relevance") > 0).sum())  # type: ignore[union-attr]
+    rows = find_rows(lists.query_ids, judged["query_id"])
+    relevant = judged["relevance"].to_numpy()[rows]
+    best = np.cumsum(attention(np.arange(1, k.max(initial=1) + 1)))
+    ideal = best[np.maximum(np.minimum(relevant, k), 1) - 1]
+    return np.where(rows < 0, np.nan, gain / ideal)
 
 
 Exposure = _Exposure()

@@ -124,7 +124,6 @@ class _rND(RankedParity):
     """
 
     __name__ = NAME = "rND"
-    PRETTY_NAME = "Normalised discounted difference"
     SHORT_DESC = "Distance of a group's share in the prefixes from its share in the whole."
     term = staticmethod(difference)
 
@@ -139,7 +138,6 @@ class _rKL(RankedParity):
     """
 
     __name__ = NAME = "rKL"
-    PRETTY_NAME = "Normalised discounted KL divergence"
     SHORT_DESC = "Divergence of the prefixes' shares from those of the whole."
     MEANING = "How far a group's share in the top ranks is from its share in the whole list."
     term = staticmethod(divergence)
@@ -155,7 +153,6 @@ class _rRD(RankedParity):
     """
 
     __name__ = NAME = "rRD"
-    PRETTY_NAME = "Normalised discounted ratio difference"
     SHORT_DESC = "Distance of a group's ratio to the rest in the prefixes from that of the whole."
     term = staticmethod(ratio_difference)
 
@@ -233,7 +230,6 @@ class _FAIR(AgainstRest):
     """
 
     __name__ = NAME = "FAIR"
-    PRETTY_NAME = "Ranked group fairness test"
     SHORT_DESC = "1 if every prefix of the top k holds enough documents of a group."
     WHOLE_LABELS = True
     PREFERRED = "high"

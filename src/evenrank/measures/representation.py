@@ -381,7 +381,6 @@ class _MB(AgainstRest):
     """
 
     __name__ = NAME = "MB"
-    PRETTY_NAME = "Mean representation bias"
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
     ORDER_MATTERS = False
