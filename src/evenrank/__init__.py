@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, update_wrapper
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -183,24 +183,16 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
 _PREDICTING = ("measure", "audit", "trace", "plan")
 
 
-def _with_classifier(name: str, function: Any) -> Any:
-    """The function, with the shipped classifier of queries where genders are to be predicted."""
-
-    @wraps(function)
-    def with_classifier(*args: Any, **given: Any) -> Any:
-        if isinstance(given.get("genders"), str) and given["genders"] == "predict":
-            given.setdefault("classify", import_module("evenrank.queries.classifier").predicted_genders)
-        return function(*args, **given)
-
-    with_classifier.__module__, with_classifier.__qualname__ = __name__, name  # for other processes
-    return with_classifier
+def _classify(queries: Any) -> Any:
+    """What the shipped classifier says of queries."""
+    return import_module("evenrank.queries.classifier").predicted_genders(queries)
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"evenrank.{_HOME[name]}"), name)
         if name in _PREDICTING:
-            value = _with_classifier(name, value)
+            value = update_wrapper(partial(value, classify=_classify), value)
     elif name in _EFFECTIVENESS:
         value = getattr(import_module("ir_measures"), name)
     else:
