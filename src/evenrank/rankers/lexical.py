@@ -310,8 +310,7 @@ def _norms(index: Index, model: Model) -> Any:
         return np.log(model.mu / (index.lengths + model.mu))
     if isinstance(model, TfIdf):
         idf = np.log1p(index.documents / index.document_frequency)
-        names = ("forward-offsets", "forward-terms", "forward-counts")
-        return _tfidf_norms(*(arrays[name] for name in names), idf)
+        return _tfidf_norms(arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf)
     raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
 
 
@@ -454,7 +453,7 @@ def _rank(prepared: Any, postings: Any, query: Any, depth: Any, scratch: Any) ->
     kept, above, level, scale, least = 0, 0, 0, 0.0, _LEAST
     width = min(_FIRST, len(sums))
     while True:
-        base = total
+        base: Any = total
         for i in range(size):
             if scratch.places[i] < postings.offsets[prepared.terms[begin + i] + 1]:
                 base = min(base, np.int64(postings.documents[scratch.places[i]]))
