@@ -52,8 +52,7 @@ _HOME = {
     **dict.fromkeys(
         ("Exposure", "ExposureGap", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"
     ),
-    **dict.fromkeys(("EEL", "EED", "EER"), "measures.expected_exposure"),
-    "nDCGxAWRF": "measures.exposure",
+    **dict.fromkeys(("nDCGxAWRF", "EEL", "EED", "EER"), "measures.exposure"),
     "FAIR": "measures.parity",
     "MB": "measures.representation",
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.variants"),
@@ -116,10 +115,10 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.dictionary import LIWC as LIWC
     from evenrank.measures.disparity import disparity as disparity
     from evenrank.measures.evaluate import measure as measure
-    from evenrank.measures.expected_exposure import EED as EED
-    from evenrank.measures.expected_exposure import EEL as EEL
-    from evenrank.measures.expected_exposure import EER as EER
     from evenrank.measures.exposure import AWRF as AWRF
+    from evenrank.measures.exposure import EED as EED
+    from evenrank.measures.exposure import EEL as EEL
+    from evenrank.measures.exposure import EER as EER
     from evenrank.measures.exposure import DemographicParity as DemographicParity
     from evenrank.measures.exposure import DisparateTreatment as DisparateTreatment
     from evenrank.measures.exposure import Exposure as Exposure
