@@ -33,7 +33,7 @@ from evenrank.mitigate.counterfactuals import chosen_rankers, neutral_queries
 from evenrank.mitigate.swapping import swap, swapper
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
-from evenrank.rankers.index.building import index
+from evenrank.rankers.indexing import index
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 from evenrank.stats import Interval
