@@ -343,12 +343,6 @@ def test_all_vectors_have_length_one_and_cannot_be_written_to(vectors: Vectors) 
         vectors.matrix[0, 0] = 5
 
 
-def test_neighbours_come_nearest_first() -> None:
-    made = Vectors(["a", "b", "c"], [[1, 0], [1, 1], [0, 1]])
-    assert [word for word, _ in made.neighbours("a")] == ["b", "c"]
-    assert made.neighbours("a", 1)[0] == ("b", pytest.approx(0.5**0.5, abs=1e-6))
-
-
 def test_the_glove_file_loads_whole(glove: Vectors) -> None:
     assert (len(glove), glove.dimension) == (120_008, 100)
     assert glove.words[0] == "the" and "Einstein" in glove

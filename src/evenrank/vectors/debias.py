@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.data.model_files import packed, read_model, write_model
-from evenrank.errors import InputError
+from evenrank.errors import InputError, InputWarning
 from evenrank.stats import Interval, mean_interval
 from evenrank.vectors.gendered import (
     FREQUENT,
@@ -32,9 +32,9 @@ from evenrank.vectors.gendered import (
     read_pairs,
     specific_words,
 )
-from evenrank.vectors.space import Floats, Vectors, row_lengths
+from evenrank.vectors.space import ROWS, Doubles, Floats, Vectors, row_lengths
 
-Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 _ROUNDING = 1e-10  # eigenvalues and singular values below this share of the largest are rounding errors
 
@@ -161,8 +161,6 @@ Method = Literal["hard", "strong", "leace"]
 SHARES = (0.01, 0.05, 0.15)
 """Classes of LEACE: the words that lean most, the outermost 1 %, 5 % and 15 % on either side."""
 
-_ROWS = 1 << 14
-
 
 def debiased(
     vectors: Vectors,
@@ -202,19 +200,7 @@ def debiased(
     """
     if method not in get_args(Method):
         raise InputError(f"unknown method {method!r}; choose one of: {', '.join(get_args(Method))}")
-    if method != "hard" and equalise is not None:
-        raise InputError(f"only hard debiasing equalises pairs, {method} does not")
-    if method == "strong" and (specific is not None or grow):
-        raise InputError(
-            "strong debiasing makes no difference between words: it takes no gender-specific ones"
-        )
-    if method != "leace" and held_out:
-        raise InputError(f"only leace learns from words, {method} does not: there is nothing to hold out")
     direction = find_direction(vectors) if direction is None else direction
-    if len(direction.vector) != vectors.dimension:
-        raise InputError(
-            f"a direction of {len(direction.vector)} dimensions does not fit vectors of {vectors.dimension}"
-        )
     facts: dict[str, Any] = {"method": method, "direction": direction.to_dict()}
     if method == "strong":
         matrix = neutralise(vectors, direction)
@@ -242,8 +228,8 @@ def neutralise(vectors: Vectors, direction: Direction, *, keep: Collection[str] 
     change = np.ones(len(matrix), bool)
     if keep:
         change[[row for row, word in enumerate(vectors.words) if word.lower() in keep]] = False
-    for start in range(0, len(matrix), _ROWS):
-        rows = start + np.flatnonzero(change[start : start + _ROWS])
+    for start in range(0, len(matrix), ROWS):
+        rows = start + np.flatnonzero(change[start : start + ROWS])
         block = matrix[rows].astype(np.float64)
         block -= np.outer(block @ direction.vector, direction.vector)
         matrix[rows] = _unit(block, rows, vectors)
@@ -269,7 +255,6 @@ def equalise_pairs(matrix: Floats, vectors: Vectors, direction: Direction, pairs
 
 def _pairs_with_vectors(vectors: Vectors, equalise: Pairs | None) -> list[Pair]:
     """The pairs to equalise in every spelling of case that has vectors; no word is in two of them."""
-    pairs: list[Pair] = []
     pair_of: dict[str, Pair] = {}
     missing = []
     for pair in MIRRORED if equalise is None else read_pairs(equalise):
@@ -281,13 +266,12 @@ def _pairs_with_vectors(vectors: Vectors, equalise: Pairs | None) -> list[Pair]:
             for word in (first, second):
                 if first == second or set(pair_of.setdefault(word, (first, second))) != {first, second}:
                     raise InputError(f"the word {word!r} would be equalised twice; leave it in one pair")
-            if not {(first, second), (second, first)} & set(pairs):
-                pairs.append((first, second))
     if missing and equalise is not None:
+        names = ", ".join(missing)
         warnings.warn(
-            f"pairs not equalised, because a word has no vector: {', '.join(missing)}", stacklevel=3
+            f"pairs not equalised, because a word has no vector: {names}", InputWarning, stacklevel=3
         )
-    return pairs
+    return list(dict.fromkeys(pair_of.values()))
 
 
 def _erase(
@@ -308,9 +292,9 @@ def _erase(
     classes = np.eye(len(edges) + 1)[np.searchsorted(edges, np.arange(len(rows)), side="right")]
     eraser = fit_eraser(vectors.matrix[rows].astype(np.float64), classes)
     matrix = np.empty_like(vectors.matrix)
-    for start in range(0, len(matrix), _ROWS):
-        block = eraser.apply(vectors.matrix[start : start + _ROWS].astype(np.float64))
-        matrix[start : start + _ROWS] = _unit(block, np.arange(start, start + len(block)), vectors)
+    for start in range(0, len(matrix), ROWS):
+        block = eraser.apply(vectors.matrix[start : start + ROWS].astype(np.float64))
+        matrix[start : start + ROWS] = _unit(block, np.arange(start, start + len(block)), vectors)
     return matrix, eraser.rank
 
 
@@ -394,7 +378,7 @@ def recoverability(
     rows = rows[np.argsort(direction.of(before.matrix[rows]), kind="stable")]
     tested = np.concatenate([rows[:words], rows[len(rows) - words :]])
     side = np.repeat([-1.0, 1.0], words)
-    correct: dict[str, list[npt.NDArray[np.bool_]]] = {"clustering": [], "linear": [], "kernel": []}
+    correct: dict[str, list[Bools]] = {"clustering": [], "linear": [], "kernel": []}
     kept: list[Doubles] = []
     for half in (slice(0, None, 2), slice(1, None, 2)):
         held_out = [before.words[row] for row in tested[half]]
@@ -429,7 +413,7 @@ def neighbours_kept(
     return np.array([len(np.intersect1d(old, new)) / count for old, new in pairs])
 
 
-def _clustered(x: Doubles, side: Doubles, seed: int) -> npt.NDArray[np.bool_]:
+def _clustered(x: Doubles, side: Doubles, seed: int) -> Bools:
     """Whether 2-means, the best of ten starts, assigns each word to its side."""
     from scipy.cluster.vq import kmeans2
 
@@ -442,9 +426,7 @@ def _clustered(x: Doubles, side: Doubles, seed: int) -> npt.NDArray[np.bool_]:
     return correct if correct.mean() >= 0.5 else ~correct
 
 
-def _predicted(
-    x: Doubles, side: Doubles, kernel: Callable[[Doubles, Doubles], Doubles], seed: int
-) -> npt.NDArray[np.bool_]:
+def _predicted(x: Doubles, side: Doubles, kernel: Callable[[Doubles, Doubles], Doubles], seed: int) -> Bools:
     """Whether a least-squares classifier predicts the side of each word, cross-validated."""
     fold = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
     correct = np.empty(len(x), bool)
@@ -511,27 +493,22 @@ def grow_specific(vectors: Vectors, seed_words: frozenset[str], *, seed: int = 0
 
 
 def _svm(x: Doubles, y: Doubles) -> Doubles:
-    """Weights of a linear SVM with squared hinge loss and C = 1, by Newton's method in the primal.
+    """Weights of a linear SVM with squared hinge loss and C = 1."""
+    from scipy.optimize import minimize
 
-    Chapelle (Neural Computation 2007): given which examples lie within the margin, the weights are a
-    ridge regression on these; repeated until the same examples lie within it.
-    """
+    def slack(weights: Doubles) -> Doubles:
+        return np.maximum(0, 1 - y * (x @ weights))
 
-    def loss(weights: Doubles) -> tuple[float, npt.NDArray[np.bool_]]:
-        slack = np.maximum(0, 1 - y * (x @ weights))
-        return float(0.5 * weights @ weights + slack @ slack), slack > 0
+    def loss(weights: Doubles) -> float:
+        return float(0.5 * weights @ weights + (slack(weights) ** 2).sum())
 
-    weights = np.zeros(x.shape[1])
-    value, in_margin = loss(weights)
-    for _ in range(100):
-        inner = x[in_margin]
-        target = np.linalg.solve(np.eye(len(weights)) + 2 * inner.T @ inner, 2 * inner.T @ y[in_margin])
-        step = 1.0
-        while step > 1e-6 and loss(weights + step * (target - weights))[0] > value:
-            step /= 2
-        before = in_margin
-        weights = weights + step * (target - weights)
-        value, in_margin = loss(weights)
-        if np.array_equal(before, in_margin) or step <= 1e-6:
-            break
+    def gradient(weights: Doubles) -> Doubles:
+        return weights - 2 * (slack(weights) * y) @ x
+
+    def hessian(weights: Doubles) -> Doubles:
+        inner = x[slack(weights) > 0]
+        return np.eye(len(weights)) + 2 * inner.T @ inner
+
+    start = np.zeros(x.shape[1])
+    weights: Doubles = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact").x
     return weights
