@@ -1,5 +1,4 @@
-"""Debiasing of vectors: hard, strong and LEACE for words, with a test of how much gender is left; and the
-gender projection, which is LEACE for the queries of a dense ranker.
+"""Debiasing of word vectors (hard, strong, LEACE), and a test of how much gender is left.
 
 The test is that of Gonen & Goldberg, "Lipstick on a Pig" (NAACL 2019): can the most gendered words still be
 told apart after debiasing?
@@ -7,18 +6,15 @@ told apart after debiasing?
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.model_files import packed, read_model, write_model
 from evenrank.errors import InputError, InputWarning
 from evenrank.stats import Interval, mean_interval
 from evenrank.vectors.gendered import (
@@ -35,6 +31,7 @@ from evenrank.vectors.gendered import (
 from evenrank.vectors.space import ROWS, Doubles, Floats, Vectors, row_lengths
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-10  # eigenvalues and singular values below this share of the largest are rounding errors
 
@@ -76,84 +73,6 @@ def fit_eraser(x: Doubles, concept: Doubles) -> Eraser:
     span, singular, _ = np.linalg.svd(whiten @ shared, full_matrices=False)
     span = span[:, singular > _ROUNDING * max(1.0, singular[0])]
     return Eraser(unwhiten @ span @ span.T @ whiten, mean, span.shape[1])
-
-
-_ARRAYS = "projection.npz"
-_MAX_STRENGTH = 1000  # beyond that nothing of the original query is left
-
-
-@dataclass(frozen=True, eq=False)
-class GenderProjection:
-    """What distinguishes the genders of documents, removed from queries; the index stays as it is.
-
-    LEACE (Belrose et al., NeurIPS 2023) fitted on documents is the map d ↦ A d + b after which no linear
-    model can predict the gender of a document. Since qᵀ(A d + b) = (Aᵀq)ᵀd + qᵀb, and the last term is the
-    same for all documents, Aᵀq ranks the documents as q would rank erased ones. A strength s interpolates:
-    q ↦ (1 − s) q + s Aᵀq.
-
-    Attributes
-    ----------
-    eraser
-        The map that LEACE fitted on documents.
-    encoder
-        The settings of the encoder; with another one the projection is refused.
-    facts
-        Provenance.
-    """
-
-    eraser: Eraser
-    encoder: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def fit(
-        cls,
-        vectors: Floats | Doubles,
-        genders: Doubles,
-        *,
-        encoder: Mapping[str, Any] | None = None,
-        **facts: Any,
-    ) -> GenderProjection:
-        """Fit a projection to the vectors of documents and their genders (−1 female, 1 male)."""
-        if len(np.unique(genders)) < 2:
-            raise InputError("all documents lean the same way; a projection needs both genders")
-        eraser = fit_eraser(np.asarray(vectors, np.float64), np.asarray(genders, np.float64)[:, None])
-        return cls(eraser, dict(encoder or {}), {"documents": len(vectors), **facts})
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str], encoder: Mapping[str, Any] | None = None) -> GenderProjection:
-        """Open a saved projection; refuse an encoder with other settings than the one it was fitted for."""
-        if not Path(path).is_dir():
-            raise InputError(
-                "no such projection; fit one with: er.fit_projection(docs).save(path)", path=path
-            )
-        saved = read_model(path, "projection")
-        arrays, facts = saved.arrays(_ARRAYS), dict(saved.facts)
-        fitted, rank = facts.pop("encoder"), facts.pop("rank")
-        for name, value in fitted.items():
-            if encoder is not None and encoder.get(name) != value:
-                raise InputError(
-                    f"the projection was fitted with another encoder ({name} {value}, here "
-                    f"{encoder.get(name)}); fit one with: er.fit_projection(docs, model=…)",
-                    path=path,
-                )
-        facts["sha256"] = hashlib.sha256(saved.files[_ARRAYS]).hexdigest()
-        return cls(Eraser(arrays["projection"], arrays["mean"], rank), fitted, facts)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model folder."""
-        arrays = {"projection": self.eraser.projection, "mean": self.eraser.mean}
-        facts = {"encoder": dict(self.encoder), "rank": self.eraser.rank, **self.facts}
-        write_model(path, "projection", facts, {_ARRAYS: packed(arrays)})
-
-    def project(self, queries: Doubles, strength: float = 1.0) -> Doubles:
-        """Project queries, as rows: (1 − s) q + s Aᵀq. At 0 they stay, at 1 documents are as if erased."""
-        if not abs(strength) <= _MAX_STRENGTH:  # NaN is refused too
-            raise InputError(
-                f"the strength of a projection is {strength:g}; it must be from {-_MAX_STRENGTH} to "
-                f"{_MAX_STRENGTH}, 1 for all of it"
-            )
-        return queries - strength * (queries @ self.eraser.projection)
 
 
 Method = Literal["hard", "strong", "leace"]
@@ -224,15 +143,25 @@ def debiased(
 
 def neutralise(vectors: Vectors, direction: Direction, *, keep: Collection[str] = ()) -> Floats:
     """Return the matrix without its component along the direction, except for words to keep (lower case)."""
+    rows = np.array([row for row, word in enumerate(vectors.words) if word.lower() not in keep], np.int64)
+
+    def without(block: Doubles) -> Doubles:
+        return block - np.outer(block @ direction.vector, direction.vector)
+
+    return _changed(vectors, rows, without)
+
+
+def _changed(vectors: Vectors, rows: Ints, change: Callable[[Doubles], Doubles]) -> Floats:
+    """Return the matrix with these rows changed, and scaled to length 1 again."""
     matrix = np.array(vectors.matrix)
-    change = np.ones(len(matrix), bool)
-    if keep:
-        change[[row for row, word in enumerate(vectors.words) if word.lower() in keep]] = False
-    for start in range(0, len(matrix), ROWS):
-        rows = start + np.flatnonzero(change[start : start + ROWS])
-        block = matrix[rows].astype(np.float64)
-        block -= np.outer(block @ direction.vector, direction.vector)
-        matrix[rows] = _unit(block, rows, vectors)
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        block = change(matrix[part].astype(np.float64))
+        lengths = row_lengths(block)
+        if (lengths < 1e-6).any():
+            word = vectors.words[part[int(np.argmin(lengths))]]
+            raise InputError(f"nothing is left of {word!r} without the direction; leave the word out")
+        matrix[part] = block / lengths[:, None]
     return matrix
 
 
@@ -242,15 +171,13 @@ def equalise_pairs(matrix: Floats, vectors: Vectors, direction: Direction, pairs
     ν is the middle of the pair without its component along the direction: what the two share.
     """
     for pair in pairs:
-        first, second = (vectors.exact_place(word) for word in pair)
-        if first is None or second is None:
-            raise InputError(f"there are no vectors for the pair {'–'.join(pair)}")
-        ends = matrix[[first, second]].astype(np.float64)
+        rows = vectors.places(pair)
+        ends = matrix[rows].astype(np.float64)
         along = ends @ direction.vector
         middle = ends.mean(axis=0)
         middle -= (middle @ direction.vector) * direction.vector
         reach = np.sqrt(max(0.0, 1 - middle @ middle)) * (1 if along[0] >= along[1] else -1)
-        matrix[first], matrix[second] = middle + reach * direction.vector, middle - reach * direction.vector
+        matrix[rows] = middle + reach * direction.vector, middle - reach * direction.vector
 
 
 def _pairs_with_vectors(vectors: Vectors, equalise: Pairs | None) -> list[Pair]:
@@ -278,10 +205,7 @@ def _erase(
     vectors: Vectors, direction: Direction, specific: frozenset[str], held_out: Collection[str]
 ) -> tuple[Floats, int]:
     """Return all words without what predicts linearly how far ordinary ones lean, and its rank."""
-    rows = ordinary_rows(vectors, specific)
-    if held_out:
-        left_out = frozenset(held_out)
-        rows = rows[[vectors.words[row] not in left_out for row in rows]]
+    rows = ordinary_rows(vectors, specific.union(held_out))
     if len(rows) < 2 * vectors.dimension:
         raise InputError(
             f"leace needs {2 * vectors.dimension:,} ordinary words or more to learn from, not {len(rows):,}"
@@ -291,19 +215,7 @@ def _erase(
     edges = [*cuts, *(len(rows) - cut for cut in reversed(cuts))]
     classes = np.eye(len(edges) + 1)[np.searchsorted(edges, np.arange(len(rows)), side="right")]
     eraser = fit_eraser(vectors.matrix[rows].astype(np.float64), classes)
-    matrix = np.empty_like(vectors.matrix)
-    for start in range(0, len(matrix), ROWS):
-        block = eraser.apply(vectors.matrix[start : start + ROWS].astype(np.float64))
-        matrix[start : start + ROWS] = _unit(block, np.arange(start, start + len(block)), vectors)
-    return matrix, eraser.rank
-
-
-def _unit(block: Doubles, rows: npt.NDArray[np.int64], vectors: Vectors) -> Doubles:
-    lengths = row_lengths(block)
-    if (lengths < 1e-6).any():
-        word = vectors.words[rows[int(np.argmin(lengths))]]
-        raise InputError(f"nothing is left of {word!r} without the direction; leave the word out")
-    return block / lengths[:, None]
+    return _changed(vectors, np.arange(len(vectors)), eraser.apply), eraser.rank
 
 
 _FOLDS = 5
@@ -389,21 +301,20 @@ def recoverability(
             )
         x = debiased_vectors.matrix[tested[half]].astype(np.float64)
         correct["clustering"].append(_clustered(x, side[half], seed))
-        for name, kernel in (("linear", _linear), ("kernel", _rbf)):
+        for name, kernel in (("linear", np.inner), ("kernel", _rbf)):
             correct[name].append(_predicted(x, side[half], kernel, seed))
-        if callable(after) or not kept:
-            kept.append(neighbours_kept(before, debiased_vectors, rows, seed=seed))
+        kept.append(neighbours_kept(before, debiased_vectors, rows, seed=seed))
     shares = {name: mean_interval(np.concatenate(parts), seed=seed) for name, parts in correct.items()}
     return Recoverability(**shares, neighbours=mean_interval(np.mean(kept, axis=0), seed=seed), words=words)
 
 
 def neighbours_kept(
-    before: Vectors, after: Vectors, rows: npt.NDArray[np.int64], *, count: int = 10, seed: int = 0
+    before: Vectors, after: Vectors, rows: Ints, *, count: int = 10, seed: int = 0
 ) -> Doubles:
     """The share of its nearest neighbours that each of 500 random words among these rows has kept."""
     drawn = np.random.default_rng(seed).choice(len(rows), min(_QUERIES, len(rows)), replace=False)
 
-    def nearest(vectors: Vectors) -> npt.NDArray[np.int64]:
+    def nearest(vectors: Vectors) -> Ints:
         pool = vectors.matrix[rows]
         cosines = pool[drawn] @ pool.T
         cosines[np.arange(len(drawn)), drawn] = -np.inf
@@ -417,7 +328,7 @@ def _clustered(x: Doubles, side: Doubles, seed: int) -> Bools:
     """Whether 2-means, the best of ten starts, assigns each word to its side."""
     from scipy.cluster.vq import kmeans2
 
-    def inertia(clusters: tuple[Doubles, npt.NDArray[np.int64]]) -> float:
+    def inertia(clusters: tuple[Doubles, Ints]) -> float:
         centres, labels = clusters
         return float(((x - centres[labels]) ** 2).sum())
 
@@ -439,10 +350,6 @@ def _predicted(x: Doubles, side: Doubles, kernel: Callable[[Doubles, Doubles], D
         predicted = kernel(scaled[test], scaled[train]) @ weights + y.mean()
         correct[test] = np.where(predicted > 0, 1.0, -1.0) == side[test]
     return correct
-
-
-def _linear(a: Doubles, b: Doubles) -> Doubles:
-    return a @ b.T
 
 
 def _rbf(a: Doubles, b: Doubles) -> Doubles:

@@ -1,4 +1,4 @@
-"""Word vectors in files: text (word2vec, GloVe, fastText), word2vec's binary, ``.npz`` and ``.arrow``."""
+"""Word vectors in files: text (word2vec, GloVe, fastText), word2vec's binary, and our own ``.arrow``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _MAX_DIMENSION = 1 << 16
 _MAX_WORD_BYTES = 1 << 12
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v") | {127}
 _OTHER_FORMATS = {
-    b"\x93NUMPY": "a .npy file holds no words; put words and vectors together into an .npz",
+    b"\x93NUMPY": "a .npy file holds no words; join them in Python: save(Vectors(words, matrix), 'v.arrow')",
+    b"PK\x03\x04": "a zip archive is not read; in Python: save(Vectors(words, matrix), 'v.arrow')",
     b"\xba\x16\x4f\x2f": "this is a model of the fastText program; give its .vec file",
     b"PAR1": "this is a Parquet file; give the vectors themselves",
     **{
@@ -57,9 +58,8 @@ def load(
     ----------
     source
         A file: word2vec binary or text, GloVe text, fastText ``.vec`` (all of these also as gzip or
-        zstd), an ``.npz`` with an array of words and a matrix, or an ``.arrow`` file (:func:`save`), which
-        is mapped into memory. Or gensim's ``KeyedVectors`` or a model in memory, or a mapping from word to
-        vector.
+        zstd), or an ``.arrow`` file (:func:`save`), which is mapped into memory. Or gensim's
+        ``KeyedVectors`` or a model in memory, or a mapping from word to vector.
     duplicates
         What to do with a word that occurs twice: ``error``, or keep the ``first``.
 
@@ -99,12 +99,9 @@ def _load_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
     for prefix, message in _OTHER_FORMATS.items():
         if start.startswith(prefix):
             raise InputError(message, path=path)
-    if start.startswith(b"PK\x03\x04"):
-        kind, (words, matrix, first_line) = "npz", _read_npz(path)
-    elif _is_binary(path):
-        kind, (words, matrix, first_line) = "word2vec binary", _read_binary(path)
-    else:
-        kind, (words, matrix, first_line) = _read_text_or_binary(path)
+    binary = _is_binary(path)
+    words, matrix, first_line = _read_binary(path) if binary else _read_text(path)
+    kind = "word2vec binary" if binary else "text"
     facts = {"input": {"name": Path(path).name, "format": kind, "fingerprint": fingerprint(path)}}
     words, matrix = normalised(words, matrix, duplicates=duplicates, path=path, first_line=first_line)
     return Vectors.trusted(words, matrix, facts)
@@ -139,30 +136,14 @@ def _is_binary(path: str | os.PathLike[str]) -> bool:
     if not head:
         raise InputError("the file is empty", path=path)
     first, _, rest = head.partition(b"\n")
-    if _header(first, path) is not None and (_CONTROL & set(rest) or not _is_utf8(rest)):
-        return True
+    if header := _header(first, path):
+        line, ended, _ = rest.partition(b"\n")
+        fields = line.rsplit(None, header[1])[1:]
+        is_cut = not ended and len(head) == _HEAD_BYTES
+        return bool(_CONTROL & set(rest)) or not _are_numbers(fields[:-1] if is_cut else fields)
     if _CONTROL & set(head):
         raise InputError("neither text nor a known format of word vectors", path=path)
     return False
-
-
-def _read_text_or_binary(path: str | os.PathLike[str]) -> tuple[str, Parsed]:
-    """Read text; a small file whose binary numbers look like text is read as word2vec's binary format."""
-    try:
-        return "text", _read_text(path)
-    except InputError as error:
-        try:
-            return "word2vec binary", _read_binary(path)
-        except InputError:
-            raise error from None
-
-
-def _is_utf8(sample: bytes) -> bool:
-    try:
-        sample.decode()
-    except UnicodeDecodeError as error:
-        return error.start > len(sample) - 4  # a character that the end of the sample cuts
-    return True
 
 
 def _header(line: bytes, path: str | os.PathLike[str]) -> tuple[int, int] | None:
@@ -274,7 +255,7 @@ def _parse_lines(
 
 
 def _are_numbers(pieces: list[bytes]) -> bool:
-    """Whether the later pieces of a word with spaces are numbers: then the line has too many."""
+    """Whether these are numbers, at least one."""
     try:
         return bool([float(piece) for piece in pieces])
     except ValueError:
@@ -333,47 +314,22 @@ def _binary_word(content: bytes, row: int, dimension: int, path: str | os.PathLi
     )
 
 
-def _read_npz(path: str | os.PathLike[str]) -> Parsed:
-    """Read the one-dimensional array of text and the two-dimensional one of numbers, whatever their names."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = [archive[name] for name in archive.files]
-    except Exception as error:  # damaged archives raise anything from zlib.error to NotImplementedError
-        how = "words must be text: np.savez(path, words=np.array(words, dtype=str), vectors=matrix)"
-        pickled = "allow_pickle" in str(error)
-        message = (
-            f"it holds pickled objects, which are not read; {how}" if pickled else f"cannot be read: {error}"
-        )
-        raise InputError(" ".join(message.split()), path=path) from None
-    if any(isinstance(array, bytes) for array in arrays):
-        raise InputError("a zip archive of other things than arrays; unpack it and name a file", path=path)
-    words = [array for array in arrays if array.ndim == 1 and array.dtype.kind == "U"]
-    rows = [array for array in arrays if array.ndim == 2 and array.dtype.kind == "f"]
-    if len(words) != 1 or len(rows) != 1:
-        raise InputError("expected one array of words and one matrix of numbers", path=path)
-    return words[0].tolist(), np.array(rows[0], np.float32, order="C"), None
-
-
 def save(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     """Write vectors; the ending of the name decides the format.
 
     ``.arrow`` is mapped into memory when it is opened, and alone keeps the provenance. ``.bin`` is word2vec
-    binary, ``.txt`` and ``.vec`` are word2vec (fastText) text with a header, ``.npz`` holds the arrays
-    ``words`` and ``vectors``. The text and binary formats may be followed by ``.gz`` or ``.zst``. The file
-    appears when it is complete.
+    binary, ``.txt`` and ``.vec`` are word2vec (fastText) text with a header; these may be followed by
+    ``.gz`` or ``.zst``. The file appears when it is complete.
     """
     suffix = format_suffix(path)
     if suffix in (".bin", ".txt", ".vec"):
         _write_word2vec(vectors, path, binary=suffix == ".bin")
     elif str(path).endswith(".arrow"):
         _write_arrow(vectors, path)
-    elif str(path).endswith(".npz"):
-        with writing(path) as file:
-            np.savez_compressed(file, words=np.array(vectors.words, dtype=np.str_), vectors=vectors.matrix)
     else:
         raise InputError(
             "the ending says how vectors are written: .arrow (opens at once), .bin (word2vec), .txt or .vec "
-            "(text with a header), .npz",
+            "(text with a header)",
             path=path,
         )
 
@@ -393,7 +349,7 @@ def _write_word2vec(vectors: Vectors, path: str | os.PathLike[str], *, binary: b
     """Write word2vec's format; as text with the shortest digits that give the same float32 again."""
     for word in vectors.words:
         if word.encode().split() != [word.encode()]:
-            raise InputError(f"a word in this format cannot be {word!r}; use .arrow or .npz", path=path)
+            raise InputError(f"a word in this format cannot be {word!r}; use .arrow", path=path)
     with writing(path) as file:
         file.write(f"{len(vectors)} {vectors.dimension}\n".encode())
         for start in range(0, len(vectors), ROWS):

@@ -84,11 +84,10 @@ def read_pairs(source: Pairs) -> tuple[Pair, ...]:
     A file has two words on each line (between them a tab, a comma or spaces; ``#`` begins a comment), or is
     a JSON list of lists.
     """
-    path, pairs = None, source
-    if isinstance(source, (str, os.PathLike)):
-        path, pairs = source, _json_list(source)
-        if pairs is None:
-            pairs = [_split_pair(line, source, number) for number, line in text_lines(source)]
+    path = source if isinstance(source, (str, os.PathLike)) else None
+    pairs: Any = source if path is None else _json_list(path)
+    if path is not None and pairs is None:
+        pairs = [_split_pair(line, path, number) for number, line in text_lines(path)]
     unique: dict[Pair, None] = {}
     for pair in pairs:
         words = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else ()
@@ -236,7 +235,6 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
     return Direction(-first if side < 0 else first, variance / variance.sum(), used, left_out)
 
 
-Leaning = tuple[str, float]
 _KEY = b"evenrank"
 _PARQUET = b"PAR1"
 
@@ -365,14 +363,13 @@ def genderedness_along(vectors: Vectors, direction: Direction) -> Genderedness:
     return Genderedness(words, values, {**vectors.provenance, "direction": direction.to_dict()})
 
 
-def leaning(vectors: Vectors, direction: Direction, count: int) -> tuple[list[Leaning], list[Leaning]]:
+def leaning(vectors: Vectors, direction: Direction, count: int) -> list[list[tuple[str, float]]]:
     """Return the ordinary words that lean most to the positive side, and those most to the negative."""
     rows = ordinary_rows(vectors, specific_words())
     values = direction.of(vectors.matrix[rows])
     order = np.argsort(values, kind="stable")
     ends = order[::-1][:count], order[:count]
-    positive, negative = ([(vectors.words[rows[i]], float(values[i])) for i in end] for end in ends)
-    return positive, negative
+    return [[(vectors.words[rows[i]], float(values[i])) for i in end] for end in ends]
 
 
 @lru_cache(maxsize=1)

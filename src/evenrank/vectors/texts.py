@@ -176,7 +176,7 @@ class GenderedTexts:
 def _pair_means() -> Any:
     from numba import njit
 
-    @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+    @njit(nogil=True, cache=True)
     def pair_means(bounds, query_stems, query_of, doc_of, doc_bounds, stems, times, sums, all_stems):  # type: ignore[no-untyped-def]
         """Mean value of the words of each pair's document that share no stem with the pair's query.
 
