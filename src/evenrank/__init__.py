@@ -34,7 +34,7 @@ _HOME = {
     "rerank": "rankers.neural.reranking",
     "Tally": "text.tally",
     "measure": "measures.evaluate",
-    "represent": "measures.labelled_lists",
+    "represent": "measures.representation",
     "bind": "measures.bind",
     "parse": "measures.parse",
     "RaB": "measures.rank_bias",
@@ -126,7 +126,6 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.exposure import ExposureGap as ExposureGap
     from evenrank.measures.exposure import nDCGxAWRF as nDCGxAWRF
     from evenrank.measures.gsr.measure import GSR as GSR
-    from evenrank.measures.labelled_lists import represent as represent
     from evenrank.measures.neutrality import FaiRR as FaiRR
     from evenrank.measures.neutrality import NFaiRR as NFaiRR
     from evenrank.measures.parity import FAIR as FAIR
@@ -137,6 +136,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.rank_bias import ARaB as ARaB
     from evenrank.measures.rank_bias import RaB as RaB
     from evenrank.measures.representation import MB as MB
+    from evenrank.measures.representation import represent as represent
     from evenrank.measures.skew import NDKL as NDKL
     from evenrank.measures.skew import MaxSkew as MaxSkew
     from evenrank.measures.skew import MinSkew as MinSkew

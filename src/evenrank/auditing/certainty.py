@@ -166,7 +166,7 @@ def _of_mean(
     leaning = judged and (m.low > 0 or m.high < 0)  # type: ignore[operator]
     return Certainty(
         **_facts(m.run, m.measure, None, m.value, same, judged),
-        detectable=_detectable(m.summary.spread, len(m.values), alpha) if judged else None,
+        detectable=_detectable(m.spread, len(m.values), alpha) if judged else None,
         alpha=alpha,
         tests=runs,
         word=_word(judged, leaning, same.passed if judged else None),
@@ -305,10 +305,10 @@ def plan(
         if len(result.runs) > 1:
             raise InputError("a plan takes its spread from one run; name one")
         (m,) = result
-        if m.summary.spread is None:
+        if m.spread is None:
             known = numbers.counted(m.queries, "value")
             raise InputError(f"{wanted} of {m.run} has {known}; a spread needs at least two")
-        sd = m.summary.spread
+        sd = m.spread
         source = f"{wanted} of {m.run}, {numbers.counted(m.queries, 'query', 'queries')}"
     corrected = alpha / tests
     return Plan(

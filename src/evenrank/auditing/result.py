@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evenrank.auditing.selection import Selection
     from evenrank.auditing.stages import Trace
     from evenrank.measures.disparity import Disparities
-    from evenrank.measures.gsr.results import GenderedQuery
+    from evenrank.measures.gsr.measure import GenderedQuery
     from evenrank.measures.representation import Representation
     from evenrank.mitigate.preferences import MirrorTest
     from evenrank.psychology import JudgmentsAudit, RankingsAudit

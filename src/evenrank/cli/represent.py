@@ -91,7 +91,7 @@ def represent_command(
 
         evenrank represent results.tsv --targets census.tsv --targets full --at 10
     """
-    from evenrank.measures.labelled_lists import represent
+    from evenrank.measures.representation import represent
 
     counted: Any = tally
     if docs is not None or (tally is not None and (lexicon or tokenizer)):
@@ -230,11 +230,9 @@ def _lists(representation: Representation, feature: str, heading: str) -> Table:
     for place in range(max(map(len, columns.values()))):
         cells: list[str | Text] = []
         for rows in columns.values():
-            row = rows[place] if place < len(rows) else None
-            cells.append(Text(row.query if row else ""))
-            cells.append(
-                f"{float(row.model):.2f} {float(row.target):.2f} {float(row.bias):+.2f}" if row else ""
-            )
+            row = rows.row(place, named=True) if place < len(rows) else None
+            cells.append(Text(row["query"] if row else ""))
+            cells.append(f"{row['model']:.2f} {row['target']:.2f} {row['bias']:+.2f}" if row else "")
         grid.add_row(*cells)
     return grid
 

@@ -7,16 +7,13 @@ Overview of the TREC 2022 Fair Ranking Track, Task 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
-
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.exposure import attention, relevance_of
-from evenrank.measures.groups import GroupMeasure, Groups
+from evenrank.measures.groups import GroupMeasure
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists
 
 
@@ -32,35 +29,10 @@ def deserved(relevances: Ints) -> Floats:
     return np.repeat(np.add.reduceat(each, starts) / sizes, sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class Rankings(RankedLists):
-    """One run in which a query may have several rankings: `places` are the ranks within them."""
-
-    places: Any = None
-    rankings: Any = None
-
-
-class Sequences(Groups):
-    """Documents as the groups they show, in all rankings of a query."""
-
-    SEQUENCES = True
-    MERGEABLE = False
-
-    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> Rankings:
-        lists = super().lists(run, *given, **named)
-        if self.missing == "skip":  # as the lists: the next document moves up, in its own ranking
-            run = run.filter(pl.col("doc_id").is_in(self.tally.frame["doc_id"].implode()))
-        ordered = run if "seq" in run.columns else run.with_columns(seq=pl.lit("1"))
-        places = ordered.select(place=pl.int_range(1, pl.len() + 1).over("query_id", "seq"))["place"]
-        several = ordered.group_by("query_id", maintain_order=True).agg(pl.col("seq").n_unique())
-        known = {each.name: getattr(lists, each.name) for each in fields(RankedLists) if each.init}
-        return Rankings(**known, places=places.to_numpy(), rankings=several["seq"].to_numpy())
-
-
 class ExpectedExposure(GroupMeasure):
     """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
 
-    VIEW = Sequences
+    SEQUENCES = True
     DEFAULT_TARGET = "relevant"
     UNDEFINED = "nothing is judged relevant"
     relevant_weights = staticmethod(deserved)
@@ -74,20 +46,26 @@ class ExpectedExposure(GroupMeasure):
         return WHOLE_LIST
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        assert isinstance(lists, Rankings)
         values = np.full(len(lists.lengths), np.nan)
+        seq = pl.repeat("", len(lists.rows), dtype=pl.String) if lists.seq is None else lists.seq
+        entries = pl.DataFrame({"list": np.repeat(np.arange(len(values)), lists.lengths)})
+        entries = entries.with_columns(seq=seq).select(
+            place=pl.int_range(1, pl.len() + 1).over("list", "seq"),
+            rankings=pl.col("seq").n_unique().over("list"),
+        )
+        each_place, rankings = (column.to_numpy() for column in entries)
         relevant, each_target = relevance_of(lists) > 0, self.targets(lists)
         for query, (start, shown) in enumerate(
             zip(lists.starts.tolist(), self.each_list(lists), strict=True)
         ):
-            target, places = each_target[query], lists.places[start : start + len(shown)]
+            target, places = each_target[query], each_place[start : start + len(shown)]
             if np.isnan(target).any() or not target.sum():
                 continue
             ranks = int(places.max()) if self["cutoff"] is None else int(self["cutoff"])
             weights = np.where(places <= ranks, attention(places), 0.0)
             if self["only_relevant"]:
                 weights = weights * relevant[start : start + len(shown)]
-            system = np.dot(1.0 * shown.T, weights) / lists.rankings[query]
+            system = np.dot(1.0 * shown.T, weights) / rankings[start]
             values[query] = self.compared(system, target * attention(np.arange(1, ranks + 1)).sum())
         return PerQuery(values, undefined=self.UNDEFINED)
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
+from numpy.typing import NDArray
 
-from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
@@ -25,7 +26,7 @@ from evenrank.measures.groups import (
     with_attribute,
 )
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, log_discount
-from evenrank.measures.rank_bias import RankBias, two_groups
+from evenrank.measures.rank_bias import PairMeasure, two_groups
 
 
 def attention(ranks: Ints) -> Floats:
@@ -46,15 +47,18 @@ def group_exposure(shown: Ints, k: int | None = None) -> Floats:
     Exposure(G) = (1/|G|) Σ_{d ∈ G} 1/log2(1 + rank(d)), Section 4 of Singh and Joachims. Documents below
     rank k belong to their group and have no exposure.
     """
-    sizes = shown.sum(axis=0)
-    total = np.dot(shown.T, log_discount(len(shown), k))
-    return np.divide(total, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    return _ratio(np.dot(shown.T, log_discount(len(shown), k)), shown.sum(axis=0))
 
 
-def attention_shares(shown: Ints) -> Floats:
-    """The part of the readers' attention that each group gets, of what labelled documents get."""
-    total = np.dot(shown.T, attention(np.arange(1, len(shown) + 1)))
-    return total / total.sum() if total.sum() else np.full(shown.shape[1], np.nan)
+def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
+    """Exposure of each group over its merit, the mean relevance of its documents; NaN without merit."""
+    return _ratio(group_exposure(shown, k), _ratio(np.dot(shown.T, relevance), shown.sum(axis=0)))
+
+
+def _ratio(above: Floats, below: NDArray[Any]) -> Floats:
+    """One over the other; NaN where that is not above 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below > 0, above / below, np.nan)
 
 
 def js_divergence(p: Floats, q: Floats) -> float:
@@ -67,7 +71,10 @@ def js_divergence(p: Floats, q: Floats) -> float:
 
 def awrf(shown: Ints, target: Floats) -> float:
     """Attention-weighted rank fairness, 1 − D_JS(shares of attention ‖ target): from 1 − ln 2 to 1, fair."""
-    return 1 - js_divergence(attention_shares(shown), target) if shown.any() else float("nan")
+    if not shown.any():
+        return float("nan")
+    total = np.dot(shown.T, attention(np.arange(1, len(shown) + 1)))
+    return 1 - js_divergence(total / total.sum(), target)
 
 
 class _Exposure(GroupMeasure):
@@ -104,7 +111,7 @@ class _Exposure(GroupMeasure):
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.UNDEFINED)
 
 
-class _ExposureGap(LinearMeasure):
+class _ExposureGap(PairMeasure):
     """The share of the readers' attention that one group's documents get, minus the other's.
 
     ExposureGap_t = Σ_{i≤m} w_i [d_i shows `of`] − Σ_{i≤m} w_i [d_i shows `against`], with the attention
@@ -122,9 +129,9 @@ class _ExposureGap(LinearMeasure):
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
     VIEW = Groups
-    SIGNED = True  # but no group: labels may not be the groups of the words that a verdict speaks about
+    # Its sign names no group: labels may not be the groups of the words that a verdict speaks about.
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
-        **{name: info for name, info in RankBias.SUPPORTED_PARAMS.items() if name != "magnitude"},
+        **PairMeasure.SUPPORTED_PARAMS,
         "attribute": ATTRIBUTE,
     }
     weights = staticmethod(attention_weights)
@@ -132,27 +139,8 @@ class _ExposureGap(LinearMeasure):
     def __init__(self, **params: Any) -> None:
         super().__init__(**with_attribute(params))
 
-    def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
-        """The two groups (of, against) that the measure compares."""
-        return two_groups(self, groups, lacking="no document shows")
-
-    def check_groups(self, groups: tuple[str, ...]) -> None:
-        self.pair(groups)
-
-    def values(self, lists: RankedLists) -> Floats:
-        of, against = self.pair(lists.groups)
-        array: Floats = lists.column(of) - 1.0 * lists.column(against)
-        return array
-
-    def per_query(self, lists: RankedLists) -> PerQuery:
-        of, against = self.pair(lists.groups)
-        weighing = self.weighing(lists)
-        parts = {
-            group: weighing.total(1.0 * lists.column(group))
-            for group in lists.groups
-            if group in (of, against)
-        }
-        return PerQuery(parts[of] - parts[against], parts)
+    def shown(self, lists: RankedLists, group: str) -> Floats:
+        return 1.0 * lists.column(group)
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         return ()
@@ -183,20 +171,17 @@ class _DemographicParity(GroupMeasure):
     def depth(self) -> int:
         return WHOLE_LIST
 
-    def pair(self, groups: tuple[str, ...]) -> tuple[int, int]:
-        """The columns of the two groups."""
-        of, against = two_groups(self, groups, lacking="no document shows")
-        return groups.index(of), groups.index(against)
+    def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
+        """The two groups (of, against) that the measure compares."""
+        return two_groups(self, groups)
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.pair(groups)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        pair = list(self.pair(lists.groups))
-        rows = [gets[pair] for gets in self.received(lists)]
-        values = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        parts = {lists.groups[column]: values[:, at] for at, column in enumerate(pair)}
-        return PerQuery(_ratio(values[:, 0], values[:, 1]), parts, undefined=self.UNDEFINED)
+        received = np.array([*self.received(lists)]).reshape(-1, len(lists.groups))
+        parts = {group: received[:, lists.groups.index(group)] for group in self.pair(lists.groups)}
+        return PerQuery(_ratio(*parts.values()), parts, undefined=self.UNDEFINED)
 
     def received(self, lists: RankedLists) -> Iterator[Floats]:
         """What each group gets in each list."""
@@ -225,14 +210,6 @@ class _DisparateTreatment(_DemographicParity):
             yield treatment(shown, relevance[start : start + len(shown)], self["cutoff"])
 
 
-def treatment(shown: Ints, relevance: Floats, k: int | None = None) -> Floats:
-    """Exposure of each group over its merit, the mean relevance of its documents; NaN without merit."""
-    sizes = shown.sum(axis=0)
-    merit = np.divide(np.dot(shown.T, relevance), sizes, out=np.zeros(len(sizes)), where=sizes > 0)
-    exposure = group_exposure(shown, k)
-    return np.divide(exposure, merit, out=np.full(len(sizes), np.nan), where=merit > 0)
-
-
 def relevance_of(lists: RankedLists) -> Floats:
     """Relevance of every entry of the lists; 0 where it is not judged, or below 0."""
     if lists.qrels is None:
@@ -241,11 +218,6 @@ def relevance_of(lists: RankedLists) -> Floats:
     entries = pl.DataFrame({"query_id": queries, "doc_id": lists.doc_ids})
     judged = entries.join(lists.qrels, on=["query_id", "doc_id"], how="left", maintain_order="left")
     return np.maximum(judged["relevance"].fill_null(0).to_numpy().astype(np.float64), 0.0)
-
-
-def _ratio(above: Floats, below: Floats) -> Floats:
-    out = np.full(len(above), np.nan)
-    return np.divide(above, below, out=out, where=np.nan_to_num(below) > 0)
 
 
 class _AWRF(GroupMeasure):

@@ -15,9 +15,10 @@ import numpy as np
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.errors import InputError, choice_hint
+from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
+from evenrank.measures.rank_bias import check_group
 
 
 def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float] | None = None) -> Floats:
@@ -99,10 +100,7 @@ class _FaiRR(LinearMeasure):
             return None
         if isinstance(target, Mapping):
             for group in target:
-                if group not in groups:
-                    raise InputError(
-                        f"{self}: the tally has no group {group!r}; {choice_hint(group, groups)}"
-                    )
+                check_group(self, group, groups)
             target = tuple(target.get(group, math.nan) for group in groups)
         if len(target) != len(groups) or any(math.isnan(share) for share in target):
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -124,11 +125,8 @@ class GenderedTexts:
         A word of the document is one of the query's if their stems are equal. `found` is what
         :meth:`find` found in the documents. NaN where no word is left.
         """
-        stems = self._query_stems(queries)
-        bounds = np.cumsum([0, *map(len, stems)])
         means: Doubles = _pair_means()(
-            bounds,
-            np.array([stem for each in stems for stem in each], np.int64),
+            *self._query_stems(queries),
             query_rows.astype(np.int64),
             doc_rows.astype(np.int64),
             found.bounds,
@@ -152,8 +150,9 @@ class GenderedTexts:
         shares = np.zeros(len(self.values))
         stems, sizes = self._stem_of[found.entries], np.diff(found.bounds)
         starts = np.flatnonzero(np.diff(query_rows, prepend=-1))
-        marks = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
-        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=True):
+        bounds, query_stems = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
+        marks = np.split(query_stems, bounds[1:-1])
+        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=False):
             docs = doc_rows[first:last]
             pair = np.repeat(np.arange(len(docs)), sizes[docs])
             place = np.concatenate([np.arange(*found.bounds[[doc, doc + 1]]) for doc in docs])
@@ -164,12 +163,15 @@ class GenderedTexts:
             shares += np.bincount(words, values / np.bincount(pair, times)[pair], len(shares))
         return shares
 
-    def _query_stems(self, queries: Sequence[str]) -> list[list[int]]:
-        """For each query the stems of its words that any word of the vocabulary shares."""
+    def _query_stems(self, queries: Sequence[str]) -> tuple[Ints, Ints]:
+        """Bounds and stems: stems[bounds[i]:bounds[i + 1]] are those of query i that are in the vocabulary."""
         words = [tokens(query) for query in queries]
-        unique = list({word for each in words for word in each if len(word) > 1})
-        row_of = {w: self._stem_rows.get(stem) for w, stem in zip(unique, _stems(unique), strict=True)}
-        return [sorted({row for word in each if (row := row_of.get(word)) is not None}) for each in words]
+        every = list(chain.from_iterable(words))
+        unique = [word for word in dict.fromkeys(every) if len(word) > 1]
+        row_of = {w: self._stem_rows.get(stem, -1) for w, stem in zip(unique, _stems(unique), strict=True)}
+        stems = np.array([row_of.get(word, -1) for word in every], np.int64)
+        counts = np.concatenate([[0], np.cumsum(stems >= 0)])
+        return counts[np.cumsum([0, *map(len, words)])], stems[stems >= 0]
 
 
 @cache

@@ -18,7 +18,7 @@ from evenrank.auditing.black_box import VariantAudit, VariantLean
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import short
 from evenrank.measures.disparity import MIN_QUERIES
-from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.gsr.measure import Reinforcement
 from evenrank.measures.pairs import LEVEL
 from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
 from evenrank.show.charts.theme import LINES, finished, group_colour, named, reach, told_apart, zero_line
@@ -290,10 +290,9 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
         points = m.points.select(
             query.str.slice(0, 90).alias("query"), x=-pl.col("x"), y=-pl.col("y"), contribution="contribution"
         )
-        perfect_line = m.baseline_lines["perfect"].line if "perfect" in m.baseline_lines else None
         shown = sampled(points)
         low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
-        lines = [("this run", m.line), ("perfect engine", perfect_line)]
+        lines = [("this run", m.line), ("perfect engine", m.perfect_line)]
         ends = pl.DataFrame(
             [
                 (engine, x, line.slope * x - line.intercept)
@@ -305,9 +304,9 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             orient="row",
         )
         perfect = ""
-        if perfect_line is not None:
+        if m.perfect_line is not None:
             judged = counted(m.baselines["perfect"].queries, "query", "queries")
-            perfect = f" A perfect engine has {perfect_line.slope:+.3f} ({judged})."
+            perfect = f" A perfect engine has {m.perfect_line.slope:+.3f} ({judged})."
         few = (
             ""
             if shown.height == points.height
