@@ -236,7 +236,6 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
 
 
 _KEY = b"evenrank"
-_PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +343,7 @@ def genderedness(
     >>> g["nurse"] > 0 > g["plumber"]
     True
     """
-    if isinstance(source, (str, os.PathLike)) and Path(source).is_file() and magic(source) == _PARQUET:
+    if isinstance(source, (str, os.PathLike)) and Path(source).is_file() and magic(source) == b"PAR1":
         source = Genderedness.read(source)
     elif source is None:
         source = _shipped()

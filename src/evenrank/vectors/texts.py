@@ -164,7 +164,7 @@ class GenderedTexts:
         return shares
 
     def _query_stems(self, queries: Sequence[str]) -> tuple[Ints, Ints]:
-        """Bounds and stems: stems[bounds[i]:bounds[i + 1]] are those of query i that are in the vocabulary."""
+        """Bounds and stems: stems[bounds[i]:bounds[i + 1]] are those of query i that the vocabulary has."""
         words = [tokens(query) for query in queries]
         every = list(chain.from_iterable(words))
         unique = [word for word in dict.fromkeys(every) if len(word) > 1]
