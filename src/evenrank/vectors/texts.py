@@ -33,7 +33,6 @@ Ints = npt.NDArray[np.int64]
 GENDERED_STOP_WORDS = frozenset("mrs ms she her hers herself mr he his himself him".split())
 STEMMER = "english"
 StopList = Literal["glasgow", "indri"]
-STOP_LISTS: dict[StopList, str] = {"glasgow": "stop-words.txt", "indri": "stop-words-indri.txt"}
 
 _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
@@ -41,15 +40,15 @@ _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 @cache
 def stop_words(name: StopList = "glasgow") -> frozenset[str]:
     """The 318 stop words of the Glasgow Information Retrieval Group, or the 418 of Indri."""
-    return _word_list(STOP_LISTS[name])
+    return _word_list(f"stop-words-{name}")
 
 
 def _word_list(name: str) -> frozenset[str]:
-    text = (resources.files("evenrank.vectors") / "data" / name).read_text("utf-8")
+    text = (resources.files("evenrank.vectors") / "data" / f"{name}.txt").read_text("utf-8")
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
 
 
-COMMON_WORDS = _word_list("common-words.txt")
+COMMON_WORDS = _word_list("common-words")
 """Given names that are also ordinary words or places: in text without case they would swamp the counts."""
 
 
