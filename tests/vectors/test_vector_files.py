@@ -301,7 +301,7 @@ def test_a_vector_of_zeros_is_left_out_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("a 1 0\nnil 0 0\nb 0 1\n")
     with pytest.warns(UserWarning, match="'nil'"):
         found = load(tmp_path / "v.txt")
-    assert found.words == ["a", "b"] and "nil" not in found and found.place("b") == 1
+    assert found.words == ["a", "b"] and "nil" not in found and found.row("b") == 1
 
 
 def test_missing_files_and_folders_and_strange_things_are_refused(tmp_path: Path) -> None:
@@ -324,8 +324,8 @@ def test_formats_without_room_for_a_space_say_so(tmp_path: Path) -> None:
 
 def test_words_are_looked_up_as_written_then_in_lower_case() -> None:
     made = Vectors(["us", "US", "she"], np.eye(3))
-    assert (made.place("US"), made.place("Us"), made.place("SHE"), made.place("he")) == (1, 0, 2, None)
-    assert made.places(["She", "x"]).tolist() == [2, -1]
+    assert (made.row("US"), made.row("Us"), made.row("SHE"), made.row("he")) == (1, 0, 2, None)
+    assert made.rows(["She", "x"]).tolist() == [2, -1]
     assert "She" in made and "x" not in made and 7 not in made
     with pytest.raises(InputError, match="'x'"):
         made["x"]

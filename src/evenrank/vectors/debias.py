@@ -171,7 +171,7 @@ def equalise_pairs(matrix: Floats, vectors: Vectors, direction: Direction, pairs
     ν is the middle of the pair without its component along the direction: what the two share.
     """
     for pair in pairs:
-        rows = vectors.places(pair)
+        rows = vectors.rows(pair)
         ends = matrix[rows].astype(np.float64)
         along = ends @ direction.vector
         middle = ends.mean(axis=0)
@@ -186,7 +186,7 @@ def _pairs_with_vectors(vectors: Vectors, equalise: Pairs | None) -> list[Pair]:
     missing = []
     for pair in MIRRORED if equalise is None else read_pairs(equalise):
         spellings = {(case(pair[0]), case(pair[1])) for case in (str, str.lower, str.title, str.upper)}
-        present = sorted(p for p in spellings if None not in map(vectors.exact_place, p))
+        present = sorted(p for p in spellings if None not in map(vectors.exact_row, p))
         if not present:
             missing.append("–".join(pair))
         for first, second in present:

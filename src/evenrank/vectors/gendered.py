@@ -211,8 +211,8 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
         Names the pairs that are left out because a word has no vector.
     """
     all_pairs = DEFINITION if pairs is None else read_pairs(pairs)
-    places = {pair: vectors.places(pair) for pair in all_pairs}
-    used = tuple(pair for pair in all_pairs if places[pair].min() >= 0)
+    rows = {pair: vectors.rows(pair) for pair in all_pairs}
+    used = tuple(pair for pair in all_pairs if rows[pair].min() >= 0)
     left_out = tuple(pair for pair in all_pairs if pair not in used)
     if len(used) < _MIN_PAIRS:
         missing = ", ".join(sorted({word for pair in left_out for word in pair if word not in vectors}))
@@ -223,7 +223,7 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
     if left_out:
         names = ", ".join(f"{first}–{second}" for first, second in left_out)
         warnings.warn(f"pairs left out, because a word has no vector: {names}", InputWarning, stacklevel=2)
-    ends = np.array([vectors.matrix[places[pair]] for pair in used], np.float64)
+    ends = np.array([vectors.matrix[rows[pair]] for pair in used], np.float64)
     # The two rows of a pair, minus its centre, mirror each other: one of them says everything.
     halves = (ends[:, 0] - ends[:, 1]) / 2
     _, singular, components = np.linalg.svd(halves, full_matrices=False)

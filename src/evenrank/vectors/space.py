@@ -79,7 +79,7 @@ class Vectors:
         self.provenance = {"evenrank": evenrank.__version__, **(provenance or {})}
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
+    def _row_of(self) -> dict[str, int]:
         return {word: row for row, word in enumerate(self.words)}
 
     @property
@@ -87,28 +87,28 @@ class Vectors:
         """The length of a row."""
         return int(self.matrix.shape[1])
 
-    def place(self, word: str) -> int | None:
+    def row(self, word: str) -> int | None:
         """The row of a word, as written or else in lower case; None if it has no vector."""
-        row = self._rows.get(word)
-        return self._rows.get(word.lower()) if row is None else row
+        row = self._row_of.get(word)
+        return self._row_of.get(word.lower()) if row is None else row
 
-    def exact_place(self, word: str) -> int | None:
+    def exact_row(self, word: str) -> int | None:
         """The row of a word exactly as written."""
-        return self._rows.get(word)
+        return self._row_of.get(word)
 
-    def places(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
+    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
         """The rows of the words, −1 for those that have none."""
-        rows = (self.place(word) for word in words)
+        rows = (self.row(word) for word in words)
         return np.array([-1 if row is None else row for row in rows], np.int64)
 
     def __getitem__(self, word: str) -> Floats:
-        row = self.place(word)
+        row = self.row(word)
         if row is None:
             raise InputError(f"there is no vector for the word {word!r}")
         return self.matrix[row]
 
     def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self.place(word) is not None
+        return isinstance(word, str) and self.row(word) is not None
 
     def __len__(self) -> int:
         return len(self.matrix)

@@ -118,20 +118,20 @@ class GenderedTexts:
         sums = np.bincount(result.rows, self.values[result.entries] * result.times, minlength=len(sizes))
         return np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
 
-    def of_pairs(self, queries: Sequence[str], found: Hits, query_rows: Ints, doc_rows: Ints) -> Doubles:
+    def of_pairs(self, queries: Sequence[str], hits: Hits, query_rows: Ints, doc_rows: Ints) -> Doubles:
         """g_q(d) for pairs of a query and a document: the mean without the words of the query.
 
-        A word of the document is one of the query's if their stems are equal. `found` is what
+        A word of the document is one of the query's if their stems are equal. `hits` is what
         :meth:`find` found in the documents. NaN where no word is left.
         """
         means: Doubles = _pair_means()(
             *self._query_stems(queries),
             query_rows.astype(np.int64),
             doc_rows.astype(np.int64),
-            found.bounds,
-            self._stem_of[found.entries],
-            found.times,
-            self.values[found.entries] * found.times,
+            hits.bounds,
+            self._stem_of[hits.entries],
+            hits.times,
+            self.values[hits.entries] * hits.times,
             len(self._stem_rows),
         )
         return means
@@ -139,7 +139,7 @@ class GenderedTexts:
     def word_shares(
         self,
         queries: Sequence[str],
-        found: Hits,
+        hits: Hits,
         query_rows: Ints,
         doc_rows: Ints,
         scale: Doubles,
@@ -147,17 +147,17 @@ class GenderedTexts:
     ) -> Doubles:
         """What each word of the vocabulary adds to Σ scale · (g_q(d) − centre) over the pairs."""
         shares = np.zeros(len(self.values))
-        stems, sizes = self._stem_of[found.entries], np.diff(found.bounds)
+        stems, sizes = self._stem_of[hits.entries], np.diff(hits.bounds)
         starts = np.flatnonzero(np.diff(query_rows, prepend=-1))
         bounds, query_stems = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
         marks = np.split(query_stems, bounds[1:-1])
         for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=False):
             docs = doc_rows[first:last]
             pair = np.repeat(np.arange(len(docs)), sizes[docs])
-            place = np.concatenate([np.arange(*found.bounds[[doc, doc + 1]]) for doc in docs])
+            place = np.concatenate([np.arange(*hits.bounds[[doc, doc + 1]]) for doc in docs])
             kept = ~np.isin(stems[place], marked)
             pair, place = pair[kept], place[kept]
-            times, words = found.times[place], found.entries[place]
+            times, words = hits.times[place], hits.entries[place]
             values = scale[first:last][pair] * (self.values[words] - centre) * times
             shares += np.bincount(words, values / np.bincount(pair, times)[pair], len(shares))
         return shares

@@ -137,8 +137,8 @@ def distil(
     unique = list(dict.fromkeys(words.words if isinstance(words, Vectors) else words))
     if not unique:
         raise InputError("there are no words to encode")
-    found = find_model(model)
-    matrix = open_model(found).encode(
+    encoder = find_model(model)
+    matrix = open_model(encoder).encode(
         unique, batch_size=batch, convert_to_numpy=True, show_progress_bar=False
     )
-    return Vectors(unique, matrix, provenance={"distilled": {**found.describe(), "words": len(unique)}})
+    return Vectors(unique, matrix, provenance={"distilled": {**encoder.describe(), "words": len(unique)}})
