@@ -64,7 +64,6 @@ class _FaiRR(LinearMeasure):
     """
 
     __name__ = NAME = "FaiRR"
-    PRETTY_NAME = "Fairness of retrieval results"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
     PREFERRED = "high"
     MEANING = "How much neutral content the top {k} documents offer; the first results count most."
@@ -142,7 +141,6 @@ class _NFaiRR(_FaiRR):
     """
 
     __name__ = NAME = "NFaiRR"
-    PRETTY_NAME = "Normalised fairness of retrieval results"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
     BEST = 1.0
     MEANING = (
@@ -210,7 +208,5 @@ def _rows_of(lists: RankedLists, background: RankedLists) -> Ints:
     return np.array([row[query] for query in lists.query_ids.to_list()], dtype=np.int64)
 
 
-FaiRR = _FaiRR()
-NFaiRR = _NFaiRR()
-register(FaiRR)
-register(NFaiRR)
+FaiRR = register(_FaiRR())
+NFaiRR = register(_NFaiRR())

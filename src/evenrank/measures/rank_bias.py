@@ -167,7 +167,6 @@ class _RaB(RankBias):
     """
 
     __name__ = NAME = "RaB"
-    PRETTY_NAME = "Rank bias"
     SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
     MEANING = "How much more present {of} words are than {against} words in the top {k} documents."
     ORDER_MATTERS = False
@@ -185,7 +184,6 @@ class _ARaB(RankBias):
     """
 
     __name__ = NAME = "ARaB"
-    PRETTY_NAME = "Average rank bias"
     SHORT_DESC = "RaB averaged over the cut-offs 1..t."
     MEANING = (
         "How much more present {of} words are than {against} words in the first documents, averaged over the "
@@ -194,7 +192,5 @@ class _ARaB(RankBias):
     weights = staticmethod(arab_weights)
 
 
-RaB = _RaB()
-ARaB = _ARaB()
-register(RaB)
-register(ARaB)
+RaB = register(_RaB())
+ARaB = register(_ARaB())

@@ -129,7 +129,6 @@ class _VarRaB(VariantBias):
     """
 
     __name__ = NAME = "VarRaB"
-    PRETTY_NAME = "Rank bias by query variants"
     SHORT_DESC = "Share of the top t that the male variant finds too, minus that of the female one."
     ORDER_MATTERS = False
     weights = staticmethod(rab_weights)
@@ -142,7 +141,6 @@ class _VarARaB(VariantBias):
     """
 
     __name__ = NAME = "VarARaB"
-    PRETTY_NAME = "Average rank bias by query variants"
     SHORT_DESC = "VarRaB with the weights of ARaB: the top ranks weigh most."
     weights = staticmethod(arab_weights)
 
@@ -154,13 +152,10 @@ class _VarNDRaB(VariantBias):
     """
 
     __name__ = NAME = "VarNDRaB"
-    PRETTY_NAME = "Discounted rank bias by query variants"
     SHORT_DESC = "VarRaB with weights 1/log2(rank + 1), normalised by their sum."
     weights = staticmethod(attention_weights)
 
 
-VarRaB = _VarRaB()
-VarARaB = _VarARaB()
-VarNDRaB = _VarNDRaB()
-for _measure in (VarRaB, VarARaB, VarNDRaB):
-    register(_measure)
+VarRaB = register(_VarRaB())
+VarARaB = register(_VarARaB())
+VarNDRaB = register(_VarNDRaB())

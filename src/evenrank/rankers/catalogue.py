@@ -52,7 +52,7 @@ _RANKERS: dict[str, _Entry] = {
     "random": _Entry("evenrank.rankers.base:random", indexed=False),
 }
 _TRAINED = "evenrank.rankers.neural.reranking:trained"
-_ENGINE = _Entry("evenrank.rankers.live:engine", indexed=False)
+_ENGINE = _Entry("evenrank.rankers.remote:engine", indexed=False)
 
 
 def names() -> tuple[str, ...]:
