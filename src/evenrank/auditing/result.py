@@ -16,11 +16,11 @@ from ir_measures.measures import Measure
 
 from evenrank.auditing import gate, verdict
 from evenrank.auditing.certainty import Certainty
-from evenrank.auditing.comparing import Compared, Offered, between
+from evenrank.auditing.comparing import Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
+from evenrank.measures.compare import RunComparison, letters
 from evenrank.measures.explain import Attribution
-from evenrank.measures.pairs import letters
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Drawn, Grid, Small, plain_markdown
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import GenderedQuery
     from evenrank.measures.representation import Representation
     from evenrank.mitigate.preferences import MirrorTest
-    from evenrank.psychology import JudgmentsAudit, RankingsAudit
+    from evenrank.psychology import PsychologyAudit
 
 MARK = "†"
 ACROSS = 6
@@ -87,13 +87,13 @@ class Audit(Drawn):
     measured: Measurements
     baseline: str | None
     groups: tuple[str, ...] = ()
-    comparisons: tuple[Compared, ...] = ()
+    comparisons: tuple[RunComparison, ...] = ()
     curves: pl.DataFrame = field(default_factory=pl.DataFrame)
     attributions: Mapping[str, Attribution] = field(default_factory=dict)
     leaning: tuple[LeaningQuery, ...] = ()
     offered: Mapping[str, Offered] = field(default_factory=dict)
     gendered: tuple[Sequence[GenderedQuery], Sequence[GenderedQuery]] = ((), ())
-    psychology: JudgmentsAudit | RankingsAudit | None = None
+    psychology: PsychologyAudit | None = None
     disparity: Disparities | None = None
     representation: Mapping[str, Representation] = field(default_factory=dict)
     variants: VariantAudit | None = None
