@@ -284,11 +284,11 @@ class EndpointReranker:
         return body
 
     def _answer_path(self, body: dict[str, Any]) -> Path:
-        from evenrank.text.cache import root
+        from evenrank.data.files import cache_dir
 
         key = json.dumps([self._url, body], sort_keys=True)
         name = xxhash.xxh3_128_hexdigest(key.encode())
-        return root() / "answers" / name[:2] / f"{name}.json"
+        return cache_dir() / "answers" / name[:2] / f"{name}.json"
 
     def _answer(self, text: str, tokens: int, requests: Requests, usable: Usable) -> dict[str, Any]:
         """The answer in the cache, or of the server; one of no use is not kept, but asked for anew."""

