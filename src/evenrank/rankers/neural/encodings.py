@@ -26,7 +26,7 @@ from evenrank.rankers.base import Progress
 
 if TYPE_CHECKING:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.projection import GenderProjection
 
 PART = 2048
 """Texts between two checkpoints. Sorted by length, they fill batches with little padding."""
