@@ -139,7 +139,7 @@ class Inputs:
             raise TypeError(
                 f"there is no input {sorted(unknown)[0]!r}; {', '.join(MeasureInputs.__annotations__)} are"
             )
-        choices = {name: given.get(name) or known[0] for name, known in _CHOICES.items()}
+        choices: dict[str, Any] = {name: given.get(name) or known[0] for name, known in _CHOICES.items()}
         for name, choice in choices.items():
             check_choice(name, choice, _CHOICES[name])
         order, ties = choices["order"], choices["ties"]
