@@ -43,7 +43,6 @@ _LATER = tuple(
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
     server/sequences.py server/changes.py data/sequences.py
-    measures/expected_exposure.py
     auditing/rules.py
     parallel.py cli/streams.py queries/teaching.py
     """.split()

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, update_wrapper
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +52,7 @@ _HOME = {
     **dict.fromkeys(
         ("Exposure", "ExposureGap", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"
     ),
-    **dict.fromkeys(("EEL", "EED", "EER"), "measures.expected_exposure"),
-    "nDCGxAWRF": "measures.exposure",
+    **dict.fromkeys(("nDCGxAWRF", "EEL", "EED", "EER"), "measures.exposure"),
     "FAIR": "measures.parity",
     "MB": "measures.representation",
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.variants"),
@@ -116,10 +115,10 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.dictionary import LIWC as LIWC
     from evenrank.measures.disparity import disparity as disparity
     from evenrank.measures.evaluate import measure as measure
-    from evenrank.measures.expected_exposure import EED as EED
-    from evenrank.measures.expected_exposure import EEL as EEL
-    from evenrank.measures.expected_exposure import EER as EER
     from evenrank.measures.exposure import AWRF as AWRF
+    from evenrank.measures.exposure import EED as EED
+    from evenrank.measures.exposure import EEL as EEL
+    from evenrank.measures.exposure import EER as EER
     from evenrank.measures.exposure import DemographicParity as DemographicParity
     from evenrank.measures.exposure import DisparateTreatment as DisparateTreatment
     from evenrank.measures.exposure import Exposure as Exposure
@@ -184,24 +183,16 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
 _PREDICTING = ("measure", "audit", "trace", "plan")
 
 
-def _with_classifier(name: str, function: Any) -> Any:
-    """The function, with the shipped classifier of queries where genders are to be predicted."""
-
-    @wraps(function)
-    def with_classifier(*args: Any, **given: Any) -> Any:
-        if isinstance(given.get("genders"), str) and given["genders"] == "predict":
-            given.setdefault("classify", import_module("evenrank.queries.classifier").predicted_genders)
-        return function(*args, **given)
-
-    with_classifier.__module__, with_classifier.__qualname__ = __name__, name  # for other processes
-    return with_classifier
+def _classify(queries: Any) -> Any:
+    """What the shipped classifier says of queries."""
+    return import_module("evenrank.queries.classifier").predicted_genders(queries)
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"evenrank.{_HOME[name]}"), name)
         if name in _PREDICTING:
-            value = _with_classifier(name, value)
+            value = update_wrapper(partial(value, classify=_classify), value)
     elif name in _EFFECTIVENESS:
         value = getattr(import_module("ir_measures"), name)
     else:

@@ -53,10 +53,11 @@ def test_the_published_tables_from_result_lists(table: str) -> None:
     found = represent(shown, targets, at=10)
     values = dict(found.of("female").select("query", "bias").iter_rows())
     assert values == {r["profession"]: float(r["bias"]) for r in rows}
-    for name, rows_of in (("toward males", found.against), ("toward females", found.toward)):
+    remarkable = found.remarkable("female")
+    for name, queries in (("toward males", "against"), ("toward females", "toward")):
         expected = [float(r["bias"]) for r in rows if r["list"] == name]
-        assert rows_of("female")["bias"].to_list() == expected
-    assert {*found.unbiased("female")["query"]} == {r["profession"] for r in rows if r["list"] == "unbiased"}
+        assert remarkable[queries]["bias"].to_list() == expected
+    assert {*remarkable["unbiased"]["query"]} == {r["profession"] for r in rows if r["list"] == "unbiased"}
 
 
 # The rule at one half
@@ -194,7 +195,7 @@ def test_among_unbiased_queries_the_largest_population_is_shown_first() -> None:
     targets = pl.DataFrame(
         {"query": [*many, "other"], "female": [0.5] * 15 + [0.0], "population": [*range(15), 3]}
     )
-    found = represent(shown, targets, at=2).unbiased("female")
+    found = represent(shown, targets, at=2).remarkable("female")["unbiased"]
     assert len(found) == 11
     assert found["query"][:2].to_list() == ["other", "q14"]
 

@@ -266,6 +266,7 @@ def plan(
     power: float = POWER,
     tests: int = 1,
     only: str | None = None,
+    classify: Any = None,
     **given: Any,
 ) -> Plan:
     """How many queries it takes to find a lean of this size, and to show that there is none.
@@ -301,7 +302,9 @@ def plan(
                 f"{wanted}: 0 is not good there, so a plan is for differences between runs; give their "
                 "standard deviation (sd)"
             )
-        result = measured(Inputs.open(run, **given), [wanted], Options(only, confidence=None))
+        result = measured(
+            Inputs.open(run, classify=classify, **given), [wanted], Options(only, confidence=None)
+        )
         if len(result.runs) > 1:
             raise InputError("a plan takes its spread from one run; name one")
         (m,) = result

@@ -180,11 +180,8 @@ def _histogram(representation: Representation, feature: str) -> Grid:
 
 def _queries(representation: Representation, feature: str) -> Grid:
     rows: list[list[str]] = []
-    for name, frame in (
-        ("most biased against", representation.against(feature)),
-        ("unbiased", representation.unbiased(feature)),
-        ("most biased toward", representation.toward(feature)),
-    ):
+    for name, frame in representation.remarkable(feature).items():
+        name = name if name == "unbiased" else f"most biased {name}"
         for place, row in enumerate(frame.iter_rows(named=True)):
             numbers = [f"{row['model']:.2f}", f"{row['target']:.2f}", f"{row['bias']:+.2f}"]
             rows.append(["" if place else name, row["query"], *numbers])

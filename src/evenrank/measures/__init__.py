@@ -17,8 +17,7 @@ groups.py          what measures of groups share; document_groups.py: labels, at
 parity.py          rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
 skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
 exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention;
-                   nDCGxAWRF: relevant and fair at once
-expected_exposure.py  EEL, EED, EER: exposure of groups over several rankings of a query
+                   nDCGxAWRF: relevant and fair at once; EEL, EED, EER: over several rankings of a query
 representation.py  MB, and `represent`: representation bias of labelled lists
 variants.py        VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparity.py       `disparity`: are queries of one gender served better
@@ -30,10 +29,12 @@ association.py     `association`: how close queries stand to their own relevant 
 from evenrank.measures.bind import bind
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import measure
-from evenrank.measures.expected_exposure import EED, EEL, EER
 from evenrank.measures.explain import Attribution
 from evenrank.measures.exposure import (
     AWRF,
+    EED,
+    EEL,
+    EER,
     DemographicParity,
     DisparateTreatment,
     Exposure,

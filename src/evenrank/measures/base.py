@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LARGEST = 2**63 - 1
 """The largest whole number that arrays hold."""
-T = TypeVar("T")
+M = TypeVar("M", bound="BiasMeasure")
 Preferred = Literal["zero", "high", "low", "one"]
 """Where good values lie."""
 _PREFERRED: tuple[Preferred, ...] = ("zero", "high", "low", "one")
@@ -280,8 +280,8 @@ class Absolute(BiasMeasure):
         return PerQuery(np.abs(result.values), undefined=result.undefined)
 
 
-def register(measure: BiasMeasure) -> None:
-    """Make a measure known by its name to ir_measures and to our parser.
+def register(measure: M) -> M:
+    """Make a measure known by its name to ir_measures and to our parser, and return it.
 
     What it says of itself is checked here, once, so that no report stumbles over it.
     """
@@ -303,6 +303,7 @@ def register(measure: BiasMeasure) -> None:
             "rename one of them"
         )
     ir_measures.measures.registry[measure.NAME] = measure
+    return measure
 
 
 def _defined_in(measure: Measure) -> str:

@@ -3,7 +3,9 @@
 A. Singh and T. Joachims, Fairness of Exposure in Rankings, KDD 2018. P. Sapiezynski et al., Quantifying the
 Impact of User Attention on Fair Group Representation in Ranked Lists, WWW Companion 2019; as used by the TREC
 Fair Ranking tracks of 2021 and 2022. M. D. Ekstrand, G. McDonald, A. Raj and I. Johnson, Overview of the TREC
-2022 Fair Ranking Track, Task 1: is a ranking relevant and fair at once?
+2022 Fair Ranking Track: Task 1, is a ranking relevant and fair at once? Task 2, do groups get the exposure
+that they should over several rankings of a query, as F. Diaz, B. Mitra, M. D. Ekstrand, A. J. Biega and
+B. Carterette, Evaluating Stochastic Rankings with Expected Exposure, CIKM 2020.
 """
 
 from __future__ import annotations
@@ -276,11 +278,121 @@ def trec_ndcg(lists: RankedLists, cutoff: int | None = None) -> Floats:
     return np.where(rows < 0, np.nan, gain / ideal)
 
 
-Exposure = _Exposure()
-ExposureGap = _ExposureGap()
-DemographicParity = _DemographicParity()
-DisparateTreatment = _DisparateTreatment()
-AWRF = _AWRF()
-nDCGxAWRF = _nDCGxAWRF()  # noqa: N816 (as the track writes it)
-for _measure in (Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF, nDCGxAWRF):
-    register(_measure)
+def deserved(relevances: Ints) -> Floats:
+    """What relevant documents, the most relevant first, should get: equals the same.
+
+    In an ideal ranking they stand by relevance, and those of one relevance in any order, each as often: all
+    of them get the mean attention of the ranks they share. Diaz et al., Section 4.1.
+    """
+    each = attention(np.arange(1, len(relevances) + 1))
+    starts = np.flatnonzero(np.diff(relevances, prepend=relevances[:1] + 1))
+    sizes = np.diff(starts, append=len(relevances))
+    return np.repeat(np.add.reduceat(each, starts) / sizes, sizes)
+
+
+class ExpectedExposure(GroupMeasure):
+    """What EEL, EED and EER share: the exposure of each group, as it is and as it should be."""
+
+    SEQUENCES = True
+    DEFAULT_TARGET = "relevant"
+    UNDEFINED = "nothing is judged relevant"
+    relevant_weights = staticmethod(deserved)
+    NEEDS = frozenset({"groups", "qrels"})
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        **GroupMeasure.SUPPORTED_PARAMS,
+        "only_relevant": Param(dtype=bool, default=True, desc="count exposure of relevant documents only"),
+    }
+
+    def depth(self) -> int:
+        return WHOLE_LIST
+
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        seq = "" if lists.seq is None else lists.seq
+        entries = pl.DataFrame({"list": np.repeat(np.arange(len(lists.lengths)), lists.lengths), "seq": seq})
+        places = entries.select(pl.int_range(1, pl.len() + 1).over("list", "seq")).to_series().to_numpy()
+        rankings = entries.group_by("list", maintain_order=True).agg(pl.col("seq").n_unique())["seq"]
+        k = np.maximum.reduceat(places, lists.starts) if self["cutoff"] is None else self["cutoff"]
+        k = np.broadcast_to(k, len(lists.lengths))
+        gets = np.where(places <= np.repeat(k, lists.lengths), attention(places), 0.0)
+        if self["only_relevant"]:
+            gets = gets * (relevance_of(lists) > 0)
+        system = np.add.reduceat(lists.counts() * gets[:, None], lists.starts) / rankings.to_numpy()[:, None]
+        whole = np.cumsum(attention(np.arange(1, k.max() + 1)))[k - 1]
+        target = self.targets(lists) * whole[:, None]
+        values = self.compared(system, target).sum(axis=1)
+        values[~(target.sum(axis=1) > 0)] = np.nan
+        return PerQuery(values, undefined=self.UNDEFINED)
+
+    def compared(self, system: Floats, target: Floats) -> Floats:
+        """What each group adds, of its mean exposure over the rankings and that which it should have."""
+        raise NotImplementedError
+
+
+class _EEL(ExpectedExposure):
+    """Expected exposure loss: the squared distance of groups' exposures from those they should have.
+
+    EEL = ‖ε − ε*‖² = EED − 2 EER + ‖ε*‖². ε_g is the exposure of a group, Σ over the ranks of
+    1/log2(max(rank, 2)) times the share that the document shows of the group, averaged over the rankings of
+    the query (a column seq; one ranking is enough); only relevant documents count, unless
+    `only_relevant=False`. ε*_g is the group's share in the target times the attention that k ranks have. 0 is
+    fair; higher is less fair, up to twice the square of that attention, without saying whom it favours.
+
+    The target is that of TREC Fair Ranking 2022: the groups' shares among the relevant documents, each with
+    what an ideal ranking gives it, averaged with `world` where that is given; or any `target`.
+
+    Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
+    """
+
+    __name__ = NAME = "EEL"
+    SHORT_DESC = "Squared distance of groups' expected exposures from the target."
+    PREFERRED = "low"
+    MEANING = "How far the exposures of groups, over all rankings of a query, are from what they should be."
+
+    def compared(self, system: Floats, target: Floats) -> Floats:
+        return (system - target) ** 2
+
+
+class _EED(ExpectedExposure):
+    """Expected exposure disparity: how unevenly exposure is spread over groups, whoever deserves it.
+
+    EED = ‖ε‖², with ε as for EEL. From 0 to the square of the attention that k ranks have (all of it on one
+    group); lower is more even, and also lower where less relevant is shown: read it beside EER.
+
+    Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
+    """
+
+    __name__ = NAME = "EED"
+    SHORT_DESC = "Squared size of groups' expected exposures."
+    PREFERRED = "low"
+    MEANING = "How unevenly exposure is spread over groups, over all rankings of a query."
+
+    def compared(self, system: Floats, target: Floats) -> Floats:
+        return system**2
+
+
+class _EER(ExpectedExposure):
+    """Expected exposure relevance: how much exposure goes to the groups that should have it.
+
+    EER = ε · ε*, with ε and ε* as for EEL. From 0, higher is better.
+
+    Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
+    """
+
+    __name__ = NAME = "EER"
+    SHORT_DESC = "Groups' expected exposures times those they should have."
+    PREFERRED = "high"
+    MEANING = "How much exposure goes to the groups that should have it, over all rankings of a query."
+
+    def compared(self, system: Floats, target: Floats) -> Floats:
+        return system * target
+
+
+Exposure = register(_Exposure())
+ExposureGap = register(_ExposureGap())
+DemographicParity = register(_DemographicParity())
+DisparateTreatment = register(_DisparateTreatment())
+AWRF = register(_AWRF())
+EEL = register(_EEL())
+EED = register(_EED())
+EER = register(_EER())
+nDCGxAWRF = register(_nDCGxAWRF())  # noqa: N816 (as the track writes it)

@@ -208,7 +208,5 @@ def _rows_of(lists: RankedLists, background: RankedLists) -> Ints:
     return np.array([row[query] for query in lists.query_ids.to_list()], dtype=np.int64)
 
 
-FaiRR = _FaiRR()
-NFaiRR = _NFaiRR()
-register(FaiRR)
-register(NFaiRR)
+FaiRR = register(_FaiRR())
+NFaiRR = register(_NFaiRR())

@@ -157,9 +157,9 @@ class _rRD(RankedParity):
     term = staticmethod(ratio_difference)
 
 
-rND = _rND()  # noqa: N816 (the paper's names)
-rKL = _rKL()  # noqa: N816
-rRD = _rRD()  # noqa: N816
+rND = register(_rND())  # noqa: N816 (the paper's names)
+rKL = register(_rKL())  # noqa: N816
+rRD = register(_rRD())  # noqa: N816
 
 
 def minimum_counts(k: int, p: float, alpha: float) -> Ints:
@@ -255,6 +255,4 @@ class _FAIR(AgainstRest):
         return float(passes(member, p, self["alpha"], adjust=self["adjust"]))
 
 
-FAIR = _FAIR()
-for _measure in (rND, rKL, rRD, FAIR):
-    register(_measure)
+FAIR = register(_FAIR())

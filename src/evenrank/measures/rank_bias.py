@@ -192,7 +192,5 @@ class _ARaB(RankBias):
     weights = staticmethod(arab_weights)
 
 
-RaB = _RaB()
-ARaB = _ARaB()
-register(RaB)
-register(ARaB)
+RaB = register(_RaB())
+ARaB = register(_ARaB())

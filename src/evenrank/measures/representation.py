@@ -19,13 +19,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 import evenrank
-from evenrank import stats
 from evenrank.data.formats import first_line, is_parquet
 from evenrank.data.read import fingerprint, is_path, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, Table, listing
 from evenrank.errors import InputError, check_choice, check_whole
-from evenrank.measures.base import PerQuery, register
+from evenrank.measures.base import PerQuery, register, summarise
 from evenrank.measures.document_groups import (
     FULL,
     GROUP,
@@ -39,6 +38,7 @@ from evenrank.measures.document_groups import (
 )
 from evenrank.measures.groups import AgainstRest
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, counted
+from evenrank.measures.results import Options
 from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Drawn
 
@@ -120,19 +120,16 @@ class Representation(Drawn):
         """MB (mean) with its 95 % interval over queries (low, high), SB (standard deviation, ddof 1), MAB
         (mean absolute bias), min, max, queries."""
         values = self.of(feature)["bias"].to_numpy()
-        if not len(values):
-            names = ("MB", "low", "high", "SB", "MAB", "min", "max")
-            return {**dict.fromkeys(names), "queries": 0}
-        bounds = stats.mean_interval(values)
+        mean = summarise(values, {}, np.ones(len(values), bool), signed=True, options=Options())
         return {
-            "MB": float(values.mean()),
-            "low": bounds.low,
-            "high": bounds.high,
-            "SB": float(values.std(ddof=1)) if len(values) > 1 else None,
-            "MAB": float(np.abs(values).mean()),
-            "min": float(values.min()),
-            "max": float(values.max()),
-            "queries": len(values),
+            "MB": mean.value,
+            "low": mean.low,
+            "high": mean.high,
+            "SB": mean.spread,
+            "MAB": mean.abs,
+            "min": float(values.min()) if len(values) else None,
+            "max": float(values.max()) if len(values) else None,
+            "queries": mean.queries,
         }
 
     def histogram(self, feature: str) -> dict[float, int]:
@@ -157,31 +154,28 @@ class Representation(Drawn):
             x=(pl.col("target") + jitter[:, 0]).clip(0, 1), y=(pl.col("model") + jitter[:, 1]).clip(0, 1)
         )
 
-    def against(self, feature: str) -> pl.DataFrame:
-        """The queries most biased against a group, the worst first."""
-        return self.of(feature).filter(pl.col("bias") < 0).sort("bias", maintain_order=True).head(ROWS)
+    def remarkable(self, feature: str) -> dict[str, pl.DataFrame]:
+        """The queries most biased `against` a group and `toward` it, the worst first, and those `unbiased`.
 
-    def toward(self, feature: str) -> pl.DataFrame:
-        """The queries most biased toward a group, the worst first."""
-        rows = self.of(feature).filter(pl.col("bias") > 0)
-        return rows.sort("bias", descending=True, maintain_order=True).head(ROWS)
-
-    def unbiased(self, feature: str) -> pl.DataFrame:
-        """Queries without bias, one for each target there is, then others, by target.
-
-        Of several with the same target the one with the largest population comes first, where
-        populations are known, else the first given.
+        Without bias: one for each target there is, then others, by target. Of several with the same target
+        the one with the largest population comes first, where populations are known, else the first given.
         """
-        free = self.of(feature).filter(pl.col("bias") == 0)
+        rows = self.of(feature).sort("bias", maintain_order=True)
+        free = rows.filter(pl.col("bias") == 0)
         free = free.sort(pl.col("population").fill_null(0), descending=True, maintain_order=True)
         first = free.filter(pl.col("target").is_first_distinct())
         others = free.filter(~pl.col("target").is_first_distinct()).head(max(0, ROWS - len(first)))
-        return pl.concat([first, others]).sort("target", maintain_order=True)
+        return {
+            "against": rows.filter(pl.col("bias") < 0).head(ROWS),
+            "unbiased": pl.concat([first, others]).sort("target", maintain_order=True),
+            "toward": rows.filter(pl.col("bias") > 0)
+            .sort("bias", descending=True, maintain_order=True)
+            .head(ROWS),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
         columns = ("query", "feature", "model", "target", "bias")
-        lists = {"against": self.against, "unbiased": self.unbiased, "toward": self.toward}
         return {
             "at": self.at,
             "features": {feature: self.summary(feature) for feature in self.features},
@@ -197,7 +191,9 @@ class Representation(Drawn):
                 for feature in self.features
             },
             "most": {
-                feature: {name: rows(feature).select(columns).to_dicts() for name, rows in lists.items()}
+                feature: {
+                    name: rows.select(columns).to_dicts() for name, rows in self.remarkable(feature).items()
+                }
                 for feature in self.features
             },
             "grids": {feature: self.grid(feature).to_dicts() for feature in self.features},
@@ -403,5 +399,4 @@ class _MB(AgainstRest):
         return CountInTop(shown[:, column], self.cut(len(shown)), float(targets[column]))
 
 
-MB = _MB()
-register(MB)
+MB = register(_MB())

@@ -170,9 +170,7 @@ class _NDKL(GroupMeasure):
         return ndkl(shown[: self.cut(len(shown))], target)
 
 
-Skew = _Skew()
-MinSkew = _MinSkew()
-MaxSkew = _MaxSkew()
-NDKL = _NDKL()
-for _measure in (Skew, MinSkew, MaxSkew, NDKL):
-    register(_measure)
+Skew = register(_Skew())
+MinSkew = register(_MinSkew())
+MaxSkew = register(_MaxSkew())
+NDKL = register(_NDKL())

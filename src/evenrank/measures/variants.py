@@ -156,8 +156,6 @@ class _VarNDRaB(VariantBias):
     weights = staticmethod(attention_weights)
 
 
-VarRaB = _VarRaB()
-VarARaB = _VarARaB()
-VarNDRaB = _VarNDRaB()
-for _measure in (VarRaB, VarARaB, VarNDRaB):
-    register(_measure)
+VarRaB = register(_VarRaB())
+VarARaB = register(_VarARaB())
+VarNDRaB = register(_VarNDRaB())
