@@ -6,7 +6,7 @@ once, and only the vocabulary words in it are kept, never its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from evenrank.parallel import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import StereotypeReinforcement
+    from evenrank.measures.inputs import Inputs
     from evenrank.vectors.texts import GenderedTexts
 
 POOL = 8192  # documents that random lists are drawn from: a random sample, where the collection has more
@@ -50,18 +51,11 @@ class Study:
     """
 
     def __init__(
-        self,
-        runs: Mapping[str, pl.DataFrame],
-        measures: Sequence[StereotypeReinforcement],
-        texts: GenderedTexts,
-        *,
-        docs: Any,
-        queries: pl.DataFrame,
-        qrels: pl.DataFrame | None,
-        missing: str = "error",
-        seed: int = 0,
+        self, inputs: Inputs, measures: Sequence[StereotypeReinforcement], texts: GenderedTexts, seed: int
     ) -> None:
-        self.texts, self.missing, self.seed = texts, missing, seed
+        queries, qrels = inputs.queries, inputs.qrels
+        assert queries is not None  # `Genderedness.check` sees to it
+        self.texts, self.missing, self.seed = texts, inputs.missing, seed
         self.query_ids, self.query_texts = queries["query_id"], queries["text"].to_list()
         self.x = texts.of_texts(self.query_texts)
         self.relevant: Ints | None = None
@@ -70,11 +64,13 @@ class Study:
             self.relevant = np.bincount(rows[rows >= 0], minlength=len(queries)).astype(np.int64)
         depths = np.max([m.depths(self.relevant, len(queries)) for m in measures], axis=0)
         # Where missing documents are skipped, others from further down may move up.
-        read = np.full(len(queries), WHOLE_LIST) if missing == "skip" else depths
-        tops = {name: _top(run, self.query_ids, read) for name, run in runs.items()}
-        judged = None if qrels is None else _relevant(qrels, self.query_ids)
-        needed = [doc_ids for _, doc_ids, _ in (*tops.values(), *([] if judged is None else [judged]))]
-        self._read(docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))))
+        read = np.full(len(queries), WHOLE_LIST) if self.missing == "skip" else depths
+        tops = {name: _top(run, self.query_ids, read) for name, run in inputs.runs.items()}
+        needed = [doc_ids for _, doc_ids, _ in tops.values()]
+        if qrels is not None:
+            owner, judged, ranks = _relevant(qrels, self.query_ids)
+            needed.append(judged)
+        self._read(inputs.docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))))
         for kind, empty in {"query": np.isnan(self.x).all(), "document": not len(self.words.entries)}.items():
             if empty:
                 raise InputError(
@@ -84,9 +80,8 @@ class Study:
         self.absent: dict[str, tuple[int, int]] = {}
         self.lists = {name: self._ranked(name, *top, depths) for name, top in tops.items()}
         self.perfect: Entries | None = None
-        if judged is not None:
-            owner, doc_ids, ranks = judged
-            self.perfect = self._entries(owner, find_rows(doc_ids, self.doc_ids), ranks)
+        if qrels is not None:
+            self.perfect = self._entries(owner, find_rows(judged, self.doc_ids), ranks)
         self._baselines: dict[tuple[str, bytes], dict[str, Summary]] = {}
 
     def _read(self, docs: Any, needed: list[pl.Series], *, pool: int) -> None:
@@ -110,14 +105,13 @@ class Study:
                 hashed = hashes(batch.column("doc_id"), self.seed)
                 own = doc_ids.hash().to_numpy()
                 is_needed = needed_hashes[np.searchsorted(needed_hashes[:-1], own)] == own
-                rows = np.flatnonzero(is_needed | ((hashed <= bound) & bool(pool)))
+                rows = np.flatnonzero(is_needed | (hashed <= bound))
                 texts = batch.column("text").take(pa.array(rows))
                 ids.append(doc_ids.gather(rows))
                 kept_hashes.append(hashed[rows])
-                if pool:
-                    smallest = np.concatenate(kept_hashes)
-                    if len(smallest) > pool:
-                        bound = np.partition(smallest, pool - 1)[pool - 1]
+                smallest = np.concatenate(kept_hashes)
+                if len(smallest) > pool:
+                    bound = np.partition(smallest, pool - 1)[pool - 1]
                 for start in range(0, len(texts), _TEXTS):
                     yield texts[start : start + _TEXTS]
 
