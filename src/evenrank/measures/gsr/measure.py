@@ -24,7 +24,7 @@ from evenrank.measures.evaluate import labels_of, left_out
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
-from evenrank.measures.gsr.study import Study
+from evenrank.measures.gsr.study import Study, cut
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, View, ranked_queries
 from evenrank.measures.results import Measurement, Options, Summary
 from evenrank.text.tokens import tokens
@@ -134,7 +134,8 @@ class Genderedness(View):
         chosen = np.ones(len(label), bool)
         if only != "all":
             chosen = masks.pop(only, ~chosen)
-        top = study.top(name, measure)
+        depths = measure.depths(study.relevant, len(study.x))
+        top = cut(study.lists[name], depths)
         fitted = study.fit(top, measure, chosen)
         defined = fitted.line is not None
         ids = study.query_ids.gather(fitted.queries if defined else [])
@@ -148,7 +149,7 @@ class Genderedness(View):
                 labels=labels,
                 only=only,
                 otherwise="the query has no text",
-                reasons=_reasons(study, measure, set(ranked), fitted),
+                reasons=_reasons(study, depths, set(ranked), fitted),
             ),
             query_ids=ids,
             values=fitted.contributions if defined else np.zeros(0),
@@ -164,9 +165,8 @@ class Genderedness(View):
         )
 
 
-def _reasons(study: Study, measure: Any, ranked: set[str], fitted: Fitted) -> dict[str, str]:
+def _reasons(study: Study, depths: Ints, ranked: set[str], fitted: Fitted) -> dict[str, str]:
     """Return for each query without a value why it has none; the first reason that applies."""
-    depths = measure.depths(study.relevant, len(study.x))
     used = {*fitted.queries.tolist()}
     reasons = {}
     for row, query in enumerate(study.query_ids.to_list()):
