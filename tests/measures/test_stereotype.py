@@ -63,7 +63,7 @@ class Reference:
 
     def __init__(self) -> None:
         table = genderedness()
-        self.g = dict(zip(table.words.to_pylist(), table.values.astype(float).tolist(), strict=True))
+        self.g = dict(zip(table.words, table.values.astype(float).tolist(), strict=True))
         self.stem = Stemmer.Stemmer("english").stemWord
 
     def of(self, text: str, query: str = "") -> float:
