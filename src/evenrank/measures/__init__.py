@@ -41,7 +41,7 @@ from evenrank.measures.exposure import (
     ExposureGap,
     nDCGxAWRF,
 )
-from evenrank.measures.gsr.measure import GSR, Reinforcement, compare_reinforcement
+from evenrank.measures.gsr.measure import GSR, Reinforcement
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.parity import FAIR, rKL, rND, rRD
 from evenrank.measures.parse import Condition, parse_condition
@@ -82,7 +82,6 @@ __all__ = [
     "VarNDRaB",
     "VarRaB",
     "bind",
-    "compare_reinforcement",
     "measure",
     "nDCGxAWRF",
     "parse_condition",

@@ -193,12 +193,8 @@ def cautions(
         for one in results:
             most = max(most, one.left_out.get(NOT_IN_QUERIES, 0))
     others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-    return (
-        *inputs.guessed,
-        *inputs.doubts(),
-        *(inputs.cautions() if inputs.counting(measures) else ()),
-        *((f"{others} not among the queries given, and left out.",) if most else ()),
-    )
+    left_aside = [f"{others} not among the queries given, and left out."] if most else []
+    return (*inputs.cautions(measures), *left_aside)
 
 
 @dataclass(frozen=True, eq=False)
