@@ -109,7 +109,9 @@ def test_the_kernel_counts_as_the_definition_does(tokenizer: str, texts: list[st
 
 
 # The hash of a word is of its first eight bytes and its size: these have the same, or nearly the same.
-TWINS = "a bcdefg abcdefg abcdefgh cbcdefgh Abcdefghij abcdefghik abcdefghijklmnop abcdefghijklmnoq abcdefgé".split()
+TWINS = (
+    "a bcdefg abcdefg abcdefgh cbcdefgh Abcdefghij abcdefghik abcdefghijklmnop abcdefghijklmnoq abcdefgé"
+).split()
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
