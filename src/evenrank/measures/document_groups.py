@@ -101,8 +101,8 @@ class DocumentGroups:
         shown = self.frame.select(self.groups).to_numpy()
         shown = np.vstack([shown, np.zeros((1, len(self.groups)))])  # the last for those not listed
         columns = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
-        names = pl.Series([*self.groups, None], dtype=pl.String)
-        return names.gather(columns[find_rows(doc_ids, self.frame["doc_id"])] % len(names))
+        names = np.array([*self.groups, None], dtype=object)
+        return pl.Series(names[columns[find_rows(doc_ids, self.frame["doc_id"])]], dtype=pl.String)
 
 
 def normal_groups(labels: Iterable[str | None]) -> list[str | None]:
