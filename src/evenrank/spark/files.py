@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evenrank.data import formats
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, DuplicateCheck
 from evenrank.data.files import reading
 from evenrank.data.schema import DOC_ID, Block, batch_of
 from evenrank.errors import InputError
@@ -33,7 +33,7 @@ from evenrank.spark.tallying import (
     write_shares,
 )
 from evenrank.text.matcher import Matcher, Source
-from evenrank.text.tally import read_provenance, tally_columns, unique, write_tally
+from evenrank.text.tally import read_provenance, tally_columns, write_tally
 
 _INSTALL = "needs Apache Spark: pip install 'evenrank[spark]', and Java 17 or newer"
 
@@ -261,9 +261,15 @@ def _one_file(pieces: Callable[[str], list[Path]], output: str, matcher: Matcher
         def blocks() -> Iterator[Block]:
             return (Block(partial(_bare, batch), 0) for batch in batches())
 
-        rows = unique(batches(), Docs(name, blocks))
+        def rows() -> Iterator[pa.RecordBatch]:
+            duplicates = DuplicateCheck()
+            for batch in batches():
+                duplicates.add(batch.column("doc_id"))
+                yield batch
+            duplicates.finish(Docs(name, blocks))
+
         known = facts(matcher) | {"input": {"name": name}}
-        return int(write_tally(output, rows, tally_columns(matcher.groups), known)["documents"])
+        return int(write_tally(output, rows(), tally_columns(matcher.groups), known)["documents"])
 
 
 def _bare(batch: pa.RecordBatch) -> pa.RecordBatch:
