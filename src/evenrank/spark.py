@@ -28,7 +28,7 @@ from ir_measures.measures import Measure
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs, open_docs
+from evenrank.data.docs import Docs, DuplicateCheck, open_docs
 from evenrank.data.files import Part, reading
 from evenrank.data.read import is_spark, read_qrels
 from evenrank.data.schema import DOC_ID, QUERY_ID, RANK, SCORE, Block, batch_of, pick, pick_fields
@@ -39,7 +39,7 @@ from evenrank.measures.inputs import named_runs
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher, Source
-from evenrank.text.tally import Tally, count_batch, read_provenance, tally_columns, unique, write_tally
+from evenrank.text.tally import Tally, count_batch, read_provenance, tally_columns, write_tally
 
 FIELDS = ("title", "text")
 PROVENANCE = "evenrank"
@@ -250,8 +250,14 @@ def tally_files(spark: Any, paths: Sequence[str], output: str, lexicon: Source, 
                 for piece in pieces:
                     yield from pq.ParquetFile(piece).iter_batches()
 
-            rows = unique(batches(), Docs(name, lambda: (Block(partial(_ids, b), 0) for b in batches())))
-            return int(write_tally(output, rows, tally_columns(matcher.groups), facts)["documents"])
+            def checked() -> Iterator[pa.RecordBatch]:
+                duplicates = DuplicateCheck()
+                for batch in batches():
+                    duplicates.add(batch.column("doc_id"))
+                    yield batch
+                duplicates.finish(Docs(name, lambda: (Block(partial(_ids, b), 0) for b in batches())))
+
+            return int(write_tally(output, checked(), tally_columns(matcher.groups), facts)["documents"])
 
 
 def _ids(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -190,7 +190,7 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
 
 def saved_projection(path: Path) -> str:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.projection import GenderProjection
 
     encoder = Encoder(None)
     GenderProjection.fit(

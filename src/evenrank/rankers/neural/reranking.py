@@ -435,7 +435,7 @@ class _Dense:
         self, saved: Any, index: Index, projection: str | None, strength: float, *, allowed: bool
     ) -> None:
         from evenrank.rankers.dense import DenseRanker
-        from evenrank.vectors.debias import GenderProjection
+        from evenrank.rankers.projection import GenderProjection
 
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed
