@@ -364,6 +364,34 @@ def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
     return joined["row"].fill_null(-1).to_numpy()
 
 
+@dataclass(frozen=True, eq=False)
+class RunScores:
+    """The values of measures for a run, or for some of its queries.
+
+    Attributes
+    ----------
+    ranked_queries, query_ids
+        The queries for which something was ranked (or which are judged), in their order; and those that the
+        values belong to.
+    per_query
+        The values of each measure.
+    emptied, ranked, skipped, labelled
+        Queries without a document of the collection; ranked documents, those left out of the lists, and those
+        whose group is known.
+    lists
+        The lists that each measure was computed from, for explanations; none where parts were merged.
+    """
+
+    ranked_queries: pl.Series
+    query_ids: pl.Series
+    per_query: Mapping[Any, PerQuery]
+    emptied: tuple[str, ...] = ()
+    ranked: int = 0
+    skipped: int = 0
+    labelled: int = 0
+    lists: Mapping[Any, RankedLists] = field(default_factory=dict)
+
+
 class View:
     """What measures look ranked documents up in, for all measures that share it; opened once for all runs.
 

@@ -27,6 +27,7 @@ from evenrank.measures.lists import views_of
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurements, Options
 from evenrank.spark.merging import (
+    EFFECTIVENESS,
     PartScores,
     merge_parts,
     opened_without,
@@ -157,11 +158,9 @@ class _Looking:
         sink = pa.BufferOutputStream()
         for name in self.runs:
             of_run = scores[name]
-            useful = {str(number): values for number, values in enumerate(of_run.effectiveness.values())}
             pieces = [
                 firsts[name].to_arrow(compat_level=pl.CompatLevel.oldest()),
-                pa.table({"query_id": pa.array(of_run.judged, pa.string()), **useful}),
-                *(scores_to_arrow(each) for each in of_run.scores.values()),
+                *(scores_to_arrow(each) for each in of_run.values()),
             ]
             for piece in pieces:
                 with pa.ipc.new_stream(sink, piece.schema) as writer:
@@ -178,13 +177,14 @@ class _Looking:
         measures = [parse(one) for one in self.measures]
         useful = [measure for measure in measures if not is_bias(measure)]
         views = views_of(self.inputs, filter(is_bias, measures))
-        parts, firsts = {}, {}
+        sharing: dict[Any, Any] = {kind: view.measures for kind, view in views.items()}
+        if useful:
+            sharing[EFFECTIVENESS] = useful
+        parts: dict[str, PartScores] = {}
+        firsts = {}
         for name in self.runs:
             firsts[name] = pl.DataFrame(pl.from_arrow(piece()))
-            judged = piece()
-            values = {m: judged.column(str(number)).to_numpy() for number, m in enumerate(useful)}
-            of_views = {kind: scores_from_arrow(piece(), view.measures) for kind, view in views.items()}
-            parts[name] = PartScores(of_views, judged.column("query_id").to_pylist(), values)
+            parts[name] = {kind: scores_from_arrow(piece(), some) for kind, some in sharing.items()}
         return _Part(parts, firsts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from evenrank.data.schema import RUN_SCHEMA
 from evenrank.measures.base import BiasMeasure, is_bias, unwrap_abs
+from evenrank.measures.effectiveness import score_effectiveness
 from evenrank.measures.evaluate import (
-    RunScores,
     cautions,
-    effectiveness,
-    effectiveness_measurements,
     in_order_requested,
     measurements,
     prepared,
@@ -31,18 +29,15 @@ from evenrank.measures.evaluate import (
     score_run,
 )
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import Floats, PerQuery, View, find_rows, views_of
+from evenrank.measures.lists import PerQuery, RunScores, View, find_rows, views_of
 from evenrank.measures.results import Measurement, Measurements, Options
 
-_COUNTED = ("looked", "absent", "above", "unknown", "short")
+_COUNTED = ("looked", "absent", "above", "unknown", "short", "returned")
 
 
-class PartScores(NamedTuple):
-    """The values of all measures for a part of a run: of each view, and effectiveness of judged queries."""
-
-    scores: Mapping[Hashable, RunScores]
-    judged: Sequence[str] = ()
-    effectiveness: Mapping[Measure, Floats] = {}
+EFFECTIVENESS = "effectiveness"
+PartScores = Mapping[Hashable, RunScores]
+"""The values of all measures for a part of a run: of each view, and effectiveness of judged queries."""
 
 
 def scores_to_arrow(scores: RunScores) -> pa.Table:
@@ -141,17 +136,15 @@ def score_part(inputs: Inputs, measures: Sequence[Measure], options: Options) ->
     for view in views.values():
         view.prepare(options.seed)
     useful = [measure for measure in measures if not is_bias(measure)]
-    result = {}
+    result: dict[str, PartScores] = {}
     for name, run in inputs.runs.items():
-        judged: tuple[list[str], dict[Measure, Floats]] = ([], {measure: np.zeros(0) for measure in useful})
+        scores: dict[Hashable, RunScores] = {}
+        for kind, view in views.items():
+            scores[kind] = replace(score_run(view, name, run, options), lists={})
         if useful and inputs.qrels is not None:
             mine = inputs.qrels.filter(pl.col("query_id").is_in(run["query_id"].unique().implode()))
-            if len(mine):
-                judged = effectiveness(run, mine, useful)
-        scores = {
-            kind: replace(score_run(view, name, run, options), lists={}) for kind, view in views.items()
-        }
-        result[name] = PartScores(scores, *judged)
+            scores[EFFECTIVENESS] = score_effectiveness(run, mine, useful)
+        result[name] = scores
     return result
 
 
@@ -187,17 +180,15 @@ def _measurements(
     inputs: Inputs,
     options: Options,
 ) -> list[Measurement]:
-    items = [
-        one
-        for kind, view in views.items()
-        for one in measurements(view, name, merged([part.scores[kind] for part in parts], order), options)
-    ]
-    if parts[0].effectiveness and inputs.qrels is not None:
+    items: list[Measurement] = []
+    for kind, view in views.items():
+        scores = merged([part[kind] for part in parts], order)
+        items += measurements(inputs, name, scores, options, view)
+    if EFFECTIVENESS in parts[0] and inputs.qrels is not None:
+        of_parts = [part[EFFECTIVENESS] for part in parts]
+        nothing = pl.DataFrame(schema=RUN_SCHEMA)  # of judged queries that are in no part of the run
+        silent = inputs.qrels.filter(~pl.col("query_id").is_in(order.implode()))
+        of_parts.append(score_effectiveness(nothing, silent, [*of_parts[0].per_query]))
         judged = inputs.qrels["query_id"].unique(maintain_order=True)
-        rows = [find_rows(pl.Series(part.judged, dtype=pl.String), judged) for part in parts]
-        values = {measure: np.zeros(len(judged)) for measure in parts[0].effectiveness}
-        for measure, whole in values.items():
-            for part, at in zip(parts, rows, strict=True):
-                whole[at] = part.effectiveness[measure]
-        items += effectiveness_measurements(name, order.to_list(), judged.to_list(), values, inputs, options)
+        items += measurements(inputs, name, merged(of_parts, judged), options)
     return items

@@ -28,10 +28,9 @@ from evenrank.vectors.gendered import (
     read_pairs,
     specific_words,
 )
-from evenrank.vectors.space import ROWS, Doubles, Floats, Vectors, row_lengths
+from evenrank.vectors.space import ROWS, Doubles, Floats, Ints, Vectors, row_lengths
 
 Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-10  # eigenvalues and singular values below this share of the largest are rounding errors
 

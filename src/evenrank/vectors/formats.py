@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from evenrank.data.files import (
@@ -357,8 +358,9 @@ def _write_word2vec(vectors: Vectors, path: str | os.PathLike[str], *, binary: b
             if binary:
                 rows = [row.astype("<f4").tobytes() for row in block]
             else:
-                digits = pa.array(block.ravel()).cast(pa.string()).to_pylist()
-                ends = range(0, block.size, vectors.dimension)
-                rows = [f"{' '.join(digits[i : i + vectors.dimension])}\n".encode() for i in ends]
+                digits = pa.array(block.ravel()).cast(pa.string())
+                ends = pa.array(np.arange(0, block.size + 1, vectors.dimension, dtype=np.int32))
+                lines = pc.binary_join(pa.ListArray.from_arrays(ends, digits), " ").to_pylist()
+                rows = [f"{line}\n".encode() for line in lines]
             words = vectors.words[start : start + ROWS]
             file.write(b"".join(word.encode() + b" " + row for word, row in zip(words, rows, strict=True)))

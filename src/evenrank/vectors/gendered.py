@@ -28,7 +28,7 @@ from evenrank.data.schema import show
 from evenrank.errors import InputError, InputWarning
 from evenrank.text.lexicon import lexicon
 from evenrank.vectors.formats import load
-from evenrank.vectors.space import ROWS, Doubles, Floats, Vectors
+from evenrank.vectors.space import ROWS, Doubles, Floats, Ints, Vectors
 
 FREQUENT = 50_000
 """The first rows of vectors, which are the most frequent words."""
@@ -133,7 +133,7 @@ def specific_words(source: Iterable[str] | str | os.PathLike[str] | None = None)
     return frozenset(word.lower() for word in source)
 
 
-def ordinary_rows(vectors: Vectors, specific: frozenset[str]) -> npt.NDArray[np.int64]:
+def ordinary_rows(vectors: Vectors, specific: frozenset[str]) -> Ints:
     """Rows of ordinary words: frequent, of 2 to 20 letters in lower case, not gender-specific.
 
     After Gonen & Goldberg (NAACL 2019). Files of vectors list the most frequent words first; the first

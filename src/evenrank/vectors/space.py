@@ -16,6 +16,7 @@ from evenrank.errors import InputError, InputWarning
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Duplicates = Literal["error", "first"]
 
 ROWS = 1 << 14
@@ -96,7 +97,7 @@ class Vectors:
         """The row of a word exactly as written."""
         return self._row_of.get(word)
 
-    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
+    def rows(self, words: Iterable[str]) -> Ints:
         """The rows of the words, −1 for those that have none."""
         rows = (self.row(word) for word in words)
         return np.array([-1 if row is None else row for row in rows], np.int64)

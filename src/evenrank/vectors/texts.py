@@ -6,8 +6,6 @@ Conveyed by Ranking Algorithms. Information Processing & Management 57(6), 2020.
 Which words count is part of the measure: tokens of at least two letters, without digits, that have a value
 and are no stop words. The gendered stop words (she, his, …) are kept, as in the released code; without them
 direct stereotypes vanish.
-
-Here too: given names that are ordinary words, and tell no gender in text without capital letters.
 """
 
 from __future__ import annotations
@@ -25,9 +23,7 @@ import pyarrow as pa
 from evenrank.text.matcher import Hits, Vocabulary, strings, utf8
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
-from evenrank.vectors.space import Doubles
-
-Ints = npt.NDArray[np.int64]
+from evenrank.vectors.space import Doubles, Ints
 
 # Stop words that name a gender, and so are not stopped.
 GENDERED_STOP_WORDS = frozenset("mrs ms she her hers herself mr he his himself him".split())
