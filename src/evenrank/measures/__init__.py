@@ -21,6 +21,7 @@ exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment,
 representation.py  MB, and `represent`: representation bias of labelled lists
 variants.py        VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparity.py       `disparity`: are queries of one gender served better
+effectiveness.py   nDCG, RR and the other measures of ir_measures
 association.py     `association`: how close queries stand to their own relevant documents
 =================  =======================================================================
 """

@@ -21,7 +21,8 @@ from evenrank.data.read import fingerprint, read_genders, read_qrels, read_table
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
-from evenrank.measures.evaluate import effectiveness, listed_measures
+from evenrank.measures.effectiveness import score_effectiveness
+from evenrank.measures.evaluate import listed_measures
 from evenrank.measures.inputs import named_runs
 from evenrank.measures.parse import parse
 from evenrank.show.grid import Displayed
@@ -251,9 +252,9 @@ def disparity(
     permutation = partial(stats.permutation, confidence=confidence, draws=draws, seed=seed)
     results: dict[tuple[str, Measure], Disparity] = {}
     for name, run in frames.items():
-        ids, values = effectiveness(run, judged, measures)
+        scores = score_effectiveness(run, judged, measures)
         for one in measures:
-            table = pl.DataFrame({"query_id": ids, "value": values[one]})
+            table = pl.DataFrame({"query_id": scores.query_ids, "value": scores.per_query[one].values})
             table = table.join(labels, on="query_id", maintain_order="left").drop_nans("value")
             male, female = _sides(table)
             means = dict(table.group_by("gender").agg(pl.col("value").mean()).sort("gender").iter_rows())
