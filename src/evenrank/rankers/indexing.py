@@ -24,14 +24,13 @@ from numba import njit
 
 import evenrank
 from evenrank.data.docs import Docs, DuplicateCheck, open_docs
-from evenrank.data.files import file_lock, sync_to_disk
+from evenrank.data.files import cache_dir, file_lock, sync_to_disk
 from evenrank.data.schema import Block
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, refuse_after_fork, thread_count
 from evenrank.rankers.analysis import Analyzer, Words, read_stop_words, words
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import FORMAT, MANIFEST, Index, pack_texts, read_manifest, write_manifest
-from evenrank.text.cache import root
 
 TOKENS = 1 << 24
 """In a run. Its arrays take some 24 bytes for each."""
@@ -105,7 +104,7 @@ def index(
 def cached_index(docs: Docs, log: Callable[[str], None] = lambda text: None) -> Index:
     """An index of the collection in the cache: built once, and waited for where another process builds it."""
     key = xxhash.xxh3_128_hexdigest(str(sorted(docs.describe().items())).encode())
-    path = root() / "indexes" / key
+    path = cache_dir() / "indexes" / key
     with suppress(InputError):
         return Index.open(path, verify=True)  # a damaged one is built again
     path.parent.mkdir(parents=True, exist_ok=True)
