@@ -36,7 +36,6 @@ from evenrank.show.numbers import counted
 if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
     from evenrank.text.tally import Tally
-    from evenrank.vectors.texts import GenderedTexts
 
 _CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
     "missing": ("error", "zero", "skip"),
@@ -260,7 +259,7 @@ class Inputs:
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
         other = replace(self, runs=runs, background=background, **changed)
-        built = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
+        built = ("tally", "matcher", "groups", "labels", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in built if name in self.__dict__})
         return other
 
@@ -366,13 +365,6 @@ class Inputs:
         if labels is None or isinstance(labels, DocumentGroups):
             return labels is not None and labels.soft
         return self.labels.soft
-
-    @cached_property
-    def genderedness(self) -> GenderedTexts:
-        """What tells the genderedness of texts, from vectors or the shipped table."""
-        from evenrank.vectors.texts import gendered_texts  # loads numba
-
-        return gendered_texts(self.given.get("vectors"), pairs=self.given.get("pairs"))
 
     @cached_property
     def relevant(self) -> RankedLists:
