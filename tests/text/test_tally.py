@@ -223,10 +223,10 @@ def test_a_forked_process_tallies_the_same() -> None:
     [
         ("doc_id", ["a", "b", "a"], r"row 3 repeats row 1: doc_id 'a'"),
         ("doc_id", ["a", None, "b"], r"row 2: doc_id is missing"),
-        ("doc_id", [1, 2, 3], r"column doc_id holds Int64"),
+        ("doc_id", [1.5, 2.5, 3.5], r"column doc_id holds Float64"),
         ("female", [0, -1, 0], r"row 2: female is -1"),
         ("tokens", [0, 1, None], r"row 3: tokens is None"),
-        ("male", [0.5, 1.0, 0.0], r"column male holds Float64"),
+        ("male", [0.5, 1.0, 0.0], r"row 1: male is 0.5"),
         ("male_logwords", [0.0, float("nan"), 0.0], r"row 2: male_logwords is nan"),
     ],
 )

@@ -67,7 +67,7 @@ def tally_command(
             raise InputError("--no-cache is for this machine; Spark keeps no cache")
         if threads is not None:
             raise InputError("--threads is for this machine; Spark's master says how many work: local[2]")
-        from evenrank.spark.files import session, tally_files
+        from evenrank.spark import session, tally_files
 
         how: Any = {"tokenizer": tokenizer.value, "fields": split_names(fields), "id_field": id_field}
         count = tally_files(session(master), docs, output, lexicon, **how)

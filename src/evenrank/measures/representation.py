@@ -378,7 +378,7 @@ class _MB(AgainstRest):
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
     ORDER_MATTERS = False
-    SIGNED = True
+    PREFERRED = "zero"
     UNDEFINED = "no target for the group"
 
     def per_query(self, lists: RankedLists) -> PerQuery:

@@ -27,7 +27,7 @@ from evenrank.data.docs import Docs, DuplicateCheck
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import cache_dir, reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import Block, Table, show
+from evenrank.data.schema import Block, Table
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, shipped
@@ -47,7 +47,7 @@ Progress = Callable[[int, int | None], None]
 
 
 class Tally:
-    """A collection coloured by a lexicon: a Polars frame that knows where it comes from.
+    """A collection counted by a lexicon: a Polars frame that knows where it comes from.
 
     The frame has one row per document: ``doc_id``, ``tokens``, for each group a count (``female``) and
     for each group the sum over its words of ln(1 + count of the word) (``female_logwords``). Whatever
@@ -86,7 +86,12 @@ class Tally:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Tally:
         """Read a tally from its Parquet file."""
-        return _read(path, _checked)
+        facts = read_provenance(path)
+        table, _ = formats.read_checked(path, _KEY)
+        try:
+            return cls(_checked(_frame(table)), facts)
+        except InputError as error:
+            raise InputError(error.message, path=path) from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
@@ -101,7 +106,7 @@ class Tally:
 
     @property
     def lexicon(self) -> Lexicon | None:
-        """The lexicon that coloured the documents, if known."""
+        """The lexicon whose words were counted, if known."""
         stored = self.provenance.get("lexicon")
         return None if stored is None else Lexicon.from_dict({k: v for k, v in stored.items() if k != "hash"})
 
@@ -166,17 +171,12 @@ def tally(
         built: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
         return built
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
-    if cached and _is_large(source) and (stored := _cached_file(source, matcher, progress)):
-        return _read(stored)
+    if cached and (stored := _cached_file(source, matcher, progress)):
+        return Tally(_frame(formats.read_checked(stored, _KEY)[0]), read_provenance(stored))
     batches = list(count_documents(source, matcher, progress))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
     return Tally(_frame(table), describe if source.frozen else describe())
-
-
-def _is_large(docs: Docs) -> bool:
-    """Whether this is a file that is not worth reading again."""
-    return docs.path is not None and (docs.size or 0) >= CACHED_FROM
 
 
 def _matcher(lexicon: Source, tokenizer: str) -> Matcher:
@@ -235,7 +235,7 @@ def tally_to_file(
     """
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
     _check_output(path, source)
-    if cached and _is_large(source) and (stored := _cached_file(source, matcher, progress)):
+    if cached and (stored := _cached_file(source, matcher, progress)):
         with stored.open("rb") as finished, writing(path) as target:
             shutil.copyfileobj(finished, target, 1 << 20)
         return read_provenance(stored)
@@ -254,11 +254,13 @@ def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> N
 
 
 def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:
-    """The tally in the cache, made now if need be; None if the cache cannot be used.
+    """The tally of a large file in the cache, made now if need be; None if the cache cannot be used.
 
     Its name is a hash of all that decides the result: the input's fingerprint and how it is read, the lexicon
     with all it says about itself, the tokenizer, the version.
     """
+    if source.path is None or (source.size or 0) < CACHED_FROM:
+        return None
     facts, schema = provenance(source, matcher), tally_columns(matcher.groups)
     try:
         folder = cache_dir() / "tally"
@@ -292,16 +294,6 @@ def _tidy(folder: Path, used: Path) -> None:
         stale = [file for file in folder.glob(".*.tmp") if time.time() - file.stat().st_mtime > _STALE]
         for file in [*newest[_KEPT:], *stale]:
             file.unlink(missing_ok=True)
-
-
-def _read(path: str | os.PathLike[str], check: Callable[[pl.DataFrame], pl.DataFrame] | None = None) -> Tally:
-    """A tally from a file, its rows taken as they are or checked."""
-    facts = read_provenance(path)
-    table, _ = formats.read_checked(path, _KEY)
-    try:
-        return Tally(check(_frame(table)) if check else _frame(table), facts)
-    except InputError as error:
-        raise InputError(error.message, path=path) from error
 
 
 def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
@@ -379,29 +371,19 @@ def _frame(table: pa.Table) -> pl.DataFrame:
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame, if it can be a tally: every document once, whole counts and sums that are not negative."""
-    groups = _groups(frame.columns)
-    if frame["doc_id"].dtype != pl.String:
-        raise InputError(f"column doc_id holds {frame['doc_id'].dtype}; it must be text")
-    wanted: dict[str, Any] = dict.fromkeys(("tokens", *groups), pl.Int64)
-    for name, kind in (wanted | {group + _LOGWORDS: pl.Float64 for group in groups}).items():
-        column = frame[name]
-        if not (column.dtype.is_integer() if kind == pl.Int64 else column.dtype.is_numeric()):
-            what = "whole numbers" if kind == pl.Int64 else "numbers"
-            raise InputError(f"column {name} holds {column.dtype}; it must be {what}")
-        values = column.cast(kind, strict=False)
-        good = (values >= 0) & (values.cast(pl.Float64).is_finite())
-        if values.null_count() or not good.all():
-            row = int((~good.fill_null(False)).arg_true()[0])
-            raise InputError(f"row {row + 1}: {name} is {show(column[row])}; it must be a number from 0 on")
-        if column.dtype != kind:
-            frame = frame.with_columns(values)
-    ids = frame["doc_id"]
-    if ids.null_count():
-        raise InputError(f"row {int(ids.is_null().arg_true()[0]) + 1}: doc_id is missing")
+    groups, table = _groups(frame.columns), Table(frame)
+    ids = table.ids("doc_id")
+    numbers = [table.whole_numbers(name) for name in ("tokens", *groups)]
+    numbers += [table.numbers(group + _LOGWORDS) for group in groups]
+    for column in numbers:
+        if (column < 0).any():
+            row = int((column < 0).arg_true()[0])
+            raise table.error(f"{column.name} is {column[row]}; it must not be negative", row)
     hashes = np.sort(ids.hash().to_numpy())
     if (hashes[1:] == hashes[:-1]).any():
-        Table(frame).require_unique("doc_id")
-    return frame
+        table.require_unique("doc_id")
+    changed = [column for column in (ids, *numbers) if column.dtype != frame[column.name].dtype]
+    return frame.with_columns(changed) if changed else frame
 
 
 def _table(frame: pl.DataFrame) -> pa.Table:
