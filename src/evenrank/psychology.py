@@ -159,7 +159,7 @@ def _score_table(x: Any) -> pl.DataFrame:
         raise table.error("a table of scores needs a column of numbers for each category")
     frame = frame.select(*keys, *percents)
     if "doc_id" in keys:
-        replace(table, frame=frame).once(*(key for key in keys if key != "gender"))
+        replace(table, frame=frame).require_unique(*(key for key in keys if key != "gender"))
     if "gender" in keys:
         frame = frame.with_columns(pl.col("gender").map_elements(known_gender, return_dtype=pl.String))
     return frame

@@ -235,7 +235,7 @@ def test_a_run_that_only_looks_normal_is_sorted_and_checked_again() -> None:
 
 
 def test_an_unknown_order_is_refused() -> None:
-    with pytest.raises(InputError, match="order is 'Score'"):
+    with pytest.raises(InputError, match="order cannot be 'Score'"):
         read_run({"q": {"d": 1}}, order="Score")  # type: ignore[arg-type]
 
 

@@ -150,7 +150,7 @@ class TestSheets:
     def test_a_column_too_many_is_named_with_its_line(self, tmp_path):
         path = tmp_path / "sheet.tsv"
         path.write_text('query_id\ttext\tannotator_1\nq1\t"two\nlines"\tf\nq2\ta\tb\tf\n')
-        with pytest.raises(InputError, match=r"sheet.tsv:4: found 4 columns where the header has 3"):
+        with pytest.raises(InputError, match=r"sheet.tsv:4: 4 columns instead of 3"):
             vote(path)
 
     def test_bytes_that_are_not_utf8_are_named_with_their_line(self, tmp_path):

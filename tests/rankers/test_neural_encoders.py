@@ -14,7 +14,7 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
-from evenrank.data.model_files import write_model
+from evenrank.data.files import write_model
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates

@@ -28,6 +28,8 @@ from evenrank.data.read import (
     is_frame,
     is_irds,
     is_pandas,
+    is_plain_row,
+    path_of,
     read_qrels,
     read_queries,
     row_values,
@@ -55,7 +57,7 @@ from evenrank.parallel import refuse_after_fork
 class Docs:
     """The documents of a collection: read as often as needed, never held whole.
 
-    Returned by :func:`docs`, from a file, a frame, a dict, an iterator or ir_datasets.
+    Returned by :func:`open_docs`, from a file, a frame, a dict, an iterator or ir_datasets.
 
     Attributes
     ----------
@@ -107,7 +109,7 @@ class Docs:
         return True
 
     def parts(self, size: int) -> list[files.Part]:
-        """Parts of about ``size`` bytes, each of which :meth:`blocks` reads alone: for files only."""
+        """Parts of about `size` bytes, each of which :meth:`blocks` reads alone: for files only."""
         if self._parts is None:
             raise ValueError(f"{self.name} is no file")
         return self._parts(size)
@@ -192,16 +194,6 @@ class Docs:
         described: dict[str, Any] = {"name": self.name, "fingerprint": self.fingerprint()}
         return described | ({"columns": list(self._columns)} if self._columns else {})
 
-    def place(self, row: int) -> str:
-        """Where the row-th document (from 0) stands, in words: ``on line 7``."""
-        return f"in row {row + 1}" if self.first_line is None else f"on line {self.first_line + row}"
-
-    def error(self, message: str, *, row: int) -> InputError:
-        """An error about the row-th document (from 0), with file and line where there are any."""
-        if self.first_line is None:
-            return InputError(f"row {row + 1}: {message}", path=self.path or self.name)
-        return InputError(message, path=self.path, line=self.first_line + row)
-
 
 def open_docs(
     x: Any, *, fields: Sequence[str] = ("title", "text"), id_field: str | None = None, name: str | None = None
@@ -223,31 +215,31 @@ def open_docs(
     name
         What to call the collection.
     """
-    fields = (fields,) if isinstance(fields, str) else tuple(fields)
     if isinstance(x, Docs):
         return x
-    if is_irds(x):
-        x, name = irds_dataset(x), name or x
-    if isinstance(x, (str, os.PathLike)):
-        return _docs_of_file(x, fields=fields, id_field=id_field, name=name)
-    if is_dataset(x):
-        x = DatasetRows(x, "docs")
-        name = name or x.name
+    fields = (fields,) if isinstance(fields, str) else tuple(fields)
+    ids = (id_field,) if id_field else DOC_ID
+    if path_of(x) is not None:
+        return _docs_of_file(x, fields, ids, name)
+    if is_irds(x) or is_dataset(x):
+        part = DatasetRows(irds_dataset(x), "docs")
+        x, name = part, name or (x if is_irds(x) else part.name)
     name = name or "docs"
     if is_frame(x):
-        return _docs_of_frame(x, fields=fields, id_field=id_field, name=name)
-    if not hasattr(x, "__iter__"):
+        return _docs_of_frame(x, fields, ids, name)
+    if not isinstance(x, Iterable):
         raise InputError(f"{show(x)} is not a collection; give a path, a frame, a dict or rows")
-    return _docs_of_rows(x, fields=fields, id_field=id_field, name=name)
+    if iter(x) is x:
+        return _spooled(x, fields, ids, name)
+    frozen = isinstance(x, dict) and {*map(type, x.values())} <= {str}
+    rows = dict(x) if frozen else x  # ours, so that nobody changes it
+    return Docs(name, partial(_row_blocks, rows, fields, ids), frozen=frozen)
 
 
-def _docs_of_file(
-    path: str | os.PathLike[str], *, fields: Sequence[str], id_field: str | None, name: str | None
-) -> Docs:
+def _docs_of_file(path: Any, fields: Sequence[str], ids: Sequence[str], name: str | None) -> Docs:
     """A collection in a file: TSV, JSONL or Parquet; all but Parquet also as gzip or zstd."""
     size = files.require_regular(path)
     make = partial(Docs, name or Path(path).name, path=path, size=size)
-    ids = (id_field,) if id_field else DOC_ID
     if formats.is_parquet(path):
         id_column, columns = formats.parquet_columns(path, ids=ids, fields=fields)
         return make(
@@ -256,29 +248,28 @@ def _docs_of_file(
             columns=(id_column, *columns),
         )
     first, has_more = formats.first_line(path)
-    layout = formats.line_layout(first, ids=ids, fields=fields, path=path)
-    if layout.header and not has_more:
+    layout, id_column, columns = formats.read_docs_layout(first, path, ids=ids, fields=fields)
+    if layout.has_header and not has_more:
         raise NoDocumentsError("the file has a header and no documents", path=path)
 
     def blocks(part: files.Part | None = None) -> Iterator[Block]:
         for raw in files.raw_blocks(path, part=part):
-            yield Block(partial(formats.parse_lines, raw, layout, path), raw.stored)
+            yield Block(partial(formats.parse_docs, raw, layout, id_column, columns, path), raw.stored)
 
-    named = (*([id_field] if id_field else []), *fields)  # what the caller named
+    named = (*(ids if len(ids) == 1 else ()), *fields)  # what the caller named
     return make(
         blocks,
         parts=partial(files.line_parts, path),
-        first_line=2 if layout.header else 1,
-        columns=named if layout.header or not layout.columns else (),
+        first_line=1 + layout.has_header,
+        columns=named if layout.has_header or layout.separator == formats.JSONL else (),
     )
 
 
-def _docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+def _docs_of_frame(frame: Any, fields: Sequence[str], ids: Sequence[str], name: str) -> Docs:
     """A Polars, pandas or Arrow table. Slices are converted one by one: a whole column costs more."""
     frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
     columns = frame_columns(frame)
-    id_column = pick(columns, (id_field,) if id_field else DOC_ID)
-    texts = pick_fields(columns, fields)
+    id_column, texts = pick(columns, ids), pick_fields(columns, fields)
     chosen = frame[[id_column, *texts]] if is_pandas(frame) else frame.select([id_column, *texts])
 
     def read(start: int) -> pa.RecordBatch:
@@ -292,92 +283,52 @@ def _docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, n
     return Docs(name, blocks, frozen=isinstance(frame, (pl.DataFrame, pa.Table, pa.RecordBatch)))
 
 
-def _docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
-    """A mapping from id to text, or rows: ``(id, text)``, dicts, named tuples.
-
-    What can be iterated only once is first copied into a temporary file, which lives as long as anything
-    reads it: memory stays flat, and a second pass is possible.
-    """
-    again: Callable[[], Iterator[Any]]
-    frozen = isinstance(rows, dict) and {*map(type, rows.values())} <= {str}
-    if frozen:
-        rows = dict(rows)  # ours, so that nobody changes it
-    if isinstance(rows, Mapping):
-        again = partial(iter, rows.items())
-    elif iter(rows) is rows:
-        return _spooled(rows, fields=fields, id_field=id_field, name=name)
-    else:
-        again = partial(iter, rows)
-    return Docs(name, partial(_row_blocks, again, fields, id_field), frozen=frozen)
-
-
-def _row_blocks(
-    again: Callable[[], Iterator[Any]], fields: Sequence[str], id_field: str | None
-) -> Iterator[Block]:
-    rows, start = again(), 0
-    while part := list(islice(rows, ROWS)):
-        yield Block(partial(_documents, part, start, fields, id_field), 0)
+def _row_blocks(rows: Iterable[Any], fields: Sequence[str], ids: Sequence[str]) -> Iterator[Block]:
+    items, start = iter(rows.items() if isinstance(rows, Mapping) else rows), 0
+    while part := list(islice(items, ROWS)):
+        yield Block(partial(_row_documents, part, start, fields, ids), 0)
         start += len(part)
 
 
-def _documents(rows: list[Any], start: int, fields: Sequence[str], id_field: str | None) -> pa.RecordBatch:
-    names = (id_field,) if id_field else DOC_ID
-    ids, texts = [], []
+def _row_documents(rows: list[Any], start: int, fields: Sequence[str], ids: Sequence[str]) -> pa.RecordBatch:
+    """Documents out of rows: ``(id, text)``, ``(id, {field: text})``, dicts, named tuples, objects."""
+    items: list[Mapping[str, Any]] = []
     for row, item in enumerate(rows, start=start + 1):
+        if is_plain_row(item) and len(item) != 2:
+            raise InputError(f"row {row}: {len(item)} values instead of (doc_id, text)")
         try:
-            doc_id, text = _document(item, names, fields)
+            if not is_plain_row(item):
+                items.append(row_values(item))
+            elif isinstance(item[1], Mapping):
+                items.append({"doc_id": item[0], **item[1]})
+            else:
+                items.append({"doc_id": item[0], "text": item[1]})
         except InputError as error:
             raise InputError(f"row {row}: {error.message}") from None
-        ids.append(doc_id)
-        texts.append(text)
-    frame = pl.DataFrame([text_values(ids, "doc_id", start=start), text_values(texts, "text", start=start)])
-    return documents(Table(frame, offset=start), "doc_id", ["text"])
+    columns = list(dict.fromkeys(name for item in items for name in item))
+    id_column = pick(columns, ("doc_id", *ids) if is_plain_row(rows[0]) else ids)
+    if not {*BODY, *fields} - {TITLE} & {*columns} and hasattr(rows[0], "default_text"):
+        texts = ["text"]
+        items = [
+            {id_column: item[id_column], "text": row.default_text()}
+            for item, row in zip(items, rows, strict=True)
+        ]
+    else:
+        texts = pick_fields(columns, fields)
+    frame = [
+        text_values([item.get(name) for item in items], name, start=start)
+        for name in dict.fromkeys([id_column, *texts])
+    ]
+    return documents(Table(pl.DataFrame(frame), offset=start), id_column, texts)
 
 
-def _document(item: Any, names: Sequence[str], fields: Sequence[str]) -> tuple[Any, Any]:
-    if (isinstance(item, tuple) and not hasattr(item, "_fields")) or isinstance(item, list):
-        if len(item) != 2:
-            raise InputError(f"{len(item)} values instead of (doc_id, text)")
-        doc_id, item = item
-        if not isinstance(item, Mapping):
-            return doc_id, item
-        return doc_id, _joined(item, pick_fields(list(item), fields))
-    values = row_values(item)
-    doc_id = values[pick(list(values), names)]
-    if not {*BODY, *fields} - {TITLE} & set(values) and hasattr(item, "default_text"):
-        return doc_id, item.default_text()
-    return doc_id, _joined(values, pick_fields(list(values), fields))
-
-
-def _joined(values: Mapping[str, Any], fields: Sequence[str]) -> str:
-    parts = []
-    for field in fields:
-        value = values[field]
-        if not (isinstance(value, str) or (value is None and field == TITLE and len(fields) > 1)):
-            raise InputError(f"{field} is {show(value)}; it must be text")
-        parts.append(value)
-    return " ".join(filter(None, parts))
-
-
-class _Spool:
-    """A temporary file of documents, deleted when nothing refers to it any more."""
-
-    def __init__(self) -> None:
-        with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
-            self.path = Path(file.name)
-        self.delete = weakref.finalize(self, self.path.unlink, missing_ok=True)
-
-    def blocks(self) -> Iterator[Block]:
-        with pa.OSFile(str(self.path)) as source, pa.ipc.open_stream(source) as stream:
-            for batch in stream:
-                yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
-
-
-def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
-    spool = _Spool()
+def _spooled(rows: Iterable[Any], fields: Sequence[str], ids: Sequence[str], name: str) -> Docs:
+    """Rows that can be iterated only once, copied into a temporary file that lives as long as its readers."""
+    with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
+        spool = _Spool(Path(file.name))
     try:
         with pa.OSFile(str(spool.path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
-            for batch in Docs(name, partial(_row_blocks, lambda: rows, fields, id_field)).batches():
+            for batch in Docs(name, partial(_row_blocks, rows, fields, ids)).batches():
                 out.write_batch(batch)
     except BaseException:  # the traceback refers to the spool
         spool.delete()
@@ -385,12 +336,17 @@ def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None
     return Docs(name, spool.blocks)
 
 
-Hashes = npt.NDArray[np.uint64]
+class _Spool:
+    """A temporary file of documents, deleted when nothing refers to it any more."""
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.delete = weakref.finalize(self, path.unlink, missing_ok=True)
 
-def hashes(ids: pa.StringArray) -> Hashes:
-    """A 64-bit hash of each id. Equal ids have equal hashes within one process; runs without the GIL."""
-    return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
+    def blocks(self) -> Iterator[Block]:
+        with pa.OSFile(str(self.path)) as source, pa.ipc.open_stream(source) as stream:
+            for batch in stream:
+                yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
 
 
 class DuplicateCheck:
@@ -410,20 +366,28 @@ class DuplicateCheck:
     def finish(self, docs: Docs) -> None:
         """Raise InputError, naming both places, if two documents share an id."""
         repeated, self._seen = repeated_values(self._seen), []
-        if not len(repeated):
-            return
         first: dict[str, int] = {}
         row = 0
-        for batch in docs.batches():
+        for batch in docs.batches() if len(repeated) else ():
             ids = batch.column("doc_id")
-            for at in np.flatnonzero(np.isin(hashes(ids), repeated)):
-                doc_id, here = ids[int(at)].as_py(), row + int(at)
-                if doc_id in first:
-                    raise docs.error(
-                        f"doc_id {show(doc_id)} was already used {docs.place(first[doc_id])}", row=here
-                    )
-                first[doc_id] = here
+            for at in np.flatnonzero(np.isin(hashes(ids), repeated)).tolist():
+                here = first.setdefault(ids[at].as_py(), row + at)
+                if here != row + at:
+                    problem = f"doc_id {show(ids[at].as_py())} was already used"
+                    if docs.first_line is None:
+                        problem = f"row {row + at + 1}: {problem} in row {here + 1}"
+                        raise InputError(problem, path=docs.path or docs.name)
+                    line = docs.first_line + row + at
+                    raise InputError(f"{problem} on line {docs.first_line + here}", path=docs.path, line=line)
             row += len(batch)
+
+
+Hashes = npt.NDArray[np.uint64]
+
+
+def hashes(ids: pa.StringArray) -> Hashes:
+    """A 64-bit hash of each id. Equal ids have equal hashes within one process; runs without the GIL."""
+    return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
 
 
 SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
@@ -452,8 +416,7 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
     """
     refuse_after_fork()
     if is_irds(source) or is_dataset(source):
-        named = is_irds(source)
-        dataset = irds_dataset(f"{source}/{split}" if split else str(source)) if named else source
+        dataset = irds_dataset(f"{source}/{split}" if split and is_irds(source) else source)
         judged = has_part(dataset, "qrels")
         return Dataset(open_docs(dataset), read_queries(dataset), read_qrels(dataset) if judged else None)
     folder = Path(source)

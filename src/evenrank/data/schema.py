@@ -103,21 +103,16 @@ def choose_columns(
     }
 
 
-def header(
-    line: str, known: Iterable[str], separator: str | None = "\t", *, needs: Sequence[Iterable[str]] = ()
-) -> list[str] | None:
-    """The column names in lower case if this first line is a header, else None.
+def is_header(names: Sequence[str], known: Iterable[str], needs: Sequence[Iterable[str]] = ()) -> bool:
+    """Whether the cells of a first line, in lower case, are the names of columns.
 
-    A header consists of known names; or has, among three columns or more, one of each of ``needs``, such
-    as an id and a text.
+    They are if all are known names; or if among three or more there is one of each of `needs`, such as an id
+    and a text. A line of two cells may well be data, since such files need no header; so may long cells.
     """
-    names = [cell.strip() for cell in line.rstrip("\r\n").lower().split(separator)]
     if len(names) > 1 and set(names) <= set(known):
-        return names
-    # A line of two columns may well be data, since such files need no header; so may long cells.
-    if len(names) < 3 or not needs or not all(set(names) & set(need) for need in needs):
-        return None
-    return names if all(name.isprintable() and len(name) <= 60 for name in names) else None
+        return True
+    is_named = len(names) > 2 and bool(needs) and all(set(names) & set(need) for need in needs)
+    return is_named and all(name.isprintable() and len(name) <= 60 for name in names)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -150,10 +145,10 @@ class Table:
         if row is None:
             return InputError(problem, path=self.path)
         if self.line is None:
-            return InputError(f"row {self._number(row)}: {problem}", path=self.path)
-        return InputError(problem, path=self.path, line=self._number(row))
+            return InputError(f"row {self.number(row)}: {problem}", path=self.path)
+        return InputError(problem, path=self.path, line=self.number(row))
 
-    def _number(self, row: int) -> int:
+    def number(self, row: int) -> int:
         """The line of a row, or its number, from 1."""
         if self.lines is not None:
             return int(self.lines[row])
@@ -178,72 +173,53 @@ class Table:
             self.refuse(column.is_null(), f"{name} is missing")
         return column
 
-    def texts_or_nulls(self, name: str) -> pl.Series:
-        """A column as text; null where it is missing or empty."""
-        return self.text(name).replace("", None)
-
     def text(self, name: str) -> pl.Series:
         """A column as text, null where it is missing."""
         column, kind = self.frame[name], self.frame[name].dtype
-        if kind == pl.String:
-            return column
         if kind == pl.Binary:  # some writers of Parquet
             try:
                 return column.cast(pl.String)
             except pl.exceptions.PolarsError:
                 raise self.error(f"column {name} holds bytes that are not UTF-8") from None
-        if not (kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))):
+        if not (
+            kind == pl.String or kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))
+        ):
             raise self.error(f"column {name} holds {kind}; make it text")
         return column.cast(pl.String)
 
-    def numbers(self, name: str) -> pl.Series:
-        """A column as finite floats; text is parsed only where it comes from a file of lines."""
+    def numbers(self, name: str, *, whole: bool = False) -> pl.Series:
+        """A column as finite floats, or as integers; text is parsed only where a file of lines has it."""
         column, kind = self.frame[name], self.frame[name].dtype
-        if not (kind.is_numeric() or kind == pl.Null or (kind == pl.String and self.line is not None)):
-            raise self.error(f"column {name} holds {kind}; it must be numbers")
-        parsed = column.cast(pl.Float64, strict=False)
-        if parsed.null_count() or not np.isfinite(parsed.to_numpy()).all():
-            bad = ~parsed.is_finite().fill_null(False)
-            self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be a finite number")
-        return parsed + 0.0  # no negative zero: it sorts apart from zero in some places
-
-    def whole_numbers(self, name: str) -> pl.Series:
-        """A column as integers; text is parsed only where it comes from a file of lines."""
-        column, kind = self.frame[name], self.frame[name].dtype
-        text = kind == pl.String and self.line is not None
-        if not (kind.is_integer() or kind.is_float() or kind in (pl.Boolean, pl.Null) or text):
-            raise self.error(f"column {name} holds {kind}; it must be whole numbers")
-        parsed = column.cast(pl.Int64, strict=False)
-        if kind.is_float():  # what pandas makes of integers when one is missing
-            parsed = parsed.to_frame().select(pl.when(parsed == column).then(parsed)).to_series()
-        if parsed.null_count():
-            bad = parsed.is_null()
-            self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be a whole number")
-        return parsed
+        is_text = kind == pl.String and self.line is not None
+        if not (kind.is_numeric() or kind == pl.Null or is_text or (whole and kind == pl.Boolean)):
+            raise self.error(f"column {name} holds {kind}; it must be {'whole ' * whole}numbers")
+        parsed = column.cast(pl.Int64 if whole else pl.Float64, strict=False)
+        bad = parsed.is_null() if whole else ~parsed.is_finite().fill_null(False)
+        if whole and kind.is_float():  # what pandas makes of integers when one is missing
+            bad |= (parsed != column).fill_null(True)
+        wanted = "a whole number" if whole else "a finite number"
+        self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be {wanted}")
+        return parsed if whole else parsed + 0.0  # no negative zero: it sorts apart from zero in some places
 
     def require_unique(self, *keys: str) -> None:
         """Raise InputError if two rows agree in all of these columns."""
         if not len(repeated_values([self.frame.select(keys).hash_rows().to_numpy()])):
             return
-        numbered = self.frame.select(*keys, at=pl.int_range(pl.len()))
-        again = numbered.with_columns(first=pl.col("at").min().over(keys)).filter(
-            pl.col("at") > pl.col("first")
-        )
-        if again.is_empty():
-            return
-        row = again.row(0, named=True)
-        what = " with ".join(f"{key} {show(row[key])}" for key in keys)
-        first, at = self._number(row["first"]), self._number(row["at"])
-        if self.line is None:
-            raise self.error(f"row {at} repeats row {first}: {what}")
-        raise self.error(f"repeats line {first}: {what}", row["at"])
-
-    once = require_unique
+        first = pl.col("at").min().over(keys)
+        numbered = self.frame.select(*keys, at=pl.int_range(pl.len())).with_columns(first=first)
+        for row in numbered.filter(pl.col("at") > pl.col("first")).head(1).iter_rows(named=True):
+            what = " with ".join(f"{key} {show(row[key])}" for key in keys)
+            first_at = self.number(row["first"])
+            if self.line is None:
+                raise self.error(f"row {self.number(row['at'])} repeats row {first_at}: {what}")
+            raise self.error(f"repeats line {first_at}: {what}", row["at"])
 
     def require_rows(self, what: str = "") -> None:
         """Raise InputError if there are no rows."""
         if self.frame.is_empty():
-            raise self.error(f"the {what} table has no rows" if what else "the file has no rows")
+            raise self.error(
+                "the file has no rows" if self.path is not None else f"the {what} table has no rows"
+            )
 
     def renamed(self, names: Names, optional: Sequence[str] = ()) -> Table:
         """Only these columns, under our names."""

@@ -194,7 +194,9 @@ def _checked(table: Table) -> pl.DataFrame:
     """Queries and documents are there, ranks are whole numbers, nothing is there twice."""
     if table.frame.is_empty():
         raise table.error("the results table has no rows")
-    frame = table.frame.with_columns(pl.col("query", "doc_id").cast(pl.String), table.whole_numbers("rank"))
+    frame = table.frame.with_columns(
+        pl.col("query", "doc_id").cast(pl.String), table.numbers("rank", whole=True)
+    )
     table = replace(table, frame=frame)
     for name in ("query", "doc_id"):
         table.refuse(frame[name].fill_null("") == "", f"{name} is empty")
@@ -206,15 +208,11 @@ def _checked(table: Table) -> pl.DataFrame:
 
 def _is_run(path: Path, query_names: Sequence[str]) -> bool:
     """Whether a file is a run in TREC format: its first line names no query column."""
-    from evenrank.data import files
-    from evenrank.data.formats import MAGIC
+    from evenrank.data.formats import column_names, first_line, is_parquet
 
-    if os.path.isfile(path) and files.magic(path) == MAGIC:  # noqa: PTH113
+    if is_parquet(path) or {*query_names} & {*column_names(path)}:
         return False
-    first = files.whole(path).tobytes().split(b"\n", 1)[0].decode(errors="replace").strip()
-    separator = "\t" if "\t" in first else ","
-    names = [name.strip().strip('"') for name in first.removeprefix("\ufeff").split(separator)]
-    return not {*query_names} & {*names} and len(first.split()) in (5, 6)
+    return len(first_line(path)[0].split()) in (5, 6)
 
 
 def _looked_up(doc_ids: pl.Series, groups: DocumentGroups) -> list[str | None]:

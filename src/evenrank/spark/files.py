@@ -78,16 +78,14 @@ def read_docs(
     if first is None:
         raise InputError("the file is empty", path=paths[0])
     line = first[0].removeprefix("\ufeff")
-    layout = formats.line_layout(line, ids=ids, fields=fields, path=paths[0])
-    wanted = (layout.id, *layout.fields)
-    if not layout.columns:
+    layout, id_column, texts = formats.read_docs_layout(line, paths[0], ids=ids, fields=fields)
+    wanted = (id_column, *texts)
+    if layout.separator == formats.JSONL:
         schema = ", ".join(f"`{name}` string" for name in wanted)
         whole = lines.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("row"))
         return whole.select("row.*")
-    cells = _whole(
-        f.split("value", "\t", -1), [len(layout.columns)], f"expected {'<TAB>'.join(layout.columns)}"
-    )
-    if layout.header:
+    cells = _whole(f.split("value", "\t", -1), [len(layout.columns)], f"expected {layout.expected()}")
+    if layout.has_header:
         lines = lines.where(f.col("value") != first[0])
     return lines.select(cells.alias("cells")).select(
         *(f.col("cells")[layout.columns.index(name)].alias(name) for name in wanted)

@@ -84,8 +84,13 @@ class TallyBatches:
     def _of_share(self, share: Share) -> Iterator[pa.RecordBatch]:
         for path, part in share:
             docs = open_docs(path, fields=self.fields, id_field=self.id_field)
-            for block in docs.blocks(part):
-                yield count_batch(block.read(), self.matcher)
+            try:
+                for block in docs.blocks(part):
+                    yield count_batch(block.read(), self.matcher)
+            except InputError:  # a part does not know its lines: raise it again where they are counted
+                for block in docs.blocks():
+                    block.read()
+                raise
 
     def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         docs = open_docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
