@@ -31,7 +31,7 @@ _TABLES = {
     "query-gender-transformer.md": ("query-gender-transformer", "transformer_evidence:page"),
     "query-variants.md": ("query-variants", "variants_evidence:page"),
     "where-bias-enters.md": ("where-bias-enters", "stages_evidence:page"),
-    "mitigation/dial.md": ("dial", "dial_evidence:page"),
+    "mitigation/projection.md": ("projection", "projection_evidence:page"),
     "mitigation/head-to-head.md": ("head-to-head", "head_to_head:page"),
     "measures/many-groups.md": ("many-groups", "groups_evidence:page"),
     "speed.md": ("benchmarks", "speed_page:page"),

@@ -217,9 +217,9 @@ def monitor(data: Path) -> dict[str, Any]:
     return found(data)
 
 
-def dial(data: Path) -> dict[str, Any]:
-    """The dial for dense rankers, fitted on one collection and tested on another."""
-    from benchmarks.dial_evidence import dial as found
+def projection(data: Path) -> dict[str, Any]:
+    """The gender projection for dense rankers, fitted on one collection and tested on another."""
+    from benchmarks.projection_evidence import projection as found
 
     return found(data)
 
@@ -281,7 +281,7 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "where-bias-enters": where_bias_enters,
     "where-bias-enters-wiki": where_bias_enters_wiki,
     "where-bias-enters-trained": _of("stages_evidence", "stages_trained"),
-    "dial": dial,
+    "projection": projection,
     "certainty": certainty,
     "monitor": monitor,
     "server-load": server_load,

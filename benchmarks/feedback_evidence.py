@@ -102,7 +102,7 @@ def _sweep(swept: FeedbackSweep) -> dict[str, Any]:
     rows = [_short(step.to_dict()) for step in swept]
     gains = swept.per_query("ARaB@10", lambda_=_SHOWN)["gain"]
     return {
-        "first stage": {str(m.measure): {"value": m.value, "abs": m.summary.abs} for m in swept.first},
+        "first stage": {str(m.measure): {"value": m.value, "abs": m.abs} for m in swept.first},
         "steps": rows,
         "largest λ up to which AP does not fall significantly": swept.harmless("AP"),
         "largest λ up to which nDCG@10 does not fall significantly": swept.harmless("nDCG@10"),

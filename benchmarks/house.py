@@ -35,22 +35,21 @@ _LATER = tuple(
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
     auditing/black_box.py measures/variants.py cli/compare_variants.py
-    measures/pairs.py show/notebook.py measures/absolute.py
+    measures/pairs.py show/notebook.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
-    mitigate/dialling.py vectors/projection.py mitigate/preferences.py cli/sources.py
+    mitigate/projection.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
     server/sequences.py server/changes.py data/sequences.py
-    measures/expected_exposure.py
     auditing/rules.py
     parallel.py cli/streams.py queries/teaching.py
     """.split()
 )
 """What came later: rankers that are trained, Spark, generated queries, bundles, variants of queries,
 notebooks, runs that are not held in memory, training with less bias, equivalence, stages,
-dials, absolute values as measures, sums alike on every processor, processes
+gender projections, absolute values as measures, sums alike on every processor, processes
 that fork, readers that go away, what an encoder teaches a classifier. It does not count in a comparison."""
 _INSTALLATION = ("installation, MB", "seconds of make demo from a clone")
 

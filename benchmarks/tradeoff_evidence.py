@@ -86,7 +86,7 @@ def _beside(point: Point, curve: TradeOff, tally: er.Tally, qrels: Any) -> dict[
         utility = measured[_UTILITY].per_query()
         change = stats.paired([utility[query] for query in curve.queries], point.utilities)
         row[name] = {
-            "bias": measured[_BIAS].summary.abs,
+            "bias": measured[_BIAS].abs,
             "utility": sum(utility[query] for query in curve.queries) / len(curve.queries),
             "difference": change.difference,
             "low": change.low,

@@ -37,7 +37,7 @@ def find(rows: Iterable[Row], method: str, strength: float) -> Row | None:
 
 def label(row: Row) -> str:
     """A method and its strength."""
-    signs = {"negatives": "λ", "penalty": "w", "interpolate": "λ", "consistency": "γ", "dial": "s"}
+    signs = {"negatives": "λ", "penalty": "w", "interpolate": "λ", "consistency": "γ", "projection": "s"}
     method, strength = row["method"], row["strength"]
     if method in ("augment", *UNTRAINED):
         return str(method)

@@ -71,7 +71,7 @@ entries = {
     "classify": lambda: er.classify(["he is a nurse"]),
     "trace": lambda: er.trace(run, ["RaB@2"], tally=tally),
     "preference": lambda: er.preference(docs, queries),
-    "dial": lambda: er.dial(gendered, encoder=Encoder()),
+    "fit_projection": lambda: er.fit_projection(gendered, model=Encoder()),
     "penalise": lambda: er.penalise(run, tally),
     "negatives": lambda: er.negatives(run, qrels, tally),
     "fill": lambda: er.fill(scores, sheet, genders=genders, generated_scores=scores),
@@ -132,7 +132,7 @@ def test_no_public_entry_hangs_in_a_forked_worker(tmp_path: Path) -> None:
     assert {name: what for name, what in found.items() if what != "refused"} == {
         "tally": "worked",  # these wait for no thread of Polars
         "swap": "worked",
-        "dial": "worked",
+        "fit_projection": "worked",
         "Index": "worked",
     }
     functions = {name for name in er._HOME if inspect.isfunction(getattr(er, name))}

@@ -39,7 +39,7 @@ def _cached(folder: Path) -> Path:
 
     folder.mkdir(parents=True)
     os.environ["EVENRANK_CACHE"] = str(folder)
-    cache._LARGE = 0
+    cache.LARGE = 0
     er.tally(material.HERE / "docs.tsv")
     assert any(folder.rglob("*.parquet"))
     return folder

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, update_wrapper
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ _HOME = {
     "rerank": "rankers.neural.reranking",
     "Tally": "text.tally",
     "measure": "measures.evaluate",
-    "represent": "measures.labelled_lists",
+    "represent": "measures.representation",
     "bind": "measures.bind",
     "parse": "measures.parse",
     "RaB": "measures.rank_bias",
@@ -52,8 +52,7 @@ _HOME = {
     **dict.fromkeys(
         ("Exposure", "ExposureGap", "DemographicParity", "DisparateTreatment", "AWRF"), "measures.exposure"
     ),
-    **dict.fromkeys(("EEL", "EED", "EER"), "measures.expected_exposure"),
-    "nDCGxAWRF": "measures.exposure",
+    **dict.fromkeys(("nDCGxAWRF", "EEL", "EED", "EER"), "measures.exposure"),
     "FAIR": "measures.parity",
     "MB": "measures.representation",
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.variants"),
@@ -77,7 +76,7 @@ _HOME = {
     "plan": "auditing.certainty",
     "trace": "auditing.stages",
     "preference": "mitigate.preferences",
-    "dial": "mitigate.dialling",
+    "fit_projection": "mitigate.projection",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
     "feedback": "mitigate.feedback_sweep",
@@ -116,17 +115,16 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.dictionary import LIWC as LIWC
     from evenrank.measures.disparity import disparity as disparity
     from evenrank.measures.evaluate import measure as measure
-    from evenrank.measures.expected_exposure import EED as EED
-    from evenrank.measures.expected_exposure import EEL as EEL
-    from evenrank.measures.expected_exposure import EER as EER
     from evenrank.measures.exposure import AWRF as AWRF
+    from evenrank.measures.exposure import EED as EED
+    from evenrank.measures.exposure import EEL as EEL
+    from evenrank.measures.exposure import EER as EER
     from evenrank.measures.exposure import DemographicParity as DemographicParity
     from evenrank.measures.exposure import DisparateTreatment as DisparateTreatment
     from evenrank.measures.exposure import Exposure as Exposure
     from evenrank.measures.exposure import ExposureGap as ExposureGap
     from evenrank.measures.exposure import nDCGxAWRF as nDCGxAWRF
     from evenrank.measures.gsr.measure import GSR as GSR
-    from evenrank.measures.labelled_lists import represent as represent
     from evenrank.measures.neutrality import FaiRR as FaiRR
     from evenrank.measures.neutrality import NFaiRR as NFaiRR
     from evenrank.measures.parity import FAIR as FAIR
@@ -137,6 +135,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.rank_bias import ARaB as ARaB
     from evenrank.measures.rank_bias import RaB as RaB
     from evenrank.measures.representation import MB as MB
+    from evenrank.measures.representation import represent as represent
     from evenrank.measures.skew import NDKL as NDKL
     from evenrank.measures.skew import MaxSkew as MaxSkew
     from evenrank.measures.skew import MinSkew as MinSkew
@@ -146,7 +145,6 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.variants import VarRaB as VarRaB
     from evenrank.mitigate.constrain.reranking import constrain as constrain
     from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
-    from evenrank.mitigate.dialling import dial as dial
     from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
     from evenrank.mitigate.feedback_sweep import feedback as feedback
     from evenrank.mitigate.filling import fill as fill
@@ -156,6 +154,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.mitigations import penalise as penalise
     from evenrank.mitigate.negatives import negatives as negatives
     from evenrank.mitigate.preferences import preference as preference
+    from evenrank.mitigate.projection import fit_projection as fit_projection
     from evenrank.mitigate.rebalancing import rebalance as rebalance
     from evenrank.mitigate.swapping import swap as swap
     from evenrank.mitigate.tradeoff import sweep as sweep
@@ -184,24 +183,16 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
 _PREDICTING = ("measure", "audit", "trace", "plan")
 
 
-def _with_classifier(name: str, function: Any) -> Any:
-    """The function, with the shipped classifier of queries where genders are to be predicted."""
-
-    @wraps(function)
-    def with_classifier(*args: Any, **given: Any) -> Any:
-        if isinstance(given.get("genders"), str) and given["genders"] == "predict":
-            given.setdefault("classify", import_module("evenrank.queries.classifier").predicted_genders)
-        return function(*args, **given)
-
-    with_classifier.__module__, with_classifier.__qualname__ = __name__, name  # for other processes
-    return with_classifier
+def _classify(queries: Any) -> Any:
+    """What the shipped classifier says of queries."""
+    return import_module("evenrank.queries.classifier").predicted_genders(queries)
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"evenrank.{_HOME[name]}"), name)
         if name in _PREDICTING:
-            value = _with_classifier(name, value)
+            value = update_wrapper(partial(value, classify=_classify), value)
     elif name in _EFFECTIVENESS:
         value = getattr(import_module("ir_measures"), name)
     else:

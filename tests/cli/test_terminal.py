@@ -301,7 +301,11 @@ def test_what_is_said_in_words_of_the_command_line_is_said_somewhere() -> None:
         for path in SOURCE.rglob("*.py")
         if path.parent.name != "cli"
     )
-    for formed, said in (("{only!r}", "'x'"), ("{name} is for {', '.join(readers)}", "run is for training")):
+    for formed, said in (
+        ("{only!r}", "'x'"),
+        ("{name} cannot be {value!r}", "only cannot be 'x'"),
+        ("{name} is for {', '.join(readers)}", "run is for training"),
+    ):
         texts = texts.replace(formed, said)
     assert [said for said, _ in streams._TYPED if not re.search(said, texts)] == []
 

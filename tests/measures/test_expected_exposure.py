@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.data.runs import read_run
-from evenrank.measures.expected_exposure import attention, deserved
+from evenrank.measures.exposure import attention, deserved
 
 LABELS = {"a": "f", "b": "f", "c": "m", "d": "m"}
 ALL = ("EEL", "EED", "EER")

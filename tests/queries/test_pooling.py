@@ -350,9 +350,9 @@ class TestCommands:
         )
         assert counted.stdout == ""
         assert "2 queries labelled by 3 annotators: 0 neutral, 1 female, 1 male, 0 other" in counted.stderr
-        from evenrank.measures.results import gender_labels
+        from evenrank.data.read import read_genders
 
-        assert gender_labels(at["labels.tsv"]) == {"1": "female", "2": "male"}
+        assert dict(read_genders(at["labels.tsv"]).iter_rows()) == {"1": "female", "2": "male"}
 
     def test_revealed_values_and_json_go_to_stdout(self, tmp_path):
         (tmp_path / "docs.tsv").write_text("d1\tshe\nd2\the\n")

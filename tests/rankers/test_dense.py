@@ -219,29 +219,20 @@ def test_a_model_that_cannot_be_opened_is_one_line(index: Index, tmp_path: Path)
 
 
 @needs_torch
-def test_a_dial_turns_queries_and_leaves_the_index(index: Index, tmp_path: Path) -> None:
-    from evenrank.vectors.projection import fit_projection
+def test_a_projection_changes_queries_and_leaves_the_index(index: Index, tmp_path: Path) -> None:
+    from evenrank.vectors.debias import GenderProjection
 
     ranker = make("dense", index=index)
     assert isinstance(ranker, DenseRanker)
     vectors = ranker.documents().vectors.astype(np.float64)
     lean = np.array([-1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
-    dial = fit_projection(vectors, lean, encoder=ranker.encoder.facts(), pairs=3)
-    dial.save(tmp_path / "dial")
+    GenderProjection.fit(vectors, lean, encoder=ranker.encoder.facts()).save(tmp_path / "gender")
     asked = read_queries(QUERIES)
     plain_run = ranker.rank(asked, depth=5)
     for strength, same in ((0.0, True), (1.0, False)):
-        turned = make("dense", index=index, dial=str(tmp_path / "dial"), strength=strength)
-        run = turned.rank(asked, depth=5)
+        projected = make("dense", index=index, projection=str(tmp_path / "gender"), strength=strength)
+        run = projected.rank(asked, depth=5)
         assert np.allclose(run["score"].to_numpy(), plain_run["score"].to_numpy()) is same
-    fit_projection(vectors, lean, encoder={"model": "another"}).save(tmp_path / "other")
+    GenderProjection.fit(vectors, lean, encoder={"model": "another"}).save(tmp_path / "other")
     with pytest.raises(InputError, match="another encoder"):
-        make("dense", index=index, dial=str(tmp_path / "other"))
-
-
-def test_a_strength_without_a_dial_is_refused(tmp_path: Path) -> None:
-    import evenrank as er
-
-    index = er.index({"a": "cats"}, tmp_path / "index")
-    with pytest.raises(InputError, match="strength says how far a dial turns queries; name one: dial=FILE"):
-        er.search(index, {"q": "cats"}, ranker="dense", strength=0.5)
+        make("dense", index=index, projection=str(tmp_path / "other"))

@@ -188,12 +188,12 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
     assert plain and all(gap == pytest.approx(0.5 * RUN[query][doc]) for (query, doc), gap in gaps.items())
 
 
-def fitted_dial(path: Path) -> str:
+def saved_projection(path: Path) -> str:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.projection import fit_projection
+    from evenrank.vectors.debias import GenderProjection
 
     encoder = Encoder(None)
-    fit_projection(
+    GenderProjection.fit(
         encoder.documents([*DOCS.values()]).astype(np.float64),
         np.array([-1.0, 1.0, -1.0, 1.0]),
         encoder=encoder.facts(),
@@ -203,13 +203,13 @@ def fitted_dial(path: Path) -> str:
 
 @pytest.mark.slow
 @needs_minilm
-def test_a_dial_turns_the_queries_of_what_compares_vectors(tmp_path: Path) -> None:
-    from evenrank.rankers.neural.rerankers import CrossEncoderReranker, turned
+def test_a_projection_changes_the_queries_of_what_compares_vectors(tmp_path: Path) -> None:
+    from evenrank.rankers.neural.rerankers import CrossEncoderReranker, with_projection
 
-    dial = fitted_dial(tmp_path / "dial")
+    projection = saved_projection(tmp_path / "projection")
     index = er.index(DOCS, tmp_path / "idx")
     for strength in (0.4, 1.0):
-        given: Any = {"dial": dial, "strength": strength}
+        given: Any = {"projection": projection, "strength": strength}
         searched = er.search(index, QUERIES, ranker="dense", **given)
         reranked = er.rerank("bi-encoder", RUN, DOCS, QUERIES, **given)
         assert reranked["doc_id"].to_list() == searched["doc_id"].to_list()
@@ -217,29 +217,27 @@ def test_a_dial_turns_the_queries_of_what_compares_vectors(tmp_path: Path) -> No
         mixed = er.search(index, QUERIES, ranker="hybrid", weight=0, **given)
         both = mixed.join(searched, on=["query_id", "doc_id"])
         assert len(both) and np.allclose(both["score"].to_numpy(), both["score_right"].to_numpy(), atol=1e-5)
-    described = make_reranker("hybrid", dial=dial, strength="0.4").describe()
-    assert described["strength"] == 0.4 and described["dial"]["documents"] == 4
-    assert len(described["dial"]["sha256"]) == 64
+    described = make_reranker("hybrid", projection=projection, strength="0.4").describe()
+    assert described["strength"] == 0.4 and described["projection"]["documents"] == 4
+    assert len(described["projection"]["sha256"]) == 64
     for wrong in ("nan", "1e39"):
         with pytest.raises(InputError, match="from -1000 to 1000"):
-            er.rerank("bi-encoder", RUN, DOCS, QUERIES, dial=dial, strength=wrong)
+            er.rerank("bi-encoder", RUN, DOCS, QUERIES, projection=projection, strength=wrong)
     plain = er.rerank("bi-encoder", RUN, DOCS, QUERIES)
-    assert er.rerank("bi-encoder", RUN, DOCS, QUERIES, dial="none").equals(plain)
-    with pytest.raises(InputError, match="name one: dial=FILE"):
-        er.rerank("bi-encoder", RUN, DOCS, QUERIES, strength=1)
-    with pytest.raises(InputError, match="no such dial"):
-        er.rerank("bi-encoder", RUN, DOCS, QUERIES, dial=str(tmp_path / "none"))
+    assert er.rerank("bi-encoder", RUN, DOCS, QUERIES, projection="none").equals(plain)
+    with pytest.raises(InputError, match="no such projection"):
+        er.rerank("bi-encoder", RUN, DOCS, QUERIES, projection=str(tmp_path / "none"))
     reads = CrossEncoderReranker(None)
-    assert turned(reads, None, None) is reads
+    assert with_projection(reads) is reads
     with pytest.raises(InputError, match="cross-encoder has none"):
-        turned(reads, dial, None)
+        with_projection(reads, projection)
 
 
-def test_only_what_compares_vectors_has_the_settings_of_a_dial(tmp_path: Path) -> None:
+def test_only_what_compares_vectors_has_the_settings_of_a_projection(tmp_path: Path) -> None:
     for kind in KINDS:
         write_model(tmp_path / kind, kind, {}, {})
         known = {*catalogue.settings(str(tmp_path / kind))}
-        assert ({"dial", "strength"} <= known) is (kind in COMPARING)
+        assert ({"projection", "strength"} <= known) is (kind in COMPARING)
         assert "backend" in known
     assert COMPARING == ("bi-encoder", "head")
 
@@ -303,14 +301,14 @@ def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     again = open_ranker(tmp_path / "m").reranker
     np.testing.assert_array_equal(found.ranker.reranker.score(pairs), again.score(pairs))
     train_ranker("head", *given, tmp_path / "n", run=DATA / "bm25.run", epochs=2, depth=10, hybrid=False)
-    dial = fitted_dial(tmp_path / "dial")
-    turned = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, dial=dial)
-    half = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, dial=dial, strength="0")
-    assert half.equals(er.rerank(tmp_path / "m", RUN, DOCS, QUERIES))
-    assert not np.allclose(turned["score"].to_numpy(), half["score"].to_numpy())
-    fitted = er.dial(DATA / "docs.tsv", model=tmp_path / "m", most=50)
+    projection = saved_projection(tmp_path / "projection")
+    projected = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, projection=projection)
+    same = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, projection=projection, strength="0")
+    assert same.equals(er.rerank(tmp_path / "m", RUN, DOCS, QUERIES))
+    assert not np.allclose(projected["score"].to_numpy(), same["score"].to_numpy())
+    fitted = er.fit_projection(DATA / "docs.tsv", model=tmp_path / "m", max_documents=50)
     assert fitted.encoder == again.encodings.encoder.facts()
-    assert {"dial", "strength"} <= {*catalogue.settings(str(tmp_path / "m"))}
+    assert {"projection", "strength"} <= {*catalogue.settings(str(tmp_path / "m"))}
     name = "weights.safetensors"
     assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
 

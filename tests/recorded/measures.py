@@ -156,9 +156,9 @@ def summary_of(one: Any) -> dict[str, Any]:
 def measurement_of(one: Any, shown: int = 30) -> dict[str, Any]:
     """One measure of one run."""
     found = summary_of(one) | {
-        "spread": one.summary.spread,
-        "abs": one.summary.abs,
-        "quantiles": dict(one.summary.quantiles),
+        "spread": one.spread,
+        "abs": one.abs,
+        "quantiles": dict(one.quantiles),
         "left out": sorted(one.left_out.values()),
         "per query": shortened(one.per_query(), shown),
         "parts per query": {
@@ -174,7 +174,7 @@ def measurement_of(one: Any, shown: int = 30) -> dict[str, Any]:
         found["background"] = tidy(one.background)
     if one.baselines:  # GSR
         found["baselines"] = {name: summary_of(each) for name, each in one.baselines.items()}
-        found |= {"r": one.line.r, "error": one.line.error, "p": one.p, "relative": one.relative}
+        found |= {"r": one.line.r, "error": one.line.error, "p": one.line.p, "relative": one.relative}
     if one.attribution is not None:
         found["attribution"] = tidy(one.attribution.to_dict(), 20)
     return found
@@ -463,7 +463,7 @@ def represented(name: str, against: Any, short: str, at: int = 10) -> dict[str, 
         "left out": sorted(found.left_out.values()),
         "features": {
             feature: found.summary(feature)
-            | {"bias": shortened({row.query: float(row.bias) for row in found.of(feature)}, 10)}
+            | {"bias": shortened(dict(found.of(feature).select("query", "bias").iter_rows()), 10)}
             for feature in found.features
         },
     }

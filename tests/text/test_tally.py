@@ -18,6 +18,7 @@ from evenrank import demo
 from evenrank.data.docs import open_docs
 from evenrank.errors import InputError
 from evenrank.text import cache, matcher
+from evenrank.text import tally as tally_module
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.tally import Tally, tally_to_file
 
@@ -27,7 +28,7 @@ TEXTS = {"d1": "She met her brother.", "d2": "He left; his sister, her mother an
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A collection of several parts, by making parts and blocks small."""
-    monkeypatch.setattr(cache, "_LARGE", 1)
+    monkeypatch.setattr(cache, "LARGE", 1)
     monkeypatch.setattr(cache, "_PART", 2)
     monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "large.tsv"
@@ -127,7 +128,7 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
     target = tmp_path / "t.parquet"
     target.write_bytes(b"old")
     counted = []
-    real = matcher.count_batch
+    real = tally_module.count_batch
 
     def dying(batch: pa.RecordBatch, matcher: object) -> pa.RecordBatch:
         counted.append(batch.num_rows)
@@ -135,7 +136,7 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
             raise KeyboardInterrupt
         return real(batch, matcher)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(matcher, "count_batch", dying)
+    monkeypatch.setattr(tally_module, "count_batch", dying)
     with pytest.raises(KeyboardInterrupt):
         tally_to_file(large, target)
     assert target.read_bytes() == b"old"
@@ -157,7 +158,7 @@ def test_the_cache_answers_the_second_time_and_forgets_nothing_that_matters(
     def never(*_: object) -> pa.RecordBatch:
         raise AssertionError("counted again")
 
-    monkeypatch.setattr(matcher, "count_batch", never)
+    monkeypatch.setattr(tally_module, "count_batch", never)
     assert er.tally(large).frame.equals(first.frame)
     with pytest.raises(AssertionError, match="counted again"):
         er.tally(large, "fabris2020")  # another lexicon is another tally
@@ -298,7 +299,9 @@ def test_no_flipped_bit_in_the_cache_changes_a_tally(
     (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
     finished, part = stored.read_bytes(), stored.with_suffix("") / "000000.parquet"
     blocks = list(open_docs(large).blocks())[: cache._PART]
-    rows = [matcher.count_batch(block.read(), matcher.Matcher("rekabsaz2020", "words")) for block in blocks]
+    rows = [
+        tally_module.count_batch(block.read(), matcher.Matcher("rekabsaz2020", "words")) for block in blocks
+    ]
     cache._save(rows, part, rows[0].schema)
     whole, chance = part.read_bytes(), random.Random(3)
     for _ in range(12):

@@ -166,7 +166,7 @@ def _of_mean(
     leaning = judged and (m.low > 0 or m.high < 0)  # type: ignore[operator]
     return Certainty(
         **_facts(m.run, m.measure, None, m.value, same, judged),
-        detectable=_detectable(m.summary.spread, len(m.values), alpha) if judged else None,
+        detectable=_detectable(m.spread, len(m.values), alpha) if judged else None,
         alpha=alpha,
         tests=runs,
         word=_word(judged, leaning, same.passed if judged else None),
@@ -266,6 +266,7 @@ def plan(
     power: float = POWER,
     tests: int = 1,
     only: str | None = None,
+    classify: Any = None,
     **given: Any,
 ) -> Plan:
     """How many queries it takes to find a lean of this size, and to show that there is none.
@@ -301,14 +302,16 @@ def plan(
                 f"{wanted}: 0 is not good there, so a plan is for differences between runs; give their "
                 "standard deviation (sd)"
             )
-        result = measured(Inputs.open(run, **given), [wanted], Options(only, confidence=None))
+        result = measured(
+            Inputs.open(run, classify=classify, **given), [wanted], Options(only, confidence=None)
+        )
         if len(result.runs) > 1:
             raise InputError("a plan takes its spread from one run; name one")
         (m,) = result
-        if m.summary.spread is None:
+        if m.spread is None:
             known = numbers.counted(m.queries, "value")
             raise InputError(f"{wanted} of {m.run} has {known}; a spread needs at least two")
-        sd = m.summary.spread
+        sd = m.spread
         source = f"{wanted} of {m.run}, {numbers.counted(m.queries, 'query', 'queries')}"
     corrected = alpha / tests
     return Plan(

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from evenrank.auditing.selection import Selection
     from evenrank.auditing.stages import Trace
     from evenrank.measures.disparity import Disparities
-    from evenrank.measures.gsr.results import GenderedQuery
+    from evenrank.measures.gsr.measure import GenderedQuery
     from evenrank.measures.representation import Representation
     from evenrank.mitigate.preferences import MirrorTest
-    from evenrank.psychology import JudgmentsAudit, RankingsAudit
+    from evenrank.psychology import PsychologyAudit
 
 MARK = "†"
 ACROSS = 6
@@ -93,7 +93,7 @@ class Audit(Drawn):
     leaning: tuple[LeaningQuery, ...] = ()
     offered: Mapping[str, Offered] = field(default_factory=dict)
     gendered: tuple[Sequence[GenderedQuery], Sequence[GenderedQuery]] = ((), ())
-    psychology: JudgmentsAudit | RankingsAudit | None = None
+    psychology: PsychologyAudit | None = None
     disparity: Disparities | None = None
     representation: Mapping[str, Representation] = field(default_factory=dict)
     variants: VariantAudit | None = None

@@ -25,12 +25,11 @@ from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import is_bias, is_sum, sign_names_group
+from evenrank.measures.base import Absolute, is_bias, is_sum, sign_names_group
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
-from evenrank.measures.gsr.measure import GSR, Genderedness
+from evenrank.measures.gsr.measure import GSR, Genderedness, most_gendered
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.pairs import with_pairs
@@ -216,8 +215,6 @@ def audit(
             leaning=leaning_queries(rows, inputs),
         )
     if inputs.queries is not None and any(is_bias(m) and m.VIEW is Genderedness for m in kept):
-        from evenrank.measures.gsr.results import most_gendered
-
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
         result = replace(result, gendered=most_gendered(inputs.queries, count=8, **named))
     result = _by_gender(result, inputs, compared, seed=seed, selected=selected or DEPTH)
@@ -281,8 +278,7 @@ def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str
         return
     headline = headline_measure(measures)
     if inputs.countable and sign_names_group(headline) and headline.LINEAR:
-        for ids in headline.VIEW(inputs, [headline]).wanted_texts(explain=True):
-            inputs.docs.expect(ids.unique().to_list())
+        headline.VIEW(inputs, [headline]).expect_texts(explain=True)
     if compared["judged"] and inputs.qrels is not None:
         labelled = pl.col("query_id").is_in(list(inputs.genders or ()))
         inputs.docs.expect(inputs.qrels.filter(pl.col("relevance") > 0, labelled)["doc_id"].to_list())
@@ -329,7 +325,7 @@ def _by_gender(
 
         found = replace(found, selection=selection(frames, labels, at=selected))
     if labels is not None and targets is not None:
-        from evenrank.measures.labelled_lists import represent
+        from evenrank.measures.representation import represent
 
         shown = {name: represent(frame, targets, labels=labels) for name, frame in frames.items()}
         found = replace(found, representation=shown)

@@ -21,9 +21,8 @@ from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, is_bias, is_sum
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE_LIST
+from evenrank.measures.lists import WHOLE_LIST, View, view_key, views_of
 from evenrank.measures.results import Options
-from evenrank.measures.views import View, view_key, views_of
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 

@@ -11,7 +11,7 @@ from ir_measures.measures import Measure
 from evenrank.auditing.certainty import Certainty, Word
 from evenrank.auditing.comparing import Compared, between
 from evenrank.measures.base import is_bias, preferred_direction, sign_names_group
-from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.gsr.measure import Reinforcement
 from evenrank.measures.results import Measurement
 from evenrank.show import numbers
 from evenrank.show.numbers import toward
@@ -236,11 +236,11 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     result = _lean(m, audit)
     result += _offered(m, audit)
     beyond = m.beyond(0.1)
-    if beyond and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
+    if beyond and m.abs is not None and m.abs > 2 * abs(m.value):
         size = size_of(audit, m.run)
         sure = _interval(m if size is None else size, audit, bounds=size is not None)
         text = (
-            f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average{sure}, and "
+            f"Single queries lean far more than the mean: by {m.abs:.2f} on average{sure}, and "
             f"{beyond:.0%} of them by more than 0.1; opposite queries cancel out."
         )
         result.append(Finding("spread", m.run, text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -209,7 +208,7 @@ def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
     import tomllib
 
     from evenrank.data.files import reading
-    from evenrank.rankers.catalogue import typed
+    from evenrank.rankers.settings import convert
     from evenrank.training.trainer import read_settings, setting_types
 
     with reading(path):
@@ -218,13 +217,11 @@ def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
         result = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {error}", path=path) from None
-    types = setting_types(kind)
     try:
         for name, value in result.items():
             if not isinstance(value, str | int | float):
                 raise InputError(f"{name} is {value!r}; it must be a number, true, false or a text")
-            if name in types:
-                result[name] = typed(str(value), types[name], name)
+        result = convert({name: str(value) for name, value in result.items()}, setting_types(kind), kind)
         read_settings(kind, result)
     except InputError as error:
         raise InputError(str(error), path=path) from None
@@ -233,26 +230,10 @@ def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
 
 def parsed_settings(kind: str, given: list[str]) -> dict[str, Any]:
     """Settings out of texts ``key=value``, each of the type that the ranker wants."""
-    from evenrank.rankers.catalogue import typed
+    from evenrank.rankers.settings import convert, read_pairs
     from evenrank.training.trainer import setting_types
 
-    types = setting_types(kind)
-    return {
-        key: typed(value, types[key], key) if key in types else value for key, value in _assignments(given)
-    }
-
-
-def _assignments(given: list[str]) -> Iterator[tuple[str, str]]:
-    """Keys and values out of texts ``key=value``, no key twice."""
-    seen: set[str] = set()
-    for text in given:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key:
-            raise InputError(f"setting {text!r}: write it as KEY=VALUE")
-        if key in seen:
-            raise InputError(f"setting {key} is given twice")
-        seen.add(key)
-        yield key, value
+    return convert(read_pairs(given), setting_types(kind), kind)
 
 
 def rerank_command(
@@ -320,8 +301,9 @@ def rerank_command(
     from evenrank.data.read import read_queries
     from evenrank.data.runs import read_run, write_run
     from evenrank.rankers.neural.reranking import make_reranker, queries_of, reordered
+    from evenrank.rankers.settings import read_pairs
 
-    settings: dict[str, Any] = dict(_assignments(given or []))
+    settings: dict[str, Any] = dict(read_pairs(given or []))
     for name in ("model", "queries", "hybrid"):
         if name in settings:
             raise InputError(f"{name} is no setting; write --{name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeGuard, TypeVar
 
 import ir_measures
 import numpy as np
@@ -14,18 +14,16 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights
-from evenrank.measures.results import Change, Options, Summary
-from evenrank.measures.views import View, Words
+from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights, View, Words
+from evenrank.measures.results import QUANTILES, Measurement, Options, Summary
 from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
-    from evenrank.measures.results import Measurement
 
 LARGEST = 2**63 - 1
 """The largest whole number that arrays hold."""
-T = TypeVar("T")
+M = TypeVar("M", bound="BiasMeasure")
 Preferred = Literal["zero", "high", "low", "one"]
 """Where good values lie."""
 _PREFERRED: tuple[Preferred, ...] = ("zero", "high", "low", "one")
@@ -87,6 +85,7 @@ class BiasMeasure(Measure):
     SIGN_NAMES_GROUP: ClassVar[bool] = False
     LINEAR: ClassVar[bool] = False  # a sum over the documents of a list, see `LinearMeasure`
     SIGNED: ClassVar[bool] = False
+    SEQUENCES: ClassVar[bool] = False  # looks at several rankings of a query, where there are some
     ORDER_MATTERS: ClassVar[bool] = True
     ALTERNATIVES: ClassVar[Mapping[str, str]] = {}
 
@@ -123,14 +122,8 @@ class BiasMeasure(Measure):
         """The two groups (of, against) that the measure compares, if it does."""
         raise NotImplementedError
 
-    def summarise(self, found: PerQuery, chosen: NDArray[np.bool_], options: Options) -> Summary:
-        """The measure over the chosen lists: the mean of their values, with its interval."""
-        return Summary.over(found.values, found.parts, chosen, signed=self.SIGNED, options=options)
-
     def __abs__(self) -> BiasMeasure:
-        """The same measure without its sign, query by query: see `absolute.py`."""
-        from evenrank.measures.absolute import Absolute
-
+        """The same measure without its sign, query by query."""
         return Absolute(self)
 
     def limited(self, condition: Condition) -> Condition:
@@ -236,8 +229,59 @@ class LinearMeasure(BiasMeasure):
         return (type(self)(),) if set(self.params) <= {"cutoff"} else ()
 
 
-def register(measure: BiasMeasure) -> None:
-    """Make a measure known by its name to ir_measures and to our parser.
+class Absolute(BiasMeasure):
+    """The absolute value of a measure that has a sign, query by query; its value is their mean.
+
+    abs(ARaB@10) = (1/N) Σ_q |ARaB_10(q)|. Never negative, 0 only where every query is in balance: opposite
+    queries do not cancel, as they do in the mean of ARaB@10. Made by `abs(ARaB @ 10)` or out of the text
+    `abs(ARaB@10)`.
+
+    It is not made for GSR, whose value is one slope over all queries and not a mean.
+    """
+
+    PRETTY_NAME = "Mean of absolute values"
+    SHORT_DESC = "Mean over queries of the measure's absolute value."
+    PREFERRED = "low"
+    MEANING = (
+        "How far the results of single queries lean, to either side: the mean of absolute values, in which "
+        "opposite queries do not cancel out."
+    )
+    AT_PARAM = ""
+
+    def __init__(self, inner: Measure) -> None:
+        if not isinstance(inner, BiasMeasure) or not inner.SIGNED:
+            raise InputError(f"abs() takes a measure with a sign, such as ARaB@10; {inner} has none")
+        if inner.REFERENCE:
+            raise InputError(
+                f"{inner} is one value over all queries, not a mean, so abs({inner}) does not exist; "
+                f"measure {inner} itself"
+            )
+        require_params(inner)
+        super().__init__()
+        self.inner = inner
+        self.__name__ = self.NAME = f"abs({inner})"
+        for name in ("NEEDS", "ALTERNATIVES", "ORDER_MATTERS", "VIEW", "SEQUENCES"):
+            setattr(self, name, getattr(inner, name))
+
+    def __call__(self, **params: Any) -> BiasMeasure:
+        raise InputError(f"set the parameters of the measure within abs(), as in abs({self.inner})")
+
+    def depth(self) -> int:
+        return self.inner.depth()
+
+    def background_depth(self) -> int:
+        return self.inner.background_depth()
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        self.inner.check_groups(groups)
+
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        result = self.inner.per_query(lists)
+        return PerQuery(np.abs(result.values), undefined=result.undefined)
+
+
+def register(measure: M) -> M:
+    """Make a measure known by its name to ir_measures and to our parser, and return it.
 
     What it says of itself is checked here, once, so that no report stumbles over it.
     """
@@ -259,6 +303,7 @@ def register(measure: BiasMeasure) -> None:
             "rename one of them"
         )
     ir_measures.measures.registry[measure.NAME] = measure
+    return measure
 
 
 def _defined_in(measure: Measure) -> str:
@@ -317,6 +362,32 @@ def require_params(measure: Measure) -> None:
             raise InputError(f"{measure.NAME} needs {what}, as in {at}")
 
 
+def summarise(
+    values: Floats, parts: Mapping[str, Floats], chosen: NDArray[np.bool_], *, signed: bool, options: Options
+) -> Summary:
+    """A measure over the chosen queries that have a value: the mean of their values, with its interval."""
+    chosen = chosen & ~np.isnan(values)
+    taken = values[chosen]
+    if not len(taken):
+        return Summary()
+    low = high = None
+    if options.confidence is not None and len(taken) > 1:
+        interval = stats.mean_interval(
+            taken, confidence=options.confidence, resamples=options.resamples, seed=options.seed
+        )
+        low, high = interval.low, interval.high
+    return Summary(
+        value=float(taken.mean()),
+        low=low,
+        high=high,
+        queries=len(taken),
+        parts={name: float(part[chosen].mean()) for name, part in parts.items()},
+        abs=float(np.abs(taken).mean()) if signed else None,
+        spread=float(taken.std(ddof=1)) if len(taken) > 1 else None,
+        quantiles=dict(zip(map(str, QUANTILES), np.quantile(taken, QUANTILES).tolist(), strict=True)),
+    )
+
+
 def unwrap_abs(measure: Any) -> Any:
     """The measure that is computed: for abs(m) that is m."""
     return getattr(measure, "inner", measure)
@@ -353,6 +424,14 @@ def distance_name(measure: Measure) -> str:
     return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(
         preferred_direction(measure), str(measure)
     )
+
+
+class Change(NamedTuple):
+    """One run against another: the comparison, and the difference of each query, if there is one."""
+
+    comparison: stats.Comparison
+    query_ids: pl.Series
+    changes: Floats
 
 
 def paired_change(mine: Measurement, theirs: Measurement, *, confidence: float, seed: int) -> Change:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Unpack
 
@@ -18,24 +19,26 @@ import evenrank
 from evenrank.data import files
 from evenrank.data.read import fingerprint, is_spark, spark
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import is_bias, unwrap_abs
+from evenrank.measures.base import Absolute, BiasMeasure, is_bias, summarise, unwrap_abs
+from evenrank.measures.explain import attribution_of
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE_LIST, Floats, ranked_queries
-from evenrank.measures.parse import parse
-from evenrank.measures.results import (
-    NOT_IN_QUERIES,
-    Measurement,
-    Measurements,
-    Options,
-    Summary,
-    check_subset,
-    left_out,
+from evenrank.measures.lists import (
+    WHOLE_LIST,
+    Floats,
+    PerQuery,
+    RankedLists,
+    View,
+    ranked_queries,
+    views_of,
 )
-from evenrank.measures.views import NOT_LINEAR, View, views_of
+from evenrank.measures.parse import parse
+from evenrank.measures.results import Measurement, Measurements, Options, Summary
 from evenrank.stats.rounding import round_significant
 
-_FAMILIES = ("tally", "genderedness", "groups", "targets", "dictionary")  # in the order of the provenance
+NOT_LINEAR = "not linear in the documents: tied documents stay in trec_eval's order"
+NOT_IN_QUERIES = "not among the queries given"
+"""Why a query that is ranked or judged has no value."""
+SUBSETS = ("neutral", "female", "male", "other", "all")
 
 
 def measure(
@@ -140,48 +143,230 @@ def measure(
 
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
-    """Measures of the runs of the inputs; in an audit, one of several looks at the same inputs."""
-    wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
-    inputs.check(wanted)
-    check_subset(options.only, inputs.genders)
-    views = views_of(inputs, filter(is_bias, wanted))
-    if inputs.docs is not None:
-        for view in views.values():
-            for ids in view.wanted_texts(explain=options.explain):
-                inputs.docs.expect(ids.unique().to_list())
-    for view in views.values():
-        view.prepare(options.seed)
+    """Measures of the runs of the inputs."""
+    wanted, views = prepared(inputs, measures, options)
     runs = {}
-    useful = [m for m in measures if not is_bias(m)]
+    useful = [m for m in wanted if not is_bias(m)]
     for name, run in inputs.runs.items():
         rows: list[Measurement] = []
         for view in views.values():
-            rows += view.measured(name, run, options)
+            if view.measured is not None:
+                rows += view.measured(name, run, options)
+            else:
+                rows += measurements(view, name, score_run(view, name, run, options), options)
         if useful and inputs.qrels is not None:
-            ranked = ranked_queries(run).to_list()
             values = effectiveness(run, inputs.qrels, useful)
-            rows += effectiveness_measurements(name, ranked, *values, inputs, options)
+            rows += effectiveness_measurements(name, ranked_queries(run).to_list(), *values, inputs, options)
         runs[name] = in_order_requested(rows, measures, options)
     return Measurements(
         runs=runs,
-        cautions=(
-            *inputs.guessed,
-            *inputs.doubts(),
-            *(inputs.cautions() if inputs.counting(wanted) else ()),
-            *not_in_queries(runs),
-        ),
+        cautions=cautions(inputs, wanted, runs),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 
 
-def not_in_queries(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
-    """A caution, where runs or judgments hold queries that are not among those given."""
+def prepared(
+    inputs: Inputs, measures: Iterable[Measure], options: Options
+) -> tuple[list[Measure], dict[Hashable, View]]:
+    """The measures to compute, checked against the inputs, and what they look documents up in."""
+    wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
+    inputs.check(wanted)
+    only = options.only
+    if only is not None:
+        check_choice("only", only, SUBSETS)
+        if only != "all" and inputs.genders is None:
+            raise InputError(f"only {only!r} needs gender labels for the queries; give genders")
+    views = views_of(inputs, filter(is_bias, wanted))
+    for view in views.values():
+        view.expect_texts(explain=options.explain)
+    for view in views.values():
+        view.prepare(options.seed)
+    return wanted, views
+
+
+def cautions(
+    inputs: Inputs, measures: Sequence[Measure], runs: Mapping[str, Iterable[Measurement]]
+) -> tuple[str, ...]:
+    """What a reader of all values has to know."""
     most = 0
-    for measurements in runs.values():
-        for one in measurements:
+    for results in runs.values():
+        for one in results:
             most = max(most, one.left_out.get(NOT_IN_QUERIES, 0))
-    counted = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-    return (f"{counted} not among the queries given, and left out.",) if most else ()
+    others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
+    return (
+        *inputs.guessed,
+        *inputs.doubts(),
+        *(inputs.cautions() if inputs.counting(measures) else ()),
+        *((f"{others} not among the queries given, and left out.",) if most else ()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RunScores:
+    """The values of measures that share a view for a run, or for some of its queries.
+
+    Attributes
+    ----------
+    ranked_queries, query_ids
+        The queries for which something was ranked, in their order; and those with a list.
+    per_query
+        The values of each measure.
+    emptied, ranked, skipped, labelled
+        Queries without a document of the collection; ranked documents, those left out of the lists, and those
+        whose group is known.
+    lists
+        The lists that each measure was computed from, for explanations; none where parts were merged.
+    """
+
+    ranked_queries: pl.Series
+    query_ids: pl.Series
+    per_query: Mapping[BiasMeasure, PerQuery]
+    emptied: tuple[str, ...] = ()
+    ranked: int = 0
+    skipped: int = 0
+    labelled: int = 0
+    lists: Mapping[BiasMeasure, RankedLists] = field(default_factory=dict)
+
+
+def score_run(view: View, name: str, run: pl.DataFrame, options: Options) -> RunScores:
+    """The values of a view's measures for each list of a normalised run, or of a part of one."""
+    inputs, run = view.inputs, view.rows(run, name)
+    ranked = ranked_queries(run)
+    if options.only not in (None, "all") and inputs.genders is not None:
+        # The others are neither measured nor shown, so they need not be in the background either.
+        chosen = ranked.filter(labels_of(ranked, inputs.genders) == options.only)
+        run = run.filter(pl.col("query_id").is_in(chosen.implode()))
+    by_ties: dict[bool, RankedLists] = {}
+    lists_of: dict[BiasMeasure, RankedLists] = {}
+    per_query: dict[BiasMeasure, PerQuery] = {}
+    for measure in view.measures:
+        expected = inputs.ties == "expected" and measure.LINEAR
+        if expected not in by_ties:
+            by_ties[expected] = view.lists(run, name, expected_ties=expected)
+        lists = lists_of[measure] = by_ties[expected]
+        values = measure.per_query(lists) if len(lists.query_ids) else PerQuery(np.zeros(0))
+        tied = None
+        if inputs.order == "score":  # whether the ids of tied documents decide what is measured
+            cutoff = measure.params.get("cutoff") or measure.depth()
+            tied = lists.tied_within(cutoff) if measure.ORDER_MATTERS else lists.tied_across(cutoff)
+        per_query[measure] = replace(values, tied=tied, counts=view.counts(measure, lists))
+    return RunScores(
+        ranked_queries=ranked,
+        query_ids=lists.query_ids,
+        per_query=per_query,
+        emptied=lists.emptied,
+        ranked=int(lists.scored_lengths.sum()) + lists.skipped,
+        skipped=lists.skipped,
+        labelled=view.labelled(run),
+        lists=lists_of,
+    )
+
+
+def measurements(view: View, name: str, scores: RunScores, options: Options) -> list[Measurement]:
+    """The measurements of a run over the chosen queries, with their notes."""
+    view.check_scores(name, scores)
+    inputs, labels, query_ids = view.inputs, view.inputs.genders, scores.query_ids
+    only = options.only or ("all" if labels is None else "neutral")
+    chosen = inputs.asked(query_ids)
+    masks: dict[str, NDArray[np.bool_]] = {}
+    if labels is not None:
+        label = labels_of(query_ids, labels)
+        for other in label.drop_nulls().unique().sort():
+            masks[other] = (label == other).fill_null(False).to_numpy() & chosen
+    if only != "all":
+        chosen = masks.pop(only, np.zeros(len(query_ids), bool))
+    is_asked = inputs.asked(scores.ranked_queries)
+    table = inputs.queries if inputs.queries is not None else inputs.qrels
+    expected = [] if table is None else table["query_id"].to_list()
+    unmeasured = left_out(
+        dict.fromkeys([*expected, *scores.ranked_queries.filter(pl.Series(is_asked)).to_list()]),
+        set(query_ids.to_list()),
+        labels=labels,
+        only=only,
+        otherwise="nothing ranked",
+        reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
+    )
+    if others := int((~is_asked).sum()):
+        unmeasured[NOT_IN_QUERIES] = others
+    results = []
+    for measure in view.measures:
+        result = scores.per_query[measure]
+        defined = chosen & ~np.isnan(result.values)
+        undefined = int((chosen & ~defined).sum())
+        ids = query_ids if defined.all() else query_ids.filter(pl.Series(defined))
+        summary = partial(summarise, result.values, result.parts, signed=measure.SIGNED, options=options)
+        explained = None
+        if options.explain and measure.LINEAR and measure in scores.lists and defined.any():
+            lists = scores.lists[measure]
+            explained = attribution_of(measure, lists, defined, docs=inputs.docs, matcher=view.matcher)
+        results.append(
+            Measurement(
+                **vars(summary(chosen)),
+                run=name,
+                measure=measure,
+                left_out=unmeasured | ({result.undefined: undefined} if undefined else {}),
+                query_ids=ids,
+                values=result.values[defined],
+                part_values={part: of[defined] for part, of in result.parts.items()},
+                ties=None if result.tied is None or not defined.any() else float(result.tied[defined].mean()),
+                compare=partial(measure.backgrounds, inputs, ids, result.values[defined]),
+                only=None if labels is None else only,
+                subsets={other: summary(mask) for other, mask in masks.items()},
+                notes=_notes(view, measure, scores, defined, options),
+                attribution=explained,
+            )
+        )
+    return results
+
+
+def _notes(
+    view: View, measure: Any, scores: RunScores, defined: NDArray[np.bool_], options: Options
+) -> tuple[str, ...]:
+    """What a reader of one value has to know."""
+    notes, inputs = view.notes(measure, scores, defined), view.inputs
+    if "background" in measure.NEEDS and inputs.background is None and inputs.runs:
+        which = "the run itself" if len(inputs.runs) == 1 else f"the first run, {next(iter(inputs.runs))}"
+        notes.append(f"background: {which}; values with different backgrounds cannot be compared")
+    if options.explain and measure.LINEAR and measure.words(view.tally.groups) is not None:
+        if inputs.docs is None:
+            notes.append(
+                "which words make up the value cannot be said from a tally alone, without the documents"
+            )
+        elif view.matcher is None:
+            notes.append("which words make up the value cannot be said: the tally does not name its lexicon")
+    if inputs.ties == "expected" and not measure.LINEAR:
+        notes.append(NOT_LINEAR)
+    return tuple(notes)
+
+
+def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
+    """Label of each query, null where it has none."""
+    rows = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
+    return pl.Series("label", rows, dtype=pl.String)
+
+
+def left_out(
+    expected: Iterable[str],
+    measured: Collection[str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    only: str = "all",
+    otherwise: str,
+    reasons: Mapping[str, str] | None = None,
+) -> dict[str, int]:
+    """How many of the queries that one could expect a value for have none, by reason.
+
+    A query outside the subset counts under its label; one within it that was not measured under its own entry
+    in `reasons`, or under `otherwise`.
+    """
+    result: Counter[str] = Counter()
+    for query in expected:
+        label = None if labels is None else labels.get(query)
+        if only != "all" and label != only:
+            result["no gender label" if label is None else f"labelled {label}"] += 1
+        elif query not in measured:
+            result[(reasons or {}).get(query, otherwise)] += 1
+    return dict(sorted(result.items()))
 
 
 def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | None:
@@ -212,13 +397,28 @@ def in_order_requested(
 ) -> tuple[Measurement, ...]:
     """One measurement for each measure, absolute ones made of those without."""
     by_measure = {one.measure: one for one in found}
-    ordered = []
-    for m in measures:
-        if isinstance(m, Absolute):
-            ordered.append(m.of(by_measure[m.inner], options))
-        else:
-            ordered.append(by_measure[m])
-    return tuple(ordered)
+    return tuple(
+        [
+            _absolute(m, by_measure[m.inner], options) if isinstance(m, Absolute) else by_measure[m]
+            for m in measures
+        ]
+    )
+
+
+def _absolute(measure: Absolute, signed: Measurement, options: Options) -> Measurement:
+    """The measurement of abs(m), out of that of m."""
+    values = np.abs(signed.values)
+    summary = summarise(values, {}, np.ones(len(values), bool), signed=False, options=options)
+    return replace(
+        signed,
+        **vars(summary),
+        measure=measure,
+        values=values,
+        part_values={},
+        compare=dict,
+        subsets={label: Summary(value=of.abs, queries=of.queries) for label, of in signed.subsets.items()},
+        attribution=None,
+    )
 
 
 def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
@@ -229,13 +429,25 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
     tables_given = {"queries": inputs.queries, "qrels": inputs.qrels, "background": inputs.background}
     return {
         "evenrank": evenrank.__version__,
-        **{family: built[family] for family in _FAMILIES if family in built},
+        **built,
         "runs": {
             name: files.fingerprint(inputs.top_only[name]) if name in inputs.top_only else fingerprint([run])
             for name, run in inputs.runs.items()
         },
         **{name: fingerprint([table]) for name, table in tables_given.items() if table is not None},
-        **({} if inputs.genders is None else {"genders": fingerprint([_labels(inputs.genders)])}),
+        **(
+            {}
+            if inputs.genders is None
+            else {
+                "genders": fingerprint(
+                    [
+                        pl.DataFrame(
+                            {"query_id": list(inputs.genders), "gender": list(inputs.genders.values())}
+                        )
+                    ]
+                )
+            }
+        ),
         "missing": inputs.missing,
         "ties": inputs.ties,
         "order": inputs.order,
@@ -244,10 +456,6 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
         "resamples": options.resamples,
         "seed": options.seed,
     }
-
-
-def _labels(labels: Mapping[str, str]) -> pl.DataFrame:
-    return pl.DataFrame({"query_id": list(labels), "gender": list(labels.values())})
 
 
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
@@ -298,9 +506,9 @@ def effectiveness_measurements(
         defined = chosen & ~np.isnan(result)
         results.append(
             Measurement(
+                **vars(_summary(measure, result, chosen, options)),
                 run=name,
                 measure=measure,
-                summary=_summary(measure, result, chosen, options),
                 left_out=unmeasured | ({"undefined": undefined} if undefined else {}),
                 query_ids=pl.Series(judged, dtype=pl.String).filter(pl.Series(defined)),
                 values=result[defined],
@@ -313,9 +521,9 @@ def effectiveness_measurements(
 
 def _summary(measure: Measure, values: Floats, chosen: NDArray[np.bool_], options: Options) -> Summary:
     if isinstance(measure.aggregator(), ir_measures.MeanAgg):
-        return Summary.over(values, {}, chosen, signed=False, options=options)
+        return summarise(values, {}, chosen, signed=False, options=options)
     # NumQ, NumRet and their like are sums over queries: no mean, no interval around one.
-    counted = Summary.over(values, {}, chosen, signed=False, options=Options(confidence=None))
+    counted = summarise(values, {}, chosen, signed=False, options=Options(confidence=None))
     return replace(counted, value=float(np.nansum(values[chosen])) if counted.queries else None)
 
 

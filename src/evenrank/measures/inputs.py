@@ -18,15 +18,19 @@ from numpy.typing import NDArray
 
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
-from evenrank.data.read import is_ranx, path_of, read_qrels, read_queries
+from evenrank.data.read import is_ranx, path_of, read_genders, read_qrels, read_queries
 from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, Labels, inferred_groups
-from evenrank.measures.lists import WHOLE_LIST, RankedLists, ranked_lists, ranked_queries
-from evenrank.measures.results import gender_labels
-from evenrank.measures.views import refuse_sequences
+from evenrank.measures.lists import (
+    WHOLE_LIST,
+    RankedLists,
+    ranked_lists,
+    ranked_queries,
+    refuse_sequences,
+)
 from evenrank.show.numbers import counted
 
 if TYPE_CHECKING:
@@ -207,7 +211,7 @@ class Inputs:
 
     def doubts(self) -> tuple[str, ...]:
         """Warnings where the inputs look as if they do not belong together."""
-        if self.top_only:
+        if self.top_only or not any(map(len, self.runs.values())):
             return ()
         rows = []
         for name, run in self.runs.items():
@@ -246,6 +250,14 @@ class Inputs:
         built = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in built if name in self.__dict__})
         return other
+
+    def top_documents(self, depth: int) -> list[str]:
+        """The documents of the runs down to a depth; all of them where those below have a say."""
+        whole = self.missing == "skip" or self.ties == "expected"
+        tops = [
+            (run if whole else run.filter(pl.col("rank") <= depth))["doc_id"] for run in self.runs.values()
+        ]
+        return pl.concat(tops).unique(maintain_order=True).to_list() if tops else []
 
     def asked(self, queries: pl.Series) -> NDArray[np.bool_]:
         """Which of these queries are among those given; all, where none are given."""
@@ -356,14 +368,6 @@ class Inputs:
         frame, groups = self.tally.frame, self.tally.groups
         return ranked_lists(best, frame, groups, depth=WHOLE_LIST, missing="skip", part=True)
 
-    @property
-    def background_note(self) -> str | None:
-        """Says which run is the background when nobody chose it."""
-        if self.background is not None or not self.runs:
-            return None
-        which = "the run itself" if len(self.runs) == 1 else f"the first run, {next(iter(self.runs))}"
-        return f"background: {which}; values with different backgrounds cannot be compared"
-
     def cautions(self) -> tuple[str, ...]:
         """What a reader of values that count words has to know about the queries."""
         if self.genders is not None or not {"female", "male"} & {*self.tally.groups}:
@@ -395,14 +399,14 @@ def opened_genders(
     ``"predict"`` asks the classifier `classify`; queries that it was trained on get no label.
     """
     if not (isinstance(genders, str) and genders == PREDICT):
-        return gender_labels(genders), ()
+        return dict(read_genders(genders).iter_rows()), ()
     if queries is None:
         raise InputError("genders 'predict' reads the texts of the queries; give queries")
     if classify is None:
         raise InputError("genders 'predict' needs a classifier; call evenrank.measure, or give labels")
     labels, said = classify(queries)
     guesses = "The genders of the queries are guesses of the shipped classifier, not labels by people"
-    return gender_labels(labels), (f"{guesses} ({said}).",)
+    return dict(read_genders(labels).iter_rows()), (f"{guesses} ({said}).",)
 
 
 def _same_list(run: pl.DataFrame) -> tuple[int, int]:

@@ -15,9 +15,10 @@ import numpy as np
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.errors import InputError, choice_hint
+from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
+from evenrank.measures.rank_bias import check_group
 
 
 def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float] | None = None) -> Floats:
@@ -63,7 +64,6 @@ class _FaiRR(LinearMeasure):
     """
 
     __name__ = NAME = "FaiRR"
-    PRETTY_NAME = "Fairness of retrieval results"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
     PREFERRED = "high"
     MEANING = "How much neutral content the top {k} documents offer; the first results count most."
@@ -99,10 +99,7 @@ class _FaiRR(LinearMeasure):
             return None
         if isinstance(target, Mapping):
             for group in target:
-                if group not in groups:
-                    raise InputError(
-                        f"{self}: the tally has no group {group!r}; {choice_hint(group, groups)}"
-                    )
+                check_group(self, group, groups)
             target = tuple(target.get(group, math.nan) for group in groups)
         if len(target) != len(groups) or any(math.isnan(share) for share in target):
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
@@ -144,7 +141,6 @@ class _NFaiRR(_FaiRR):
     """
 
     __name__ = NAME = "NFaiRR"
-    PRETTY_NAME = "Normalised fairness of retrieval results"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
     BEST = 1.0
     MEANING = (
@@ -212,7 +208,5 @@ def _rows_of(lists: RankedLists, background: RankedLists) -> Ints:
     return np.array([row[query] for query in lists.query_ids.to_list()], dtype=np.int64)
 
 
-FaiRR = _FaiRR()
-NFaiRR = _NFaiRR()
-register(FaiRR)
-register(NFaiRR)
+FaiRR = register(_FaiRR())
+NFaiRR = register(_NFaiRR())

@@ -23,8 +23,7 @@ import ir_measures
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import check_params, require_params
+from evenrank.measures.base import Absolute, check_params, require_params
 
 _OPERATORS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 GROUP = "evenrank.measures"

@@ -351,7 +351,7 @@ class Effect:
             "queries": one.queries,
         }
         if getattr(one.measure, "SIGNED", False):
-            row["abs"] = one.summary.abs
+            row["abs"] = one.abs
         if self.change is None:
             return row
         row |= {"change": asdict(self.change), "p_holm": self.p_holm, "reduction": self.reduction}
@@ -382,7 +382,7 @@ def _effect(before: Measurement, after: Measurement) -> Effect:
         after,
         change=stats.paired(now, was),
         reduction=None if _higher_is_better(after.measure) else _reduction(before.value, after.value),
-        abs_reduction=_reduction(before.summary.abs, after.summary.abs),
+        abs_reduction=_reduction(before.abs, after.abs),
         **share,
     )
 

@@ -346,7 +346,7 @@ class FeedbackSweep(Drawn):
                         "value": one.value,
                         "low": one.low,
                         "high": one.high,
-                        "abs": one.summary.abs,
+                        "abs": one.abs,
                         "difference": None if change is None else change.difference,
                         "p": None if change is None else change.p,
                         "p_holm": effect.p_holm,

@@ -218,7 +218,7 @@ class Bounds:
             return [self._none, *sorted(self.given, reverse=not high)]
         result = measured(self._seen, [self.measure], Options(confidence=None))[self.measure]
         if not high:
-            size = (result.summary.abs if self.measure.SIGNED else result.value) or 0.0
+            size = (result.abs if self.measure.SIGNED else result.value) or 0.0
             return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
         best, value = self.measure.BEST, result.value or 0.0
         return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]

@@ -25,7 +25,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by, document_measure
 from evenrank.measures.document_groups import given_groups
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.views import view_key
+from evenrank.measures.lists import view_key
 from evenrank.mitigate.mitigations import check_strengths, refuse_bias
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress

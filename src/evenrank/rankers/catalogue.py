@@ -5,11 +5,9 @@ Each family is imported when one of its names is asked for, not before.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import os
 import re
-import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -24,6 +22,7 @@ from evenrank.data.read import read_queries
 from evenrank.data.schema import listing, show
 from evenrank.errors import InputError, closest_match
 from evenrank.rankers.base import Progress, Ranker
+from evenrank.rankers.settings import convert, read_pairs
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
@@ -53,7 +52,7 @@ _RANKERS: dict[str, _Entry] = {
     "random": _Entry("evenrank.rankers.base:random", indexed=False),
 }
 _TRAINED = "evenrank.rankers.neural.reranking:trained"
-_ENGINE = _Entry("evenrank.rankers.live:engine", indexed=False)
+_ENGINE = _Entry("evenrank.rankers.remote:engine", indexed=False)
 
 
 def names() -> tuple[str, ...]:
@@ -105,22 +104,10 @@ def settings(name: str) -> tuple[str, ...]:
 
 def parse_settings(name: str, given: Iterable[str]) -> dict[str, Any]:
     """Settings out of texts ``key=value``, each value of the type that the ranker wants."""
-    known = _parameters(name)
-    result: dict[str, Any] = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        key = key.strip()
-        if not equals or not key:
-            raise InputError(f"setting {show(text)}: write it as KEY=VALUE")
-        if key in result:
-            raise InputError(f"setting {key} is given twice")
-        if is_engine(name):
-            result[key] = value.strip()
-            continue
-        if key not in known:
-            raise _unknown_setting(name, key, known)
-        result[key] = typed(value.strip(), known[key][0], key)
-    return result
+    pairs = read_pairs(given)
+    if is_engine(name):  # which settings there are depends on the kind of engine; it checks them
+        return pairs
+    return convert(pairs, {key: kind for key, (kind, _) in _parameters(name).items()}, name)
 
 
 def _entry(name: str) -> _Entry:
@@ -129,7 +116,7 @@ def _entry(name: str) -> _Entry:
     if name not in _RANKERS and is_model(name):  # a folder that `evenrank train` wrote
         from evenrank.rankers.neural.rerankers import COMPARING
 
-        none = {} if model_kind(name) in COMPARING else {"dial": None, "strength": None}
+        none = {} if model_kind(name) in COMPARING else {"projection": None, "strength": 1.0}
         return _Entry(_TRAINED, {"model": str(name), **none})
     if not isinstance(name, str) or name not in _RANKERS:
         near = _near(name, _RANKERS) if isinstance(name, str) else ""
@@ -163,47 +150,6 @@ def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
         for each in parameters
         if each.kind is not inspect.Parameter.VAR_KEYWORD and each.name not in entry.fixed
     }
-
-
-def typed(text: str, kind: Any, key: str) -> Any:
-    """A text as a value of a type, as annotated: bool, int, float, str, a choice, or one of several."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Literal:
-        choices = {str(choice): choice for choice in arguments}
-        if text not in choices:
-            raise InputError(f"{key} is {show(text)}; choose one of: {', '.join(choices)}")
-        return choices[text]
-    if origin in (typing.Union, types.UnionType):
-        if type(None) in arguments and text.lower() in ("none", "null", ""):
-            return None
-        ordered = sorted((a for a in arguments if a is not type(None)), key=lambda a: a is str)
-        problem = None
-        for each in ordered:
-            try:
-                return typed(text, each, key)
-            except InputError as error:
-                problem = error
-        raise problem or InputError(f"{key}: {show(text)} cannot be used")
-    if kind is bool:
-        values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        if text.lower() not in values:
-            raise InputError(f"{key} is {show(text)}; it must be true or false")
-        return values[text.lower()]
-    if kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            what = "a whole number" if kind is int else "a number"
-            raise InputError(f"{key} is {show(text)}; it must be {what}") from None
-    if origin in (list, tuple, dict):
-        try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise InputError(f"{key} is {show(text)}; it must be a {origin.__name__}") from None
-        if isinstance(value, dict) != (origin is dict):
-            raise InputError(f"{key} is {show(text)}; it must be a {origin.__name__}")
-        return value if origin is dict else origin(value if isinstance(value, (list, tuple)) else [value])
-    return text
 
 
 def search(

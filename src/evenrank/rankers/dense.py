@@ -22,8 +22,8 @@ from evenrank.rankers.index import Index, storage
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Nearest, Stored, nearest, rescored, stored
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
+from evenrank.vectors.debias import GenderProjection
 from evenrank.vectors.encoders import find_model, open_model
-from evenrank.vectors.projection import GenderProjection, projection_for
 
 Similarity = Literal["cosine", "dot"]
 
@@ -50,11 +50,11 @@ class DenseRanker:
         *,
         half: bool,
         approximate: bool,
-        dial: GenderProjection | None = None,
+        projection: GenderProjection | None = None,
         strength: float = 1.0,
     ) -> None:
         self.index = index
-        self.dial = dial
+        self.projection = projection
         self.strength = strength
         self.encoder = encoder
         self.half = half
@@ -68,8 +68,8 @@ class DenseRanker:
         requested = self.encoder.queries(queries["text"].to_list()).astype(np.float64)
         if requested.size == 0:
             requested = np.zeros((len(queries), built.vectors.shape[1]))
-        if self.dial is not None:
-            requested = self.dial.queries(requested, self.strength)
+        if self.projection is not None:
+            requested = self.projection.project(requested, self.strength)
         ranks = self.index.arrays["id-rank"]
         if self.approximate:
             result = nearby(built, requested, depth=depth, ranks=ranks)
@@ -110,7 +110,11 @@ class DenseRanker:
                 "batch": self.encoder.batch,
                 "half": self.half,
                 "approximate": self.approximate,
-                **({} if self.dial is None else {"dial": dict(self.dial.facts), "strength": self.strength}),
+                **(
+                    {}
+                    if self.projection is None
+                    else {"projection": dict(self.projection.facts), "strength": self.strength}
+                ),
             },
             "encoder": {**self._facts, **self.encoder.model.describe()},
             "index": self.index.describe(),
@@ -138,8 +142,8 @@ def dense(
     backend: Backend = "torch",
     half: bool = False,
     approximate: bool = False,
-    dial: str | None = None,
-    strength: float | None = None,
+    projection: str | None = None,
+    strength: float = 1.0,
 ) -> DenseRanker:
     """A sentence-transformer as bi-encoder.
 
@@ -159,18 +163,20 @@ def dense(
     approximate
         Search a graph of neighbours (HNSW, by faiss) instead of all vectors: quicker from some million
         documents on, and a few documents are missed. Needs the extra ``ann``.
-    dial, strength
-        A dial of `evenrank mitigate dial`, and how far queries are turned by it: 0 not at all, 1 (if not
-        given) as if what tells genders apart were erased from all documents. The index stays as it is.
+    projection, strength
+        A folder that :func:`evenrank.fit_projection` saved, and how far it changes queries: 0 not at all, 1
+        as if what distinguishes genders were erased from all documents. The index stays as it is.
     """
     index.docs  # noqa: B018  says at once if there is no text
     if approximate:
         require()
     encoder = Encoder(model, batch=batch, max_length=max_length, similarity=similarity, backend=backend)
-    turned, far = projection_for(dial, strength, encoder.facts) or (None, 1.0)
+    opened = None if projection is None else GenderProjection.open(projection, encoder.facts())
     if index.documents == 0:
         raise InputError("the index holds no documents", path=index.path)
-    return DenseRanker(index, encoder, half=half, approximate=approximate, dial=turned, strength=far)
+    return DenseRanker(
+        index, encoder, half=half, approximate=approximate, projection=opened, strength=strength
+    )
 
 
 class Encoder:

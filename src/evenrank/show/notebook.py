@@ -28,7 +28,7 @@ from evenrank.mitigate.counterfactuals import Counterfactual
 from evenrank.mitigate.curve import TradeOff
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.mitigate.preferences import MirrorTest
-from evenrank.psychology import JudgmentsAudit, RankingsAudit
+from evenrank.psychology import PsychologyAudit
 from evenrank.show.charts.change import rankshift_figures
 from evenrank.show.charts.query_gender import association_figures, psychology_figures, variant_figures
 from evenrank.show.charts.representation import representation_figures
@@ -275,9 +275,8 @@ def _(found: Counterfactual) -> list[Figure]:
     return rankshift_figures(found.rank_shift())
 
 
-@figures.register(JudgmentsAudit)
-@figures.register(RankingsAudit)
-def _(found: Any) -> list[Figure]:
+@figures.register
+def _(found: PsychologyAudit) -> list[Figure]:
     return psychology_figures(found)
 
 

@@ -32,8 +32,8 @@ from evenrank.spark.tallying import (
     tally_parts,
     write_shares,
 )
-from evenrank.text.matcher import Matcher, Source, unique
-from evenrank.text.tally import read_provenance, tally_columns, write_tally
+from evenrank.text.matcher import Matcher, Source
+from evenrank.text.tally import read_provenance, tally_columns, unique, write_tally
 
 _INSTALL = "needs Apache Spark: pip install 'evenrank[spark]', and Java 17 or newer"
 

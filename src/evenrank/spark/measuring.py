@@ -23,9 +23,9 @@ from evenrank.errors import InputError
 from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.evaluate import depth_to_read, listed_measures
 from evenrank.measures.inputs import named_runs
+from evenrank.measures.lists import views_of
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurements, Options
-from evenrank.measures.views import views_of
 from evenrank.spark.merging import (
     PartScores,
     merge_parts,
@@ -43,7 +43,7 @@ _ROWS = 200_000  # of a run that a worker measures at a time, about
 def check_shared(measures: Sequence[Measure]) -> None:
     """Refuse measures that workers cannot compute from their share of the lists and counts."""
     for one in map(unwrap_abs, measures):
-        if is_bias(one) and not one.VIEW.MERGEABLE:
+        if is_bias(one) and (one.SEQUENCES or not one.VIEW.MERGEABLE):
             raise InputError(
                 f"{one} looks at more than the counts of one list's documents, which is all that the "
                 "workers have; measure it on one machine"

@@ -20,16 +20,19 @@ from numpy.typing import NDArray
 from evenrank.data.schema import RUN_SCHEMA
 from evenrank.measures.base import BiasMeasure, is_bias, unwrap_abs
 from evenrank.measures.evaluate import (
+    RunScores,
+    cautions,
     effectiveness,
     effectiveness_measurements,
     in_order_requested,
-    not_in_queries,
+    measurements,
+    prepared,
     provenance,
+    score_run,
 )
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import Floats, PerQuery, find_rows
-from evenrank.measures.results import Measurement, Measurements, Options, check_subset
-from evenrank.measures.views import RunScores, View, views_of
+from evenrank.measures.lists import Floats, PerQuery, View, find_rows, views_of
+from evenrank.measures.results import Measurement, Measurements, Options
 
 _COUNTED = ("looked", "absent", "above", "unknown", "short")
 
@@ -45,15 +48,15 @@ class PartScores(NamedTuple):
 def scores_to_arrow(scores: RunScores) -> pa.Table:
     """As a table, to be sent from a worker to whoever puts the parts together; measures by number."""
     columns: dict[str, Any] = {"query_id": scores.query_ids.to_arrow(compat_level=pl.CompatLevel.oldest())}
-    for number, (measure, per_query) in enumerate(scores.values.items()):
-        columns[f"{number}"] = per_query.values
-        columns |= {f"{number} of {part}": values for part, values in per_query.parts.items()}
-        if measure in scores.tied:
-            columns[f"{number} tied"] = scores.tied[measure]
-        columns |= {f"{number} {what}": counts for what, counts in scores.counts[measure].items()}
+    for number, result in enumerate(scores.per_query.values()):
+        columns[f"{number}"] = result.values
+        columns |= {f"{number} of {part}": values for part, values in result.parts.items()}
+        if result.tied is not None:
+            columns[f"{number} tied"] = result.tied
+        columns |= {f"{number} {what}": counts for what, counts in result.counts.items()}
     facts = {
         "ranked_queries": scores.ranked_queries.to_list(),
-        "undefined": [each.undefined for each in scores.values.values()],
+        "undefined": [each.undefined for each in scores.per_query.values()],
         **{name: getattr(scores, name) for name in ("emptied", "ranked", "skipped", "labelled")},
     }
     return pa.table(columns).replace_schema_metadata({"scores": json.dumps(facts)})
@@ -62,7 +65,7 @@ def scores_to_arrow(scores: RunScores) -> pa.Table:
 def scores_from_arrow(table: pa.Table, measures: Sequence[BiasMeasure]) -> RunScores:
     """What :func:`scores_to_arrow` wrote of these measures."""
     facts = json.loads(table.schema.metadata[b"scores"])
-    per_query, tied, counts = {}, {}, {}
+    per_query = {}
 
     def column(name: str) -> NDArray[Any]:
         values: NDArray[Any] = table.column(name).to_numpy()
@@ -71,19 +74,18 @@ def scores_from_arrow(table: pa.Table, measures: Sequence[BiasMeasure]) -> RunSc
     for number, measure in enumerate(measures):
         shares = f"{number} of "
         groups = [name.removeprefix(shares) for name in table.column_names if name.startswith(shares)]
+        counted = [what for what in _COUNTED if f"{number} {what}" in table.column_names]
         per_query[measure] = PerQuery(
             column(f"{number}"),
             {group: column(shares + group) for group in groups},
             facts["undefined"][number],
+            column(f"{number} tied") if f"{number} tied" in table.column_names else None,
+            {what: column(f"{number} {what}") for what in counted},
         )
-        if f"{number} tied" in table.column_names:
-            tied[measure] = column(f"{number} tied")
-        counted = (what for what in _COUNTED if f"{number} {what}" in table.column_names)
-        counts[measure] = {what: column(f"{number} {what}") for what in counted}
     query_ids = pl.Series("query_id", pl.from_arrow(table.column("query_id")), dtype=pl.String)
     ranked = pl.Series("query_id", facts["ranked_queries"], dtype=pl.String)
     numbers = {name: facts[name] for name in ("ranked", "skipped", "labelled")}
-    return RunScores(ranked, query_ids, per_query, tied, counts, tuple(facts["emptied"]), **numbers)
+    return RunScores(ranked, query_ids, per_query, tuple(facts["emptied"]), **numbers)
 
 
 def merged(parts: Sequence[RunScores], order: pl.Series) -> RunScores:
@@ -96,25 +98,21 @@ def merged(parts: Sequence[RunScores], order: pl.Series) -> RunScores:
         whole: NDArray[Any] = np.concatenate(pieces)[rows]
         return whole
 
-    values, tied, counts = {}, {}, {}
-    for measure in parts[0].values:
-        pieces = [part.values[measure] for part in parts if len(part.query_ids)]
-        first = pieces[0] if pieces else parts[0].values[measure]
-        values[measure] = PerQuery(
-            joined([piece.values for piece in pieces] or [first.values]),
+    per_query = {}
+    for measure, empty in parts[0].per_query.items():
+        pieces = [part.per_query[measure] for part in parts if len(part.query_ids)] or [empty]
+        first = pieces[0]
+        per_query[measure] = PerQuery(
+            joined([piece.values for piece in pieces]),
             {group: joined([piece.parts[group] for piece in pieces]) for group in first.parts},
             first.undefined,
+            None if first.tied is None else joined([piece.tied for piece in pieces]),  # type: ignore[misc]
+            {what: joined([piece.counts[what] for piece in pieces]) for what in first.counts},
         )
-        if measure in parts[0].tied:
-            tied[measure] = joined([part.tied[measure] for part in parts])
-        counted = parts[0].counts[measure]
-        counts[measure] = {what: joined([part.counts[measure][what] for part in parts]) for what in counted}
     return RunScores(
         ranked_queries=ranked.gather(np.argsort(find_rows(ranked, order), kind="stable")),
         query_ids=query_ids.gather(rows),
-        values=values,
-        tied=tied,
-        counts=counts,
+        per_query=per_query,
         emptied=tuple(query for part in parts for query in part.emptied),
         ranked=sum(part.ranked for part in parts),
         skipped=sum(part.skipped for part in parts),
@@ -133,11 +131,7 @@ def opened_without(
         runs=dict.fromkeys(runs, nothing),
         background=None if given.get("background") is None else nothing,
     )
-    wanted = list(dict.fromkeys(unwrap_abs(one) for one in measures))
-    whole.check(wanted)
-    check_subset(options.only, whole.genders)
-    for view in views_of(whole, filter(is_bias, wanted)).values():
-        view.prepare(options.seed)  # what is made here is not made again for each part
+    wanted, _ = prepared(whole, measures, options)  # what is made here is not made again for each part
     return whole, wanted
 
 
@@ -154,7 +148,9 @@ def score_part(inputs: Inputs, measures: Sequence[Measure], options: Options) ->
             mine = inputs.qrels.filter(pl.col("query_id").is_in(run["query_id"].unique().implode()))
             if len(mine):
                 judged = effectiveness(run, mine, useful)
-        scores = {kind: replace(view.score_run(name, run, options), lists={}) for kind, view in views.items()}
+        scores = {
+            kind: replace(score_run(view, name, run, options), lists={}) for kind, view in views.items()
+        }
         result[name] = PartScores(scores, *judged)
     return result
 
@@ -178,11 +174,7 @@ def merge_parts(
     }
     return Measurements(
         runs=runs,
-        cautions=(
-            *inputs.guessed,
-            *(inputs.cautions() if inputs.counting(wanted) else ()),
-            *not_in_queries(runs),
-        ),
+        cautions=cautions(inputs, wanted, runs),
         describe=lambda: provenance(inputs, tuple(views.values()), options) | dict(prints),
     )
 
@@ -198,7 +190,7 @@ def _measurements(
     items = [
         one
         for kind, view in views.items()
-        for one in view.measurements(name, merged([part.scores[kind] for part in parts], order), options)
+        for one in measurements(view, name, merged([part.scores[kind] for part in parts], order), options)
     ]
     if parts[0].effectiveness and inputs.qrels is not None:
         judged = inputs.qrels["query_id"].unique(maintain_order=True)

@@ -19,8 +19,8 @@ from evenrank.data.schema import DOC_ID, pick, pick_fields
 from evenrank.errors import InputError, NoDocumentsError
 from evenrank.show.numbers import counted
 from evenrank.text.lexicon import Lexicon
-from evenrank.text.matcher import Matcher, Source, count_batch
-from evenrank.text.tally import tally_columns
+from evenrank.text.matcher import Matcher, Source
+from evenrank.text.tally import count_batch, tally_columns
 
 FIELDS = ("title", "text")
 FACTS = "evenrank"

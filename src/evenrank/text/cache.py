@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,21 +21,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from evenrank.data.docs import Docs
 from evenrank.data.files import writing
 from evenrank.data.formats import check_parquet, metadata_checksum, read_checked
 from evenrank.errors import InputError
-from evenrank.text.matcher import Matcher, Progress, count_documents
 
-_LARGE = 64 << 20  # bytes; below, counting is quicker than looking
+Progress = Callable[[int, int | None], None]
+LARGE = 64 << 20  # bytes; below, counting is quicker than looking
 _KEPT = 16  # finished tallies
 _PART = 64  # blocks, some 128 MB of text
 _STALE = 24 * 3600  # seconds after which a temporary file belongs to nobody
-
-
-def is_worth_it(docs: Docs) -> bool:
-    """Is this a file so large that reading it again should be saved?"""
-    return docs.path is not None and (docs.size or 0) >= _LARGE
 
 
 def root() -> Path:
@@ -77,9 +71,12 @@ def is_whole(finished: Path, schema: pa.Schema) -> bool:
 
 
 def resumable(
-    docs: Docs, matcher: Matcher, parts: Path, schema: pa.Schema, progress: Progress | None
+    count: Callable[..., Iterator[pa.RecordBatch]], parts: Path, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a tally: first those an earlier run has left, then the rest, saved part by part."""
+    """The rows of a tally: first those an earlier run has left, then the rest, saved part by part.
+
+    `count` counts the documents but those of the first `skip` blocks.
+    """
     done = 0
     while (part := _part(parts, done)).exists():
         try:
@@ -90,7 +87,7 @@ def resumable(
         yield from saved.to_batches()
         done += 1
     waiting: list[pa.RecordBatch] = []
-    for batch in count_documents(docs, matcher, progress=progress, skip=done * _PART):
+    for batch in count(skip=done * _PART):
         yield batch
         waiting.append(batch)
         if len(waiting) == _PART:

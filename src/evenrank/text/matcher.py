@@ -1,11 +1,11 @@
-"""The matcher: a lexicon compiled for one tokenizer, found in texts, and in whole collections by threads."""
+"""The matcher: a lexicon compiled for one tokenizer, found in texts."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,11 +14,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evenrank.data.docs import Docs, DuplicateCheck
-from evenrank.data.schema import Block
 from evenrank.data.schema import strings as as_strings
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
+from evenrank.parallel import thread_count
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.text.tokens import (
     IDEOGRAPHS,
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from evenrank.text.kernel import Table
 
 Source = Lexicon | str | os.PathLike[str] | Mapping[str, Iterable[str]]
-Progress = Callable[[int, int | None], None]
 
 ENOUGH = 1 << 19
 """Bytes that are counted in plain Python; for more the kernel (half a second to load) is the quicker way."""
@@ -347,43 +344,3 @@ def _table(tokenizer: Tokenizer, words: Sequence[str], entries: np.ndarray) -> T
         longest=max(map(len, encoded), default=1),
         prefixes=bool((entries[:, 1] >= 0).any()),
     )
-
-
-def count_documents(
-    docs: Docs, matcher: Matcher, *, progress: Progress | None = None, skip: int = 0
-) -> Iterator[pa.RecordBatch]:
-    """One row per document, in the order of the collection: doc_id, tokens, counts, logwords.
-
-    The first `skip` blocks are passed over: the cache has them.
-    """
-
-    def work(numbered: tuple[int, Block]) -> tuple[pa.RecordBatch | None, int]:
-        number, block = numbered
-        return None if number < skip else count_batch(block.read(), matcher), block.size
-
-    done = 0
-    for batch, size in map_in_order(work, enumerate(docs.blocks()), threads=thread_count()):
-        done += size
-        if progress:
-            progress(done, docs.size)
-        if batch is not None:
-            yield batch
-
-
-def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatch]:
-    """The same rows; a document id that occurs twice is an error, raised behind the last of them."""
-    duplicates = DuplicateCheck()
-    for batch in rows:
-        duplicates.add(batch.column(0))
-        yield batch
-    duplicates.finish(docs)
-
-
-def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
-    """The rows of the tally for one batch of documents."""
-    result = matcher.count(batch.column("text"))
-    columns = [batch.column("doc_id"), arrow_numbers(result.tokens)]
-    columns += [arrow_numbers(result.counts[:, g]) for g in range(len(matcher.groups))]
-    columns += [arrow_numbers(result.logwords[:, g]) for g in range(len(matcher.groups))]
-    names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
-    return pa.RecordBatch.from_arrays(columns, names)

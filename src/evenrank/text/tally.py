@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,17 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, DuplicateCheck
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import Table, show
+from evenrank.data.schema import Block, Table, show
 from evenrank.errors import InputError
+from evenrank.parallel import map_in_order, thread_count
 from evenrank.text import cache
-from evenrank.text.lexicon import Lexicon
-from evenrank.text.matcher import Matcher, Progress, Source, count_documents, unique
+from evenrank.text.cache import Progress
+from evenrank.text.lexicon import Lexicon, shipped
+from evenrank.text.matcher import Matcher, Source, arrow_numbers
 from evenrank.text.tokens import Tokenizer
 
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
@@ -154,13 +156,70 @@ def tally(
     if is_spark(docs):
         built: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
         return built
-    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
-    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
+    source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
+    if cached and _is_large(source) and (stored := _cached_file(source, matcher, progress)):
         return _read(stored)
     batches = list(unique(count_documents(source, matcher, progress=progress), source))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
     return Tally(_frame(table), describe if source.frozen else describe())
+
+
+def _is_large(docs: Docs) -> bool:
+    """Whether this is a file that is not worth reading again."""
+    return docs.path is not None and (docs.size or 0) >= cache.LARGE
+
+
+def _matcher(lexicon: Source, tokenizer: str) -> Matcher:
+    """The matcher of a lexicon; those of shipped ones are compiled once."""
+    if isinstance(lexicon, str) and lexicon in shipped():
+        return _shipped_matcher(lexicon, tokenizer)
+    return Matcher(lexicon, tokenizer)
+
+
+@lru_cache(maxsize=16)
+def _shipped_matcher(lexicon: str, tokenizer: str) -> Matcher:
+    return Matcher(lexicon, tokenizer)
+
+
+def count_documents(
+    docs: Docs, matcher: Matcher, *, progress: Progress | None = None, skip: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """One row per document, in the order of the collection: doc_id, tokens, counts, logwords.
+
+    The first `skip` blocks are passed over: the cache has them.
+    """
+
+    def work(numbered: tuple[int, Block]) -> tuple[pa.RecordBatch | None, int]:
+        number, block = numbered
+        return None if number < skip else count_batch(block.read(), matcher), block.size
+
+    done = 0
+    for batch, size in map_in_order(work, enumerate(docs.blocks()), threads=thread_count()):
+        done += size
+        if progress:
+            progress(done, docs.size)
+        if batch is not None:
+            yield batch
+
+
+def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatch]:
+    """The same rows; a document id that occurs twice is an error, raised behind the last of them."""
+    duplicates = DuplicateCheck()
+    for batch in rows:
+        duplicates.add(batch.column(0))
+        yield batch
+    duplicates.finish(docs)
+
+
+def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
+    """The rows of the tally for one batch of documents."""
+    result = matcher.count(batch.column("text"))
+    columns = [batch.column("doc_id"), arrow_numbers(result.tokens)]
+    columns += [arrow_numbers(result.counts[:, g]) for g in range(len(matcher.groups))]
+    columns += [arrow_numbers(result.logwords[:, g]) for g in range(len(matcher.groups))]
+    names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
+    return pa.RecordBatch.from_arrays(columns, names)
 
 
 def tally_to_file(
@@ -176,9 +235,9 @@ def tally_to_file(
 
     Returns the provenance that the file carries.
     """
-    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
+    source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
     _check_output(path, source)
-    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
+    if cached and _is_large(source) and (stored := _cached_file(source, matcher, progress)):
         cache.copy(stored, path)
         return read_provenance(stored)
     facts = provenance(source, matcher)
@@ -205,7 +264,8 @@ def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> P
         finished = folder.with_suffix(".parquet")
         if not finished.exists() or not cache.is_whole(finished, schema):
             cache.prepare(folder)
-            rows = cache.resumable(source, matcher, folder, schema, progress)
+            count = partial(count_documents, source, matcher, progress=progress)
+            rows = cache.resumable(count, folder, schema)
             write_tally(finished, unique(rows, source), schema, facts)
         cache.forget(folder)
     except (OSError, RuntimeError, InputError) as error:  # RuntimeError: there is no home folder

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,9 +19,11 @@ import xxhash
 
 import evenrank
 from evenrank.data.files import is_model
-from evenrank.errors import InputError, check_whole, closest_match
+from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
+from evenrank.rankers.settings import build
+from evenrank.rankers.settings import setting_types as field_types
 from evenrank.training.card import dev_metrics, model_card
 from evenrank.training.examples import GOES_ON, Examples, Job
 from evenrank.training.preparing import Prepared, prepared
@@ -323,17 +325,11 @@ def _classes(kind: str) -> tuple[type[Any], type[Any]]:
 
 def setting_types(kind: str) -> dict[str, Any]:
     """What can be set for a ranker, and its types."""
-    return {name: hint for each in _classes(kind) for name, hint in get_type_hints(each).items()}
+    return field_types(*_classes(kind))
 
 
 def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
     """Settings of the model and of its training out of one mapping; unknown names are refused."""
-    of_model, of_training = _classes(kind)
-    known = {field.name: each for each in (of_model, of_training) for field in fields(each)}
-    if unknown := [key for key in given if key not in known]:
-        near = closest_match(unknown[0], known)
-        hint = f"; did you mean {near}?" if near else ""
-        raise InputError(f"{kind} has no setting {unknown[0]!r}; it has: {', '.join(known)}{hint}")
     if kind == "drmm" and given.get("train_embeddings"):
         raise InputError(
             "train_embeddings: a histogram has no gradient, so the word vectors of drmm stay as they are"
@@ -341,12 +337,8 @@ def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
     frozen = kind == "drmm" or given.get("train_embeddings") is False
     if given.get("embedding_rate") is not None and frozen:
         raise InputError(f"embedding_rate is for word vectors that are trained; those of this {kind} are not")
-    mine = {key: value for key, value in given.items() if known[key] is of_model}
-    rest = {key: value for key, value in given.items() if known[key] is of_training}
-    try:
-        return of_model(**mine), of_training(**{**_USUAL.get(kind, {}), **rest})
-    except TypeError as error:
-        raise InputError(f"the settings cannot be used: {error}") from None
+    model, recipe = build({**_USUAL.get(kind, {}), **given}, *_classes(kind), owner=kind)
+    return model, recipe
 
 
 _KERNELS = {"rate": 1e-2, "embedding_rate": 1e-4}  # a line learns slowly, word vectors by heart

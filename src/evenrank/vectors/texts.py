@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -137,8 +138,9 @@ class GenderedTexts:
         shares = np.zeros(len(self.values))
         stems, sizes = self._stem_of[found.entries], np.diff(found.bounds)
         starts = np.flatnonzero(np.diff(query_rows, prepend=-1))
-        marks = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
-        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=True):
+        bounds, query_stems = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
+        marks = np.split(query_stems, bounds[1:-1])
+        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=False):
             docs = doc_rows[first:last]
             pair = np.repeat(np.arange(len(docs)), sizes[docs])
             place = np.concatenate([np.arange(*found.bounds[[doc, doc + 1]]) for doc in docs])
@@ -155,24 +157,33 @@ class GenderedTexts:
         """What the loops over pairs take."""
         first = np.ones(len(query_rows), bool)
         first[1:] = query_rows[1:] != query_rows[:-1]
-        row_of = np.cumsum(first) - 1
-        stems = self._query_stems([queries[row] for row in query_rows[first].tolist()])
-        bounds = np.concatenate([[0], np.cumsum([len(each) for each in stems])]).astype(np.int64)
-        marked = np.array([stem for each in stems for stem in each], np.int64)
-        pairs = (bounds, marked, row_of.astype(np.int64), doc_rows.astype(np.int64))
+        bounds, marked = self._query_stems([queries[row] for row in query_rows[first].tolist()])
+        pairs = (bounds, marked, np.cumsum(first) - 1, doc_rows.astype(np.int64, copy=False))
         sums = self.values[found.entries] * found.times
         word_stems = self._stem_of[found.entries]
         return (*pairs, found.bounds, found.entries, found.times, sums, word_stems, len(self._stem_places))
 
-    def _query_stems(self, queries: Sequence[str]) -> list[list[int]]:
-        """For each query the stems of its words that any word of the vocabulary shares."""
+    def _query_stems(self, queries: Sequence[str]) -> tuple[Ints, Ints]:
+        """The stems of the queries' words that any word of the vocabulary shares.
+
+        Those of query i are the second array's from the i-th number of the first on.
+        """
         words = [
-            _ASCII_WORDS.findall(query.lower()) if query.isascii() else tokens(query) for query in queries
+            _ASCII_WORDS.findall(query.lower())
+            if query.isascii()
+            else [word for word in tokens(query) if len(word) > 1]
+            for query in queries
         ]
-        place = {word: self._stem_of_word.get(word) for each in words for word in each if len(word) > 1}
-        unknown = [word for word, known in place.items() if known is None]
-        place |= {w: self._stem_places.get(stem) for w, stem in zip(unknown, _stems(unknown), strict=True)}
-        return [sorted({p for word in each if (p := place.get(word)) is not None}) for each in words]
+        every = list(chain.from_iterable(words))
+        place = {word: self._stem_of_word.get(word, -1) for word in set(every)}
+        unknown = [word for word, known in place.items() if known < 0]
+        place |= {
+            word: self._stem_places.get(stem, -1) for word, stem in zip(unknown, _stems(unknown), strict=True)
+        }
+        stems = np.array([place[word] for word in every], np.int64)
+        shared = stems >= 0
+        ends = np.cumsum([0, *map(len, words)])
+        return np.concatenate([[0], np.cumsum(shared)])[ends], stems[shared]
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,6 @@
-"""Commands around the mirror image of a text: `evenrank mitigate swap`, `counterfactual` and `dial`.
+"""Commands around the mirror image of a text: `evenrank mitigate swap` and `counterfactual`.
 
-`counterfactual`: how far do documents move when their gender changes? `dial`: what tells texts from their
-mirror images in the vectors of a dense ranker, to be turned down.
+`counterfactual`: how far do documents move when their gender changes?
 """
 
 from __future__ import annotations
@@ -193,42 +192,3 @@ def swap_command(
         turned = swap(source, names=not no_names, lexicon=words)
         count = write_docs(turned, output, form=form.value, progress=progress)
     note(f"{count:,} documents: {output}")
-
-
-def dial_command(
-    docs: Annotated[
-        str, typer.Option(metavar="DOCS", help="Texts to learn from, preferably not those to be searched.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIAL", help="The dial, a folder.")],
-    model: Annotated[
-        str | None,
-        typer.Option(help="The encoder, or a trained bi-encoder or head.", show_default="that of dense"),
-    ] = None,
-    most: Annotated[int, typer.Option(min=50, help="Maximum number of documents to learn from.")] = 1000,
-    lexicon: Annotated[str, typer.Option(help="Words of each group.")] = "rekabsaz2020",
-    no_names: Annotated[bool, typer.Option("--no-names", help="Do not mirror given names.")] = False,
-    seed: options.Seed = 0,
-    fields: options.Fields = "title,text",
-    id_field: options.IdField = None,
-) -> None:
-    """Fit a dial for a dense ranker: it turns queries away from gender, without a new index.
-
-    evenrank mitigate dial --docs other.tsv -o gender.dial
-    evenrank search --index IDX --queries Q --ranker dense --set dial=gender.dial --set strength=0.5 -o RUN
-    """
-    from evenrank.data.docs import open_docs
-    from evenrank.mitigate.dialling import dial
-
-    opened = open_docs(docs, fields=split_names(fields), id_field=id_field)
-    with progress_bar("encoding", unit="texts") as progress:
-        built = dial(
-            opened,
-            model=model,
-            most=most,
-            names=not no_names,
-            lexicon=lexicon,
-            seed=seed,
-            progress=progress,
-        )
-    built.save(output)
-    note(f"fitted on {built.facts['pairs']:,} documents and their mirror images: {output}")

@@ -327,7 +327,7 @@ def _cells(effects: Sequence[Effect], wide: bool) -> list[str]:
         value = effect.measurement.value
         if _signed(effect):
             cells += [number(value, "+.3f")] if wide else []
-            cells.append(number(effect.measurement.summary.abs, ".3f") + star)
+            cells.append(number(effect.measurement.abs, ".3f") + star)
         else:
             cells.append(number(value, ".3f") + star)
         if wide and _falls(effect):

@@ -28,9 +28,8 @@ from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
-from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
+from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount, view_key
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.measures.views import view_key
 from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, sides
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 from evenrank.stats.rounding import round_significant

@@ -15,12 +15,11 @@ import polars as pl
 
 from evenrank.data.runs import falling
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.document_groups import group_targets, normal_groups, ordered_groups
+from evenrank.measures.document_groups import listed_groups, normal_groups, read_targets
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import Floats, RankedLists, single_list
+from evenrank.measures.lists import Floats, RankedLists, Words, views_of
 from evenrank.measures.parse import Condition
-from evenrank.measures.views import Words, views_of
 from evenrank.mitigate.constrain.limits import (
     Limit,
     apply_limits,
@@ -399,11 +398,12 @@ def rerank(
     if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
         raise InputError("limits on groups need labels, one for each result")
     if labels is not None:
-        shown = normal_groups(labels)
-        groups = ordered_groups(shown)
-        columns = {group: [int(label == group) for label in shown] for group in groups}
-        wished = None if targets is None else group_targets({LIST: targets}, groups)
-        lists_of[Groups] = replace(_lists(columns, given, by), targets=wished)
+        shown = listed_groups(pl.Series(range(len(labels))), normal_groups(labels))
+        lists = _lists(shown.frame.drop("doc_id").to_dict(as_series=False), given, by)
+        shares = None
+        if targets is not None:
+            shares = read_targets({LIST: targets}, shown.groups).of(lists.query_ids, shown.groups)
+        lists_of[Groups] = replace(lists, labels=shown, targets=shares)
     limits = apply_limits(conditions, lists_of)
     gain = gains(given[by][:candidates], utility)
     ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
@@ -425,7 +425,9 @@ def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> Rank
     if len(frame) != len(scores):
         raise InputError(f"there are {len(scores)} scores, but {len(frame)} results are described")
     groups = tuple(name for name in columns if name != "tokens" and not name.endswith("_logwords"))
-    return single_list(LIST, frame, groups, by, scores[by])
+    length = np.array([len(by)])
+    ids = pl.Series([str(row) for row in by.tolist()], dtype=pl.String)
+    return RankedLists(pl.Series([LIST]), length, ids, by, frame, groups, scores[by], length)
 
 
 def _value(measure: Any, lists: RankedLists) -> float | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.parse import Condition
-from evenrank.measures.representation import CountInTop
+from evenrank.measures.representation import CountInTop, representation_bias
 from evenrank.measures.skew import ABSENT, ShareInTop, skews
 
 _STEEP = 50.0  # no share of a list is e to this times another
@@ -81,11 +81,13 @@ def between(weights: Floats, values: Any, least: float, most: float, t: int) -> 
 
 def limit_count(condition: Condition, count: CountInTop) -> list[Row]:
     """At least and at most so many of the top n."""
-    shown, n, value = count.shown, count.n, count.value
-    if not count.whole:  # a share of the top, minus the target
-        return limit_sum(condition, np.full(n, 1 / n), np.asarray(shown + value(0.0), np.float64))
+    shown, n, target = count
+    if shown.dtype.kind == "f":  # a share of the top, minus the target
+        return limit_sum(condition, np.full(n, 1 / n), shown - target)
     # Looked for beyond 0 and n too: a limit that no list can keep then still says in which direction.
-    kept = [c for c in range(-n, 2 * n + 1) if holds(condition, value(c))]
+    numbers = range(-n, 2 * n + 1)
+    values = representation_bias(np.array(numbers), n, target).tolist()
+    kept = [c for c, value in zip(numbers, values, strict=True) if holds(condition, value)]
     least, most = (min(kept), max(kept)) if kept else (n + 1, -1)
     return between(np.ones(n), shown, least, most, n)
 

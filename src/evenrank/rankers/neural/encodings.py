@@ -27,7 +27,7 @@ from evenrank.text.cache import root
 
 if TYPE_CHECKING:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.projection import GenderProjection
+    from evenrank.vectors.debias import GenderProjection
 
 PART = 2048
 """Texts between two checkpoints. Sorted by length, they fill batches with little padding."""
@@ -153,17 +153,17 @@ def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-class TurnedEncodings(Encodings):
-    """The same vectors, those of queries turned by a dial."""
+class ProjectedEncodings(Encodings):
+    """The same vectors, those of queries changed by a gender projection."""
 
-    def __init__(self, plain: Encodings, dial: GenderProjection, strength: float) -> None:
+    def __init__(self, plain: Encodings, projection: GenderProjection, strength: float) -> None:
         vars(self).update(vars(plain))
-        self._dial, self._strength = dial, strength
+        self._projection, self._strength = projection, strength
 
     def queries(self, texts: Sequence[str]) -> Floats:
-        """Vectors of queries, turned."""
+        """Vectors of queries, projected."""
         plain = super().queries(texts).astype(np.float64)
-        return self._dial.queries(plain, self._strength).astype(np.float32)
+        return self._projection.project(plain, self._strength).astype(np.float32)
 
 
 def encode_pairs(encodings: Encodings, pairs: Any, progress: Progress | None = None) -> tuple[Floats, Floats]:

@@ -27,11 +27,11 @@ import xxhash
 from evenrank.data.files import writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
-from evenrank.rankers.live.calls import Busy, Calls, Limits, QueryFailed, Stopped
-from evenrank.rankers.live.secrets import Secrets, hidden
-from evenrank.rankers.live.web import Refusal, Site, fetch, separated
 from evenrank.rankers.neural.candidates import Candidates, Doubles
 from evenrank.rankers.neural.language import question
+from evenrank.rankers.remote.http import JSONClient, Refused
+from evenrank.rankers.remote.requests import Limits, QueryFailed, Requests, Stopped, Unavailable
+from evenrank.rankers.remote.secrets import Secrets, hidden
 
 Style = Literal["pointwise", "listwise"]
 
@@ -110,10 +110,10 @@ class EndpointReranker:
         if key is not None and not re.fullmatch(r"env:\w+", key):
             raise InputError("--key: put the key into an environment variable and write --key env:VARIABLE")
         secrets = Secrets(endpoint)
-        url, headers = separated(endpoint, secrets)
+        url, headers = secrets.split_login(endpoint)
         url = _chat(url)
         if key is not None:
-            headers["Authorization"] = f"Bearer {secrets.from_environment('--key', key)}"
+            headers["Authorization"] = f"Bearer {secrets.resolve('--key', key)}"
         self.llm, self.style, self.words = llm, style, words
         self.window, self.step = window, step
         self.prices = (price_in, price_out)
@@ -121,7 +121,7 @@ class EndpointReranker:
         self.malformed = 0
         self.asked = self.known = 0
         self._url, self._place = url, hidden(url)
-        self._site = Site(headers, timeout, secrets=secrets)
+        self._client = JSONClient(headers, timeout=timeout, secrets=secrets)
         self._has_key = key is not None
         self._secrets = secrets
         self._limits = Limits(timeout=timeout, retries=retries, workers=workers, rate=rate, backoff=backoff)
@@ -129,7 +129,7 @@ class EndpointReranker:
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
         """Probability of yes, or, for lists, minus the place in the order."""
-        calls = Calls(self._limits)
+        requests = Requests(self._limits)
         values = np.zeros(len(pairs))
         work = self._pieces(pairs)
         done = 0
@@ -138,26 +138,25 @@ class EndpointReranker:
             query = pairs.queries[pairs.query[rows[0]]]
             texts = [pairs.documents[pairs.document[i]] for i in rows]
             if self.style == "pointwise":
-                return rows, [self._probability(query, texts[0], calls)]
-            order = self._ordered(query, texts, lambda text, count: self._asked_order(text, count, calls))
+                return rows, [self._probability(query, texts[0], requests)]
+            order = self._ordered(query, texts, lambda text, count: self._asked_order(text, count, requests))
             return [rows[i] for i in order], [-float(place) for place in range(len(order))]
 
+        threads = ThreadPoolExecutor(self._limits.workers)
         try:
-            with ThreadPoolExecutor(self._limits.workers) as pool:
-                try:
-                    for rows, scores in pool.map(one, work):
-                        values[rows] = scores
-                        done += 1
-                        if progress:
-                            progress(done, len(work))
-                except BaseException:
-                    calls.stop()
-                    raise
+            for rows, scores in threads.map(one, work):
+                values[rows] = scores
+                done += 1
+                if progress:
+                    progress(done, len(work))
         except (QueryFailed, Stopped) as error:
             kept = "; answers so far are kept, and the same command goes on with them"
             raise InputError(
                 self._secrets.clean(f"{error}{kept if self.asked or self.known else ''}")
             ) from None
+        finally:
+            requests.stop()
+            threads.shutdown(wait=False, cancel_futures=True)
         return values
 
     def estimate(self, pairs: Candidates) -> str:
@@ -210,8 +209,8 @@ class EndpointReranker:
         edges = np.flatnonzero(np.diff(pairs.query)) + 1
         return [rows.tolist() for rows in np.split(np.arange(len(pairs)), edges)] if len(pairs) else []
 
-    def _probability(self, query: str, passage: str, calls: Calls) -> float:
-        answer = self._answer(question(query, passage, self.words), 1, calls, _says)
+    def _probability(self, query: str, passage: str, requests: Requests) -> float:
+        answer = self._answer(question(query, passage, self.words), 1, requests, _says)
         odds = _from_logprobs(answer.get("logprobs"))
         if odds is not None:
             return odds
@@ -240,9 +239,9 @@ class EndpointReranker:
             self._ordered(pairs.queries[pairs.query[rows[0]]], texts, kept)
         return len(self._windows(len(rows))) - known
 
-    def _asked_order(self, text: str, count: int, calls: Calls) -> list[int]:
+    def _asked_order(self, text: str, count: int, requests: Requests) -> list[int]:
         """The order of a window, as the model says it."""
-        answer = self._answer(text, _PER_NUMBER * count, calls, _orders)
+        answer = self._answer(text, _PER_NUMBER * count, requests, _orders)
         places, problems = read_order(answer["text"], count)
         self._count(*problems)
         return places
@@ -291,7 +290,7 @@ class EndpointReranker:
         name = xxhash.xxh3_128_hexdigest(key.encode())
         return root() / "answers" / name[:2] / f"{name}.json"
 
-    def _answer(self, text: str, tokens: int, calls: Calls, usable: Usable) -> dict[str, Any]:
+    def _answer(self, text: str, tokens: int, requests: Requests, usable: Usable) -> dict[str, Any]:
         """The answer in the cache, or of the server; one of no use is not kept, but asked for anew."""
         body = self._body(text, tokens)
         path = self._answer_path(body)
@@ -300,21 +299,21 @@ class EndpointReranker:
             with self._lock:
                 self.known += 1
             return known
-        answer = _read(calls.call(lambda: self._fetched(body)), self._place)
+        answer = _read(requests.send(lambda: self._fetched(body)), self._place)
         with self._lock:
             self.asked += 1
         if not usable(answer):
             return answer
         path.parent.mkdir(parents=True, exist_ok=True)
         with writing(path) as file:
-            file.write(json.dumps(self._secrets.cleaned(answer)).encode())
+            file.write(json.dumps(self._secrets.clean(answer)).encode())
         return answer
 
     def _fetched(self, body: dict[str, Any]) -> Any:
         """What the server answers; an error of its own may pass."""
         try:
-            return fetch(self._site, self._url, body, place=self._place)
-        except Refusal as refusal:
+            return self._client.fetch(self._url, body, place=self._place)
+        except Refused as refusal:
             said = f"{refusal}{_message(refusal.body)}"
             if refusal.status == 401:
                 wrong = (
@@ -322,7 +321,7 @@ class EndpointReranker:
                 )
                 said = f"{self._place}: the endpoint {wrong} (401){_message(refusal.body)}"
             if refusal.status >= 500:
-                raise Busy(said) from None
+                raise Unavailable(said) from None
             raise InputError(self._secrets.clean(said)) from None  # the same command would be refused again
 
     def _count(self, *problems: str) -> None:

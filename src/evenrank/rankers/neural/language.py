@@ -20,7 +20,7 @@ from evenrank.data.files import fingerprint, one_line, writing_folder
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, Doubles
-from evenrank.rankers.neural.rerankers import read_settings
+from evenrank.rankers.settings import convert
 from evenrank.vectors.encoders import cached_model, is_offline
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
@@ -48,7 +48,7 @@ def language_model(
 def _read(settings: dict[str, Any], kind: type, names: tuple[str, ...]) -> dict[str, Any]:
     """Settings in the types that a class wants."""
     hints = get_type_hints(kind.__init__)  # type: ignore[misc]
-    return read_settings("llm", settings, {name: hints[name] for name in names})
+    return convert(settings, {name: hints[name] for name in names}, "llm")
 
 
 class LanguageModelReranker:

@@ -27,7 +27,7 @@ INTERACTION = ("drmm", "matchpyramid", "knrm", "convknrm", "pacrr")
 KINDS = (*INTERACTION, "cross-encoder", "bi-encoder", "head")
 """What can be trained."""
 COMPARING = ("bi-encoder", "head")
-"""Those that compare vectors, and so can have the vectors of queries turned by a dial."""
+"""Those that compare vectors, and so can have the vectors of queries changed by a gender projection."""
 
 _CLASSES = {
     "drmm": "DRMM",
@@ -56,18 +56,6 @@ class Reranker(Protocol):
     def describe(self) -> dict[str, Any]:
         """Its provenance."""
         ...
-
-
-def read_settings(name: str, settings: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a re-ranker, those given as texts in the type that is wanted; unknown ones are refused."""
-    from evenrank.rankers.catalogue import typed
-
-    if unknown := [key for key in settings if key not in types]:
-        raise InputError(f"{name} has no setting {unknown[0]!r}; it has: {', '.join(types)}")
-    return {
-        key: typed(value, types[key], key) if isinstance(value, str) else value
-        for key, value in settings.items()
-    }
 
 
 def interaction_class(kind: str) -> tuple[type[Any], type[Any]]:
@@ -230,20 +218,23 @@ class BiEncoderReranker:
         }
 
 
-def turned(reranker: Reranker, dial: str | os.PathLike[str] | None, strength: float | None) -> Reranker:
-    """The same re-ranker with queries that a dial turns; refused where it compares no vectors."""
-    from evenrank.rankers.neural.encodings import TurnedEncodings
-    from evenrank.vectors.projection import projection_for
+def with_projection(
+    reranker: Reranker, projection: str | os.PathLike[str] | None = None, strength: float = 1.0
+) -> Reranker:
+    """The same re-ranker with queries changed by a gender projection; refused if it compares no vectors."""
+    from evenrank.rankers.neural.encodings import ProjectedEncodings
+    from evenrank.vectors.debias import GenderProjection
 
-    if dial is None and strength is None:
+    if projection is None:
         return reranker
     if reranker.name not in COMPARING:
-        raise InputError(f"a dial turns vectors of queries, and {reranker.name} has none; leave it out")
+        raise InputError(
+            f"a projection changes vectors of queries, and {reranker.name} has none; leave it out"
+        )
     built: Any = copy.copy(reranker)
-    chosen = projection_for(dial, strength, built.encodings.encoder.facts)
-    assert chosen is not None  # a strength alone was refused
-    built.encodings = TurnedEncodings(built.encodings, *chosen)
-    built.facts = {**built.facts, "dial": dict(chosen[0].facts), "strength": chosen[1]}
+    opened = GenderProjection.open(projection, built.encodings.encoder.facts())
+    built.encodings = ProjectedEncodings(built.encodings, opened, strength)
+    built.facts = {**built.facts, "projection": dict(opened.facts), "strength": strength}
     return cast(Reranker, built)
 
 

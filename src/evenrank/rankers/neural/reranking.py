@@ -17,6 +17,7 @@ from evenrank.rankers.base import Progress, Ranker, check_depth
 from evenrank.rankers.index import Index
 from evenrank.rankers.neural.candidates import candidates
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
+from evenrank.rankers.settings import convert
 
 if TYPE_CHECKING:
     from evenrank.rankers.neural.rerankers import Reranker
@@ -27,8 +28,8 @@ NAMES = ("hybrid", "bi-encoder", "cross-encoder", "llm")
 
 _UNTRAINED = 0.1
 """Weight of the first stage beside an untrained bi-encoder's cosine, unless told."""
-_TURNED: dict[str, Any] = {"dial": str | None, "strength": float | None}
-"""Settings of what compares vectors: a dial of `evenrank mitigate dial`, and how far it turns queries."""
+_PROJECTION: dict[str, Any] = {"projection": str | None, "strength": float}
+"""Settings of what compares vectors: a saved gender projection, and how far it changes queries."""
 
 
 def rerank(
@@ -70,8 +71,8 @@ def rerank(
         Instead of a model: ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair`` or
         ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`.
     settings
-        ``backend`` for transformers (torch, onnx, onnx-int8); ``dial`` and ``strength`` for bi-encoders and
-        heads: see :func:`trained`; for models by name also ``weight``, ``batch``,
+        ``backend`` for transformers (torch, onnx, onnx-int8); ``projection`` and ``strength`` for
+        bi-encoders and heads: see :func:`trained`; for models by name also ``weight``, ``batch``,
         ``max_length``, and those of a language model.
 
     Returns
@@ -168,18 +169,17 @@ def make_reranker(
     Settings may be texts, as on a command line: ``weight="0.1"``.
     """
     from evenrank.rankers.neural import rerankers
-    from evenrank.rankers.neural.rerankers import read_settings
     from evenrank.rankers.neural.saved import SavedRanker, is_ranker, open_ranker
 
     if isinstance(model, SavedRanker) or is_ranker(model):
-        known = read_settings("a trained model", settings, {"backend": Backend, **_TURNED})
-        turns = {key: known.pop(key, None) for key in _TURNED}
+        known = convert(settings, {"backend": Backend, **_PROJECTION}, "a trained model")
+        changes = {key: known.pop(key) for key in _PROJECTION if key in known}
         if known and isinstance(model, SavedRanker):
             raise InputError("backend: this model is open already; give its folder instead")
         opened = model if isinstance(model, SavedRanker) else open_ranker(model, **known)
         if queries is not None:
             opened.refuse_seen(queries)
-        reranker = rerankers.turned(opened.reranker, **turns)
+        reranker = rerankers.with_projection(opened.reranker, **changes)
         return opened.hybrid(reranker) if hybrid else reranker
     if not isinstance(model, (str, os.PathLike)):
         if not hasattr(model, "score"):
@@ -202,14 +202,14 @@ def make_reranker(
         from evenrank.rankers.dense import Encoder
 
         hints = get_type_hints(Encoder.__init__)
-        types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _TURNED
-        known = read_settings(name, settings, types | ({"weight": float} if name == "hybrid" else {}))
+        types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _PROJECTION
+        known = convert(settings, types | ({"weight": float} if name == "hybrid" else {}), name)
         weight = known.pop("weight", None)
         if name == "hybrid" and weight is None:
             weight = _UNTRAINED
-        turns = {key: known.pop(key, None) for key in _TURNED}
+        changes = {key: known.pop(key) for key in _PROJECTION if key in known}
         encoder = Encoder(checkpoint or None, **known)
-        inner = rerankers.turned(rerankers.BiEncoderReranker(encoder), **turns)
+        inner = rerankers.with_projection(rerankers.BiEncoderReranker(encoder), **changes)
         return inner if weight is None else rerankers.Hybrid(inner, weight)
     if name == "cross-encoder":
         from evenrank.rankers.neural.transformers import open_cross_encoder
@@ -217,7 +217,7 @@ def make_reranker(
 
         if not checkpoint:
             raise InputError("a cross-encoder has to be trained, or named, as in cross-encoder:CHECKPOINT")
-        known = read_settings(name, settings, {"batch": int, "max_length": int | None, "backend": Backend})
+        known = convert(settings, {"batch": int, "max_length": int | None, "backend": Backend}, name)
         for key in ("batch", "max_length"):
             if known.get(key) is not None and known[key] < 1:
                 raise InputError(f"{key} must be at least 1, not {known[key]}")
@@ -298,8 +298,8 @@ def hybrid_ranker(
     candidates: int = 100,
     keep_rest: bool = True,
     backend: Backend = "torch",
-    dial: str | None = None,
-    strength: float | None = None,
+    projection: str | None = None,
+    strength: float = 1.0,
 ) -> Ranker:
     """An untrained bi-encoder plus `weight` times the first stage, on an index.
 
@@ -311,11 +311,11 @@ def hybrid_ranker(
         Name or folder of a sentence-transformer; all-MiniLM-L6-v2 if not given.
     weight
         Of the first-stage score beside the cosine.
-    first, candidates, keep_rest, backend, dial, strength
+    first, candidates, keep_rest, backend, projection, strength
         As for a model of `evenrank train`, see :func:`trained`.
     """
     model = "hybrid" if checkpoint is None else f"hybrid:{checkpoint}"
-    built = make_reranker(model, weight=weight, backend=backend, dial=dial, strength=strength)
+    built = make_reranker(model, weight=weight, backend=backend, projection=projection, strength=strength)
     return _in_two_stages("hybrid", index, built, first, candidates, keep_rest)
 
 
@@ -387,8 +387,8 @@ def trained(
     keep_rest: bool = True,
     backend: Backend = "torch",
     allow_training_queries: bool = False,
-    dial: str | None = None,
-    strength: float | None = None,
+    projection: str | None = None,
+    strength: float = 1.0,
 ) -> Ranker:
     """A trained model as a ranker on an index.
 
@@ -411,18 +411,18 @@ def trained(
         For transformers: ``torch``, ``onnx`` or ``onnx-int8``.
     allow_training_queries
         Answer also queries that the model was trained on.
-    dial, strength
-        For bi-encoders and heads: a dial of `evenrank mitigate dial`, and how far queries are turned by it,
-        1 (all the way) if not given. A head also reads query and document by themselves, so that turned
-        queries do not rank as if documents had been erased.
+    projection, strength
+        For bi-encoders and heads: a folder that :func:`evenrank.fit_projection` saved, and how far it changes
+        queries. A head also reads query and document by themselves, so that with it the ranking is not that
+        of erased documents.
     """
-    from evenrank.rankers.neural.rerankers import turned
+    from evenrank.rankers.neural.rerankers import with_projection
     from evenrank.rankers.neural.saved import open_ranker
 
     opened = open_ranker(model, backend=backend)
     if opened.kind == "bi-encoder" and first is None and not hybrid:
-        return _Dense(opened, index, dial, strength, allowed=allow_training_queries)
-    reranker = turned(opened.reranker, dial, strength)
+        return _Dense(opened, index, projection, strength, allowed=allow_training_queries)
+    reranker = with_projection(opened.reranker, projection, strength)
     inner = opened.hybrid(reranker) if hybrid else reranker
     guarded = _Guarded(opened, inner, allowed=allow_training_queries)
     return _in_two_stages(inner.name, index, guarded, first or "bm25", candidates, keep_rest)
@@ -432,16 +432,18 @@ class _Dense:
     """A trained bi-encoder that searches the whole collection."""
 
     def __init__(
-        self, saved: Any, index: Index, dial: str | None, strength: float | None, *, allowed: bool
+        self, saved: Any, index: Index, projection: str | None, strength: float, *, allowed: bool
     ) -> None:
         from evenrank.rankers.dense import DenseRanker
-        from evenrank.vectors.projection import projection_for
+        from evenrank.vectors.debias import GenderProjection
 
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed
         encoder = saved.reranker.encoder
-        turned, far = projection_for(dial, strength, encoder.facts) or (None, 1.0)
-        self._ranker = DenseRanker(index, encoder, half=False, approximate=False, dial=turned, strength=far)
+        opened = None if projection is None else GenderProjection.open(projection, encoder.facts())
+        self._ranker = DenseRanker(
+            index, encoder, half=False, approximate=False, projection=opened, strength=strength
+        )
 
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None

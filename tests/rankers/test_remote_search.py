@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from live_server import Reply, serving
+from json_server import Reply, serving
 from typer.testing import CliRunner
 
 import evenrank as er
@@ -15,7 +15,7 @@ from evenrank.cli.app import app
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.rankers.base import Ranker
-from evenrank.rankers.live import engine
+from evenrank.rankers.remote import engine
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def search(*arguments: str) -> tuple[int, str]:
 
 
 def test_an_engine_is_a_ranker(shop: Path) -> None:
-    assert isinstance(engine("sqlite:///shop.db"), Ranker)
+    assert isinstance(engine("sqlite:///shop.db", table="docs"), Ranker)
 
 
 def test_the_command_writes_the_run_of_the_function(shop: Path) -> None:
-    code, told = search("--engine", "sqlite:///shop.db?table=docs", "--depth", "20")
+    code, told = search("--engine", "sqlite:///shop.db", "--set", "table=docs", "--depth", "20")
     assert code == 0, told
     run = er.search("sqlite:///shop.db", "queries.tsv", depth=20, table="docs")
     written = read_run("out.run")
@@ -53,10 +53,11 @@ def test_the_command_writes_the_run_of_the_function(shop: Path) -> None:
 
 
 def test_settings_reach_the_engine(shop: Path) -> None:
-    code, _ = search("--engine", "sqlite:///shop.db", "--set", "match=all", "--set", "workers=1")
+    sql = "SELECT doc_id FROM docs(:words) ORDER BY doc_id LIMIT 3"
+    code, _ = search("--engine", "sqlite:///shop.db", "--set", f"sql={sql}", "--set", "workers=1")
     assert code == 0
-    every = er.search("sqlite:///shop.db", "queries.tsv", match="all", workers=1)
-    assert len(read_run("out.run")) == len(every) < len(er.search("sqlite:///shop.db", "queries.tsv"))
+    every = er.search("sqlite:///shop.db", "queries.tsv", table="docs")
+    assert len(read_run("out.run")) == 3 * every["query_id"].n_unique() < len(every)
 
 
 def test_failed_queries_are_told(shop: Path) -> None:
@@ -75,9 +76,9 @@ def test_failed_queries_are_told(shop: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--engine", "postgresql://me:hushhush@localhost:1/db?table=x", "--qrels", "qrels.txt"),
-        ("--engine", "postgresql://me:hushhush@localhost:1/db?table=x", "--set", "retries=0"),
-        ("--engine", "postgresql://me:hushhush@localhost:1/db?tabel=x"),
+        ("--engine", "postgresql://me:hushhush@localhost:1/db", "--set", "table=x", "--qrels", "qrels.txt"),
+        ("--engine", "postgresql://me:hushhush@localhost:1/db", "--set", "table=x", "--set", "retries=0"),
+        ("--engine", "postgresql://me:hushhush@localhost:1/db", "--set", "tabel=x"),
         ("--engine", "http://me:hushhush@localhost:1/?q={query}", "--set", "retries=0"),
         ("--engine", "http://localhost:1/?q={query}&token=hushhush", "--set", "retries=0"),
         ("--engine", "http://localhost:1/?q={query}", "--set", "retries=0", "--set", "param.k=env:SECRET"),
@@ -99,5 +100,5 @@ def test_no_message_shows_a_secret(
 
 def test_a_misspelt_setting_of_postgresql_is_named() -> None:
     pytest.importorskip("psycopg", reason="needs the package psycopg: pip install 'evenrank[postgres]'")
-    with pytest.raises(InputError, match="unknown setting tabel; did you mean table"):
-        engine("postgresql://localhost/db?tabel=x")
+    with pytest.raises(InputError, match=r"has no setting 'tabel'.*did you mean table"):
+        engine("postgresql://localhost/db", tabel="x")

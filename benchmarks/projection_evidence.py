@@ -1,7 +1,6 @@
-"""The dial on MiniLM: bias, preference and usefulness against its strength, beside controls and baselines.
+"""The gender projection on MiniLM: bias, preference and usefulness against its strength.
 
-Fitted on one collection, tested on another. Vectors are kept in the cache; what was encoded once is not
-encoded again.
+Fitted on one collection, tested on another, with controls and baselines. Vectors are cached.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from evenrank.rankers.dense import Encoder
 from evenrank.rankers.neural.encodings import Encodings
 from evenrank.show.charts.long_form import long_form, long_frame
 from evenrank.show.report import write_chart
-from evenrank.vectors.projection import GenderProjection
+from evenrank.vectors.debias import GenderProjection
 
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
 _DEPTH = 100
@@ -39,20 +38,20 @@ _RUN = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
 _ABSOLUTE, _PREFERENCE = "mean of absolute values", "preference"
 
 
-def dial(data: Path) -> dict[str, Any]:
-    """Every collection, each with a dial that was fitted on another."""
+def projection(data: Path) -> dict[str, Any]:
+    """Every collection, each with a projection that was fitted on another."""
     found: dict[str, Any] = {"pairs to fit on, at most": _MOST}
     for name, (other, cutoff) in _TESTS.items():
         encodings = Encodings(Encoder(backend=small_wiki.backend(name)))
-        learned = er.dial(loaded(data, other).docs, most=_MOST, encoder=encodings)
+        learned = er.fit_projection(loaded(data, other).docs, max_documents=_MOST, model=encodings.encoder)
         found[name] = {
             "encoder": dict(encodings.encoder.facts()),
             "fitted on": other,
             **dict(learned.facts),
             **_tested(data, name, cutoff, learned, encodings),
         }
-    fill("mitigation/dial.md", page(found))
-    write_chart(chart(found), DOCS / "images" / "dial.png")
+    fill("mitigation/projection.md", page(found))
+    write_chart(chart(found), DOCS / "images" / "projection.png")
     return found
 
 
@@ -63,7 +62,7 @@ def chart(found: dict[str, Any]) -> Any:
             "x": strength,
             "panel": f"{name}: {called}",
             **{
-                key: content["rows"][f"dial, s = {strength:g}"][measure][key]
+                key: content["rows"][f"projection, s = {strength:g}"][measure][key]
                 for key in ("value", "low", "high")
             },
         }
@@ -93,12 +92,12 @@ def _tested(
     plain = testing.both(asked, sides)
     rows = {}
     for strength in _STRENGTHS:
-        rows[f"dial, s = {strength:g}"] = testing.both(learned.queries(asked, strength), sides)
-    matrix = np.eye(learned.dimension) - learned.eraser.projection
+        rows[f"projection, s = {strength:g}"] = testing.both(learned.project(asked, strength), sides)
+    matrix = np.eye(len(learned.eraser.mean)) - learned.eraser.projection
     rows["control: A q instead of Aᵀq"] = testing.both(asked @ matrix.T, sides)
     direction = np.linalg.svd(learned.eraser.projection)[0][:, : learned.eraser.rank]
     rows["control: orthogonal projection"] = testing.both(asked - asked @ direction @ direction.T, sides)
-    erased = {side: (ids, learned.documents(v), counted) for side, (ids, v, counted) in sides.items()}
+    erased = {side: (ids, learned.eraser.apply(v), counted) for side, (ids, v, counted) in sides.items()}
     rows["control: documents erased"] = testing.both(asked, erased)
     run = testing.run(asked, *sides["raw"][:2])
     for bound in (0.3, 0.1):
@@ -115,8 +114,8 @@ def _tested(
         "queries": len(testing.queries),
         "queries left out, they name a gender": len(everyone) - len(queries),
         "cutoff": cutoff,
-        "largest difference of scores, dial and erased documents": _furthest(
-            learned.queries(asked, 1.0) @ sides["raw"][1].T, asked @ erased["raw"][1].T
+        "largest difference of scores, projection and erased documents": _furthest(
+            learned.project(asked, 1.0) @ sides["raw"][1].T, asked @ erased["raw"][1].T
         ),
         "rows": told,
     }
@@ -211,7 +210,7 @@ def _interval(values: np.ndarray) -> dict[str, Any]:
 
 
 def page(found: dict[str, Any]) -> str:
-    """The tables of docs/mitigation/dial.md."""
+    """The tables of docs/mitigation/projection.md."""
     text = ""
     for name in _TESTS:
         content = found[name]
@@ -244,17 +243,17 @@ def page(found: dict[str, Any]) -> str:
                 ]
             )
         text += (
-            f"**{name}**: {content['queries']:,} queries that name no gender; the dial was fitted on "
+            f"**{name}**: {content['queries']:,} queries that name no gender; the projection was fitted on "
             f"{content['pairs']:,} documents of {content['fitted on']} and their mirror images. Scores with "
-            "the dial at 1 and with erased documents differ, up to a constant for each query, by at most "
-            f"{content['largest difference of scores, dial and erased documents']:.0e}.\n\n"
+            "the projection at 1 and with erased documents differ, up to a constant for each query, by at "
+            f"most {content['largest difference of scores, projection and erased documents']:.0e}.\n\n"
             f"{table(heads, rows)}\n"
         )
     return text + (
         "† differs from s = 0: Student's paired test, p < .05 after Holm's correction over all changes of "
         "the collection. NFaiRR compares with the documents found at s = 0. "
         f"On {small_wiki.NAME} (41,634 passages; of 1,000 test queries fixed by a seed those that name no "
-        "gender) MiniLM has 8-bit weights. Numbers: [evidence](../evidence/dial.json).\n"
+        "gender) MiniLM has 8-bit weights. Numbers: [evidence](../evidence/projection.json).\n"
     )
 
 

@@ -12,27 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.errors import InputError
-from evenrank.rankers.live.calls import Busy, Calls, Limits, QueryFailed, Stopped
-from evenrank.rankers.live.ranker import Hit, LiveRanker
+from evenrank.rankers.remote import engine
+from evenrank.rankers.remote.ranker import Hit, RemoteRanker, Send
+from evenrank.rankers.remote.requests import Limits, QueryFailed, Requests, Stopped, Unavailable
 
-
-class Clock:
-    """Time that passes only when someone rests."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.rests: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.rests.append(seconds)
-        self.now += seconds
-
-
-def calls(limits: Limits, clock: Clock, jitter: float = 0.0) -> Calls:
-    return Calls(limits, clock=clock, jitter=lambda: jitter, sleep=clock.sleep)
+FAST = {"backoff": 0.01}
 
 
 class Flaky:
@@ -48,34 +32,29 @@ class Flaky:
         return "answer"
 
 
-def test_waits_double_from_one_attempt_to_the_next() -> None:
-    clock = Clock()
-    work = Flaky(3, Busy("down"))
-    assert calls(Limits(retries=3, backoff=0.5), clock).call(work) == "answer"
-    assert clock.rests == [0.5, 1.0, 2.0]
+@given(attempt=st.integers(0, 50))
+def test_pauses_double_up_to_half_a_minute_and_chance_halves_them_at_most(attempt: int) -> None:
+    longest = min(0.5 * 2**attempt, 30)
+    assert longest / 2 <= Requests(Limits(backoff=0.5)).pause(attempt) <= longest
 
 
-def test_a_wait_is_never_longer_than_half_a_minute() -> None:
-    assert calls(Limits(), Clock()).pause(50) == 30
-
-
-@given(attempt=st.integers(0, 12), jitter=st.floats(0, 1))
-def test_chance_shortens_a_wait_by_at_most_half(attempt: int, jitter: float) -> None:
-    longest = calls(Limits(), Clock()).pause(attempt)
-    assert longest / 2 <= calls(Limits(), Clock(), jitter).pause(attempt) <= longest
+def test_an_engine_that_recovers_is_asked_until_it_does() -> None:
+    work = Flaky(3, Unavailable("down"))
+    assert Requests(Limits(retries=3, **FAST)).send(work) == "answer"
+    assert work.asked == 4
 
 
 def test_as_many_attempts_as_retries_and_one() -> None:
-    work = Flaky(99, Busy("down"))
+    work = Flaky(99, Unavailable("down"))
     with pytest.raises(QueryFailed, match=r"down \(asked 4 times\)"):
-        calls(Limits(retries=3), Clock()).call(work)
+        Requests(Limits(retries=3, **FAST)).send(work)
     assert work.asked == 4
 
 
 def test_no_retries_means_one_attempt() -> None:
-    work = Flaky(99, Busy("down"))
+    work = Flaky(99, Unavailable("down"))
     with pytest.raises(QueryFailed, match=r"asked 1 time\)"):
-        calls(Limits(retries=0), Clock()).call(work)
+        Requests(Limits(retries=0)).send(work)
     assert work.asked == 1
 
 
@@ -83,52 +62,53 @@ def test_no_retries_means_one_attempt() -> None:
 def test_what_will_not_get_better_is_not_asked_again(error: Exception) -> None:
     work = Flaky(1, error)
     with pytest.raises(type(error)):
-        calls(Limits(), Clock()).call(work)
+        Requests(Limits()).send(work)
     assert work.asked == 1
 
 
 def test_an_engine_that_asks_for_time_gets_it() -> None:
-    clock = Clock()
-    assert calls(Limits(), clock).call(Flaky(1, Busy("slow down", wait=7))) == "answer"
-    assert clock.now == 7
+    start = time.monotonic()
+    assert Requests(Limits(**FAST)).send(Flaky(1, Unavailable("slow down", wait=0.3))) == "answer"
+    assert time.monotonic() - start >= 0.3
 
 
 def test_an_engine_that_asks_for_too_much_time_is_given_up() -> None:
-    work = Flaky(1, Busy("slow down", wait=3600))
+    work = Flaky(1, Unavailable("slow down", wait=3600))
     with pytest.raises(QueryFailed, match="come back in 3600 seconds"):
-        calls(Limits(), Clock()).call(work)
+        Requests(Limits()).send(work)
     assert work.asked == 1
 
 
-def test_the_quiet_an_engine_asks_for_holds_for_all_threads() -> None:
-    clock = Clock()
-    both = calls(Limits(retries=0), clock)
-    with pytest.raises(QueryFailed):
-        both.call(Flaky(1, Busy("slow down")))
-    both._hold(5)
-    both.call(Flaky(0, Busy("")))
-    assert clock.now == 5
+def test_the_wait_an_engine_asks_for_holds_for_all_threads() -> None:
+    requests = Requests(Limits(**FAST))
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(requests.send, Flaky(1, Unavailable("slow down", wait=0.4)))
+        time.sleep(0.1)
+        start = time.monotonic()
+        requests.send(Flaky(0, Unavailable("")))
+        assert time.monotonic() - start >= 0.2
+        assert first.result() == "answer"
 
 
 def test_the_rate_holds_across_threads() -> None:
     times: list[float] = []
-    asked = Calls(Limits(rate=50))
+    requests = Requests(Limits(rate=50))
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: asked.call(lambda: times.append(time.monotonic())), range(20)))
+        list(threads.map(lambda _: requests.send(lambda: times.append(time.monotonic())), range(20)))
     assert max(times) - min(times) >= 19 / 50 - 0.005
 
 
 def test_retries_count_toward_the_rate() -> None:
-    clock = Clock()
-    calls(Limits(rate=1, retries=3, backoff=0), clock).call(Flaky(3, Busy("down")))
-    assert clock.now == 3
+    start = time.monotonic()
+    Requests(Limits(rate=20, retries=3, backoff=0)).send(Flaky(3, Unavailable("down")))
+    assert time.monotonic() - start >= 3 / 20
 
 
-def test_who_waits_stops_waiting_when_the_work_is_called_off() -> None:
-    asked = Calls(Limits(retries=1, backoff=30))
-    threading.Timer(0.1, asked.stop).start()
-    with pytest.raises(Stopped):  # and not Busy, after the second attempt
-        asked.call(Flaky(9, Busy("down")))
+def test_who_waits_stops_waiting_when_the_work_is_stopped() -> None:
+    requests = Requests(Limits(retries=1, backoff=30))
+    threading.Timer(0.1, requests.stop).start()
+    with pytest.raises(Stopped):  # and not Unavailable, after the second attempt
+        requests.send(Flaky(9, Unavailable("down")))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +139,7 @@ class Scripted:
     def describe(self) -> dict[str, str]:
         return {}
 
-    def search(self, text: str, depth: int, *, texts: bool) -> list[Hit]:
+    def search(self, text: str, depth: int, send: Send) -> list[Hit]:
         self.asked.append(text)
         if "bad" in text:
             raise QueryFailed("cannot be answered")
@@ -172,12 +152,12 @@ def queries(*texts: str) -> pl.DataFrame:
 
 def test_a_query_that_fails_is_named() -> None:
     with pytest.raises(InputError, match=r"query 'q1' failed: cannot be answered; on_error=skip"):
-        LiveRanker(Scripted(), Limits()).rank(queries("ok", "bad"))
+        RemoteRanker(Scripted(), Limits()).rank(queries("ok", "bad"))
 
 
 def test_failures_that_are_skipped_are_counted_and_told() -> None:
-    ranker = LiveRanker(Scripted(), Limits(on_error="skip"))
-    answers = ranker.ask(queries("ok", "bad", "none", "ok"))
+    ranker = RemoteRanker(Scripted(), Limits(on_error="skip"))
+    answers = ranker.search(queries("ok", "bad", "none", "ok"))
     assert answers.failed == {"q1": "cannot be answered"}
     assert answers.empty == ("q2",)
     assert answers.run["query_id"].unique(maintain_order=True).to_list() == ["q0", "q3"]
@@ -188,60 +168,83 @@ def test_failures_that_are_skipped_are_counted_and_told() -> None:
 
 
 def test_notes_are_those_of_the_thread_that_asked() -> None:
-    ranker = LiveRanker(Scripted(), Limits(on_error="skip"))
+    ranker = RemoteRanker(Scripted(), Limits(on_error="skip"))
     both_asked = threading.Barrier(2)
 
     def notes(text: str) -> tuple[str, ...]:
-        ranker.ask(queries(text, "none"))
+        ranker.search(queries(text, "none"))
         both_asked.wait()
         return ranker.notes
 
     with ThreadPoolExecutor(2) as threads:
         full, empty = threads.map(notes, ["ok", "none"])
     assert full == ("1 result dropped: the document stood above already",)
-    assert empty == ()
+    assert empty == ("no query had a result; check the settings of the engine",)
 
 
 def test_notes_of_a_run_before_are_gone_when_one_fails() -> None:
-    ranker = LiveRanker(Scripted(), Limits(on_error="skip"))
-    ranker.ask(queries("ok"))
+    ranker = RemoteRanker(Scripted(), Limits(on_error="skip"))
+    ranker.search(queries("ok"))
     with pytest.raises(InputError, match="every query failed"):
-        ranker.ask(queries("bad"))
+        ranker.search(queries("bad"))
     assert ranker.notes == ()
 
 
 def test_if_every_query_fails_skipping_is_no_way_out() -> None:
     with pytest.raises(InputError, match="every query failed"):
-        LiveRanker(Scripted(), Limits(on_error="skip")).rank(queries("bad", "bad"))
+        RemoteRanker(Scripted(), Limits(on_error="skip")).rank(queries("bad", "bad"))
 
 
 def test_an_engine_that_is_down_is_not_asked_a_thousand_times() -> None:
     engine = Scripted()
     with pytest.raises(InputError, match="in a row failed"):
-        LiveRanker(engine, Limits(on_error="skip", workers=1)).rank(queries("ok", *["bad"] * 1000))
+        RemoteRanker(engine, Limits(on_error="skip", workers=1)).rank(queries("ok", *["bad"] * 1000))
     assert len(engine.asked) < 100
 
 
 def test_a_query_without_text_is_not_sent() -> None:
     engine = Scripted()
-    answers = LiveRanker(engine, Limits()).ask(queries("", "  ", "ok"))
+    answers = RemoteRanker(engine, Limits()).search(queries("", "  ", "ok"))
     assert engine.asked == ["ok"]
     assert answers.empty == ("q0", "q1")
 
 
+def test_any_function_is_an_engine() -> None:
+    ids = engine(lambda query: ["d2", "d1"]).rank({"q": "nurse"})
+    assert ids["doc_id"].to_list() == ["d2", "d1"]
+    deep = engine(lambda query, k: [(f"d{n}", float(-n), query) for n in range(2 * k)]).search(
+        {"q": "x"}, depth=3
+    )
+    assert deep.frame.select("doc_id", "score", "text").rows() == [
+        ("d0", 0.0, "x"),
+        ("d1", -1.0, "x"),
+        ("d2", -2.0, "x"),
+    ]
+    shown = engine(lambda query: [{"id": 7, "score": "2.5", "content": "", "text": "a nurse"}]).search(
+        {"q": "x"}
+    )
+    assert shown.frame.select("doc_id", "score", "text").rows() == [("7", 2.5, "a nurse")]
+
+
+@pytest.mark.parametrize("answer", [None, "d1", 3, {"id": "d1"}])
+def test_a_function_that_returns_no_list_is_described(answer: object) -> None:
+    with pytest.raises(InputError, match="expected a list of results"):
+        engine(lambda query: answer).rank({"q": "nurse"})
+
+
 def test_progress_ends_at_the_number_of_queries() -> None:
     seen: list[tuple[int, int | None]] = []
-    LiveRanker(Scripted(), Limits()).rank(queries("", "ok", "ok"), progress=lambda *at: seen.append(at))
+    RemoteRanker(Scripted(), Limits()).rank(queries("", "ok", "ok"), progress=lambda *at: seen.append(at))
     assert seen[-1] == (3, 3)
     assert seen == sorted(seen)
 
 
 def test_no_result_at_all_is_an_empty_run() -> None:
-    run = LiveRanker(Scripted(), Limits()).rank(queries("none"))
+    run = RemoteRanker(Scripted(), Limits()).rank(queries("none"))
     assert run.is_empty()
     assert run.columns == ["query_id", "doc_id", "score", "rank"]
 
 
 def test_depth_below_one_is_refused() -> None:
     with pytest.raises(InputError, match="depth is 0"):
-        LiveRanker(Scripted(), Limits()).rank(queries("ok"), depth=0)
+        RemoteRanker(Scripted(), Limits()).rank(queries("ok"), depth=0)

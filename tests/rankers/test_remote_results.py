@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
-from evenrank.rankers.live.calls import QueryFailed
-from evenrank.rankers.live.ranker import Answers, Hit, listed, run_scores
+from evenrank.rankers.remote.ranker import Hit, SearchResults, listed, run_scores
+from evenrank.rankers.remote.requests import QueryFailed
 
 
-def answers(**lists: list[Hit]) -> Answers:
-    return Answers(pl.concat([listed(name, hits, 100).frame for name, hits in lists.items()]))
+def answers(**lists: list[Hit]) -> SearchResults:
+    return SearchResults(pl.concat([listed(name, hits, 100)[0] for name, hits in lists.items()]))
 
 
 @given(
@@ -52,14 +52,14 @@ def test_without_scores_the_rank_counts() -> None:
 
 
 def test_a_document_shown_twice_keeps_its_better_rank() -> None:
-    found = listed("q", [Hit("a"), Hit("b"), Hit("a"), Hit("c")], 3)
-    assert found.frame["doc_id"].to_list() == ["a", "b", "c"]
-    assert found.frame["rank"].to_list() == [1, 2, 3]
-    assert found.repeated == 1
+    frame, repeated = listed("q", [Hit("a"), Hit("b"), Hit("a"), Hit("c")], 3)
+    assert frame["doc_id"].to_list() == ["a", "b", "c"]
+    assert frame["rank"].to_list() == [1, 2, 3]
+    assert repeated == 1
 
 
 def test_more_than_was_asked_for_is_cut() -> None:
-    assert len(listed("q", [Hit(f"d{at}") for at in range(50)], 10).frame) == 10
+    assert len(listed("q", [Hit(f"d{at}") for at in range(50)], 10)[0]) == 10
 
 
 @pytest.mark.parametrize("wrong", [None, "", True, 1.5, {"a": 1}])
@@ -69,18 +69,18 @@ def test_a_result_without_an_id_is_refused(wrong: object) -> None:
 
 
 def test_numbers_as_ids_become_text() -> None:
-    assert listed("q", [Hit(7)], 10).frame["doc_id"].to_list() == ["7"]
+    assert listed("q", [Hit(7)], 10)[0]["doc_id"].to_list() == ["7"]
 
 
 def test_half_a_surrogate_pair_does_no_harm() -> None:
-    frame = listed("q", [Hit("a\ud800", 1.0, "t\udfff", ["x", None, "y\ud800"])], 10).frame
+    frame = listed("q", [Hit("a\ud800", 1.0, "t\udfff", ["x", None, "y\ud800"])], 10)[0]
     assert frame.row(0) == ("q", "a?", 1, 1.0, "t?", "x y?")
 
 
 def test_what_was_shown_is_a_collection() -> None:
     run, docs = answers(
         q1=[Hit("a", 2.0, "T", "x"), Hit("b", 1.0, None, "y")], q2=[Hit("b", 3.0, None, "y")]
-    ).shown()
+    ).run_and_docs()
     assert run.select("query_id", "doc_id").rows() == [("q1", "a"), ("q1", "b"), ("q2", "b")]
     assert docs.frame()["doc_id"].to_list() == ["a", "b"]
     assert dict(docs.texts(["b", "a"])) == {"a": "T x", "b": "y"}
@@ -90,7 +90,7 @@ def test_snippets_of_one_document_are_told_apart() -> None:
     shown = answers(
         q1=[Hit("a", 2.0, None, "x")], q2=[Hit("a", 1.0, None, "y")], q3=[Hit("a", 1.0, None, "x")]
     )
-    run, docs = shown.shown()
+    run, docs = shown.run_and_docs()
     assert run["doc_id"].to_list() == ["a", "a::2", "a"]
     assert docs.frame()["doc_id"].to_list() == ["a", "a::2"]
     assert shown.run["doc_id"].to_list() == ["a", "a", "a"]
@@ -98,7 +98,7 @@ def test_snippets_of_one_document_are_told_apart() -> None:
 
 def test_without_texts_there_is_nothing_to_audit() -> None:
     with pytest.raises(InputError, match="no result has a text"):
-        answers(q=[Hit("a", 1.0)]).shown()
+        answers(q=[Hit("a", 1.0)]).run_and_docs()
 
 
 def test_results_that_lack_a_text_are_counted() -> None:

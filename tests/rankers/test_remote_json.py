@@ -10,11 +10,11 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live_server import RESULTS, Asked, Reply, ids, serving
+from json_server import RESULTS, Asked, Reply, ids, serving
 
 from evenrank.errors import InputError
-from evenrank.rankers.live import engine
-from evenrank.rankers.live.web import MISSING, at, fill
+from evenrank.rankers.remote import engine
+from evenrank.rankers.remote.json_values import MISSING, fill, value_at
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +24,9 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_query_and_depth_are_filled_into_the_url() -> None:
     with serving(lambda _: Reply(RESULTS)) as site:
-        shown = engine(f"{site.url}/search?q={{query}}&n={{depth}}").results({"q": "a nurse"}, depth=7)
+        shown = engine(f"{site.url}/search?q={{query}}&n={{depth}}").search({"q": "a nurse"}, depth=7)
     assert site.asked[0].parameters == {"q": ["a nurse"], "n": ["7"]}
-    assert shown.rows() == [("q", "a", 1, 2.5, "T", "x"), ("q", "b", 2, 1.0, None, "y")]
+    assert shown.frame.rows() == [("q", "a", 1, 2.5, "T", "x"), ("q", "b", 2, 1.0, None, "y")]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip))
@@ -60,20 +60,14 @@ def test_fields_are_found_where_the_mapping_says() -> None:
     answer = {"hits": {"items": [{"doc": {"no": 7}, "s": "3.5", "t": ["one", "two"], "head.line": "H"}]}}
     mapping = {"results": "hits.items", "id": "doc.no", "score": "s", "text": "t", "title": "head.line"}
     with serving(lambda _: Reply(answer)) as site:
-        shown = engine(f"{site.url}/?q={{query}}", **mapping).results({"q": "x"})
-    assert shown.rows() == [("q", "7", 1, 3.5, "H", "one two")]
+        shown = engine(f"{site.url}/?q={{query}}", **mapping).search({"q": "x"})
+    assert shown.frame.rows() == [("q", "7", 1, 3.5, "H", "one two")]
 
 
 def test_a_list_of_ids_is_a_ranking() -> None:
     with serving(lambda _: Reply(["b", "a", 3])) as site:
         run = engine(f"{site.url}/?q={{query}}").rank({"q": "x"})
     assert run.select("doc_id", "score").rows() == [("b", -1.0), ("a", -2.0), ("3", -3.0)]
-
-
-def test_ranks_that_are_given_are_obeyed() -> None:
-    items = [{"id": "b", "pos": 2}, {"id": "a", "pos": "1"}, {"id": "c", "pos": 3}]
-    with serving(lambda _: Reply({"results": items})) as site:
-        assert ids(f"{site.url}/?q={{query}}", rank="pos") == ["a", "b", "c"]
 
 
 def test_scores_that_rise_along_the_list_do_not_turn_it_around() -> None:
@@ -153,7 +147,9 @@ def test_a_skipped_failure_leaves_the_other_queries() -> None:
         return Reply("bad", 400) if asked.parameters["q"] == ["bad"] else Reply(RESULTS)
 
     with serving(answer) as site:
-        answers = engine(f"{site.url}/?q={{query}}", on_error="skip").ask({"1": "ok", "2": "bad", "3": "ok"})
+        answers = engine(f"{site.url}/?q={{query}}", on_error="skip").search(
+            {"1": "ok", "2": "bad", "3": "ok"}
+        )
     assert list(answers.failed) == ["2"]
     assert answers.run["query_id"].unique().sort().to_list() == ["1", "3"]
 
@@ -167,7 +163,7 @@ def test_a_skipped_failure_leaves_the_other_queries() -> None:
         ("http://host:port/?q={query}", {}, "check host and port"),
         ("http://host/?q={query}", {"body": "{query"}, "body is not JSON"),
         ("http://host/?q={query}", {"body": "@nothing.json"}, "nothing.json"),
-        ("http://host/?q={query}", {"ids": "x"}, "unknown setting ids; did you mean id"),
+        ("http://host/?q={query}", {"ids": "x"}, "has no setting 'ids'; it has: .*; did you mean id"),
         ("http://host/?q={query}", {"max_bytes": 0}, "max_bytes is 0"),
         ("http://host/?q={query}&p={page}", {"page_size": 0}, "page_size is 0"),
         ("http://host/?q={query}", {"page_size": 10}, "with page_size, write {offset} or {page}"),
@@ -190,5 +186,10 @@ def test_filling_in_keeps_the_shape(template: Any) -> None:
 
 def test_paths_lead_into_lists_and_names_with_dots() -> None:
     value = {"a": [{"b": 1}], "c.d": {"e": 2}, "c": {"x": 3}}
-    assert (at(value, "a.0.b"), at(value, "c.d.e"), at(value, "c.x"), at(value, "")) == (1, 2, 3, value)
-    assert {at(value, path) for path in ("a.1", "a.b", "c.y", "z", "a.0.b.c")} == {MISSING}
+    assert (
+        value_at(value, "a.0.b"),
+        value_at(value, "c.d.e"),
+        value_at(value, "c.x"),
+        value_at(value, ""),
+    ) == (1, 2, 3, value)
+    assert {value_at(value, path) for path in ("a.1", "a.b", "c.y", "z", "a.0.b.c")} == {MISSING}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from evenrank.rankers.live import engine
+from evenrank.rankers.remote import engine
 
 RESULTS = {
     "results": [{"id": "a", "score": 2.5, "title": "T", "text": "x"}, {"id": "b", "score": 1, "text": "y"}]

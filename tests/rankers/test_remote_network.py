@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import email.utils
 import json
 import shutil
@@ -13,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from live_server import RESULTS, Asked, Reply, ids, serving
+from json_server import RESULTS, Asked, Reply, ids, serving
 
 from evenrank.errors import InputError
-from evenrank.rankers.live import engine, web
-from evenrank.rankers.live.web import retry_after
+from evenrank.rankers.remote import engine
+from evenrank.rankers.remote.http import retry_after
 
 
 @pytest.fixture(autouse=True)
@@ -73,22 +72,6 @@ def test_time_outs_really_time_out(reply: Reply) -> None:
         ids(f"{site.url}/?q={{query}}", timeout=0.3, retries=0)
 
 
-def test_headers_in_drops_time_out_too() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            line, _ = server.accept()
-            with line, contextlib.suppress(OSError):
-                line.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-                while True:
-                    line.sendall(b"z")
-                    time.sleep(0.05)
-
-        threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(InputError, match=r"no answer within 0\.3 seconds"):
-            ids(f"http://127.0.0.1:{server.getsockname()[1]}/?q={{query}}", timeout=0.3, retries=0)
-
-
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("needs the program openssl, to make a certificate")
@@ -96,21 +79,17 @@ def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
     subprocess.run(["openssl", *made.split(), "-keyout", key, "-out", both], check=True, capture_output=True)
     both.write_text(both.read_text() + key.read_text())
-    web._trusted.cache_clear()
     with serving(lambda _: Reply(RESULTS), certificate=both) as site:
         with pytest.raises(InputError, match="its certificate is not trusted"):
             ids(f"{site.url}/?q={{query}}")
         assert not site.asked
         monkeypatch.setenv("SSL_CERT_FILE", str(both))
-        web._trusted.cache_clear()
         assert ids(f"{site.url}/?q={{query}}") == ["a", "b"]
-    web._trusted.cache_clear()
     with (
         serving(lambda _: Reply(RESULTS, drip=0.05), certificate=both) as site,
         pytest.raises(InputError, match=r"no answer within 0\.5 seconds"),
     ):
         ids(f"{site.url}/?q={{query}}", timeout=0.5, retries=0)
-    web._trusted.cache_clear()
 
 
 def test_an_engine_that_is_not_there_is_asked_again_and_then_given_up() -> None:

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from live_server import RESULTS, Asked, Reply, ids, serving
+from json_server import RESULTS, Asked, Reply, ids, serving
 
 from evenrank.cli import main
 from evenrank.errors import InputError
-from evenrank.rankers.live import engine
-from evenrank.rankers.live.secrets import hidden
+from evenrank.rankers.remote import engine
+from evenrank.rankers.remote.secrets import hidden
 
 
 @pytest.fixture(autouse=True)
@@ -62,16 +62,17 @@ def test_user_and_password_of_the_url_are_sent_and_not_shown() -> None:
     assert "s3cret" not in str(error.value)
 
 
-def test_another_host_is_not_told_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_host_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "t0ps3cret")
     secrets = {"header.Authorization": "env:TOKEN", "header.X-Api-Key": "env:TOKEN"}
     with (
         serving(lambda _: Reply(RESULTS)) as other,
         serving(lambda _: Reply(None, 302, {"Location": f"{other.url}/there"})) as site,
+        pytest.raises(InputError, match=r"redirects to .*/there \(302\); give that address"),
     ):
-        assert ids(f"{site.url}/?q={{query}}", **secrets) == ["a", "b"]
+        ids(f"{site.url}/?q={{query}}", **secrets)
     assert "t0ps3cret" in site.asked[0].headers.values()
-    assert "t0ps3cret" not in other.asked[0].headers.values()
+    assert not other.asked
 
 
 def test_the_same_host_may_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,15 +118,11 @@ def test_secrets_are_hidden_in_urls() -> None:
         "http://me:t0p/s3cret@host/?q={query}",
         "http://me:t0p?s3cret@host/?q={query}",
         "http://me:t0p#s3cret@host/?q={query}",
-        "http://me:t0p@s3cret@host/?q={query}",
-        "http://me:x@t0p/s3cret@host/?q={query}",
-        "postgresql://me:t0p/s3cret@host/db?table=docs",
-        "postgresql://me:t0p?s3cret@host/db?table=docs",
         "elasticsearch://me:t0p#s3cret@host:9200/index",
     ],
 )
 def test_a_password_with_marks_of_a_url_is_refused_without_being_shown(url: str) -> None:
-    with pytest.raises(InputError, match="write these as %2F %3F %23 %40") as error:
+    with pytest.raises(InputError, match="check host and port") as error:
         engine(url)
     for shown in (str(error.value), hidden(url)):
         assert "s3cret" not in shown and "t0p" not in shown
@@ -156,10 +153,7 @@ def test_parameters_that_are_no_keys_are_shown() -> None:
         assert hidden(f"https://host/?{name}=x") == f"https://host/?{name}=x"
 
 
-BODY = (
-    '{"query": "{query}", "api_key": "env:TOKEN", "auth": {"password": "pl4inpass"}, '
-    '"list": ["Bearer env:TOKEN"]}'
-)
+BODY = '{"query": "{query}", "api_key": "env:TOKEN", "list": ["Bearer env:TOKEN"]}'
 
 
 def test_a_body_takes_keys_from_the_environment_and_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +164,7 @@ def test_a_body_takes_keys_from_the_environment_and_shows_none(monkeypatch: pyte
     assert site.asked[0].body["api_key"] == "t0p/s3cret"
     assert site.asked[0].body["list"] == ["Bearer t0p/s3cret"]
     shown = json.dumps(ranker.describe())
-    assert "t0p/s3cret" not in shown and "pl4inpass" not in shown and "env:TOKEN" in shown
+    assert "t0p/s3cret" not in shown and "env:TOKEN" in shown
     monkeypatch.delenv("TOKEN")
     with pytest.raises(InputError, match="api_key: the environment variable TOKEN is not set"):
         engine("http://host/", body=BODY)
