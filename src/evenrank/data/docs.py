@@ -6,7 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -54,6 +54,7 @@ from evenrank.errors import InputError, NoDocumentsError
 from evenrank.parallel import refuse_after_fork
 
 
+@dataclass(eq=False, repr=False)
 class Docs:
     """The documents of a collection: read as often as needed, never held whole.
 
@@ -63,39 +64,34 @@ class Docs:
     ----------
     name
         What to call the collection in messages and provenance.
+    blocks
+        Called, it gives pieces of the collection, to be parsed by whoever calls ``block.read()``: Arrow
+        batches of ``doc_id`` and ``text``, in any of Arrow's layouts for strings.
+    parts
+        Of a file: called with a number of bytes, it gives parts of about this size for ``blocks(part)``.
     path
         The file it is read from, if it is one.
     size
         Bytes of input, for progress bars: the sizes of the blocks add up to it. None if unknown.
     first_line
         Of a file of lines, where its first document stands: behind a header, or at the top.
+    columns
+        The columns that were chosen by their names.
     frozen
         True for a table in memory that cannot change, so that its fingerprint may be taken later.
     """
 
-    def __init__(
-        self,
-        name: str,
-        blocks: Callable[..., Iterator[Block]],
-        *,
-        parts: Callable[[int], list[files.Part]] | None = None,
-        path: str | os.PathLike[str] | None = None,
-        size: int | None = None,
-        first_line: int | None = None,
-        columns: Sequence[str] = (),
-        frozen: bool = False,
-    ) -> None:
-        self.name = name
-        self.path = None if path is None else Path(path)
-        self.size = size
-        self._blocks = blocks
-        self._parts = parts
-        self.first_line = first_line
-        self._columns = tuple(columns)
-        self.frozen = frozen
-        self._is_shared = False
-        self._expected: set[str] = set()
-        self._kept: dict[str, str | None] = {}
+    name: str
+    blocks: Callable[..., Iterator[Block]]
+    parts: Callable[[int], list[files.Part]] | None = None
+    path: Path | None = None
+    size: int | None = None
+    first_line: int | None = None
+    columns: Sequence[str] = ()
+    frozen: bool = False
+    _is_shared: bool = False
+    _expected: set[str] = field(default_factory=set)
+    _kept: dict[str, str | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
@@ -108,24 +104,11 @@ class Docs:
         """True, so that `if docs` does not read the collection to count it."""
         return True
 
-    def parts(self, size: int) -> list[files.Part]:
-        """Parts of about `size` bytes, each of which :meth:`blocks` reads alone: for files only."""
-        if self._parts is None:
-            raise ValueError(f"{self.name} is no file")
-        return self._parts(size)
-
-    def blocks(self, part: files.Part | None = None) -> Iterator[Block]:
-        """Pieces of the collection, or of a part of it, to be parsed by whoever calls ``block.read()``.
-
-        Texts may come in any of Arrow's layouts for strings.
-        """
-        return self._blocks() if part is None else self._blocks(part=part)
-
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
         wanted = self._expected - self._kept.keys()
         marks = np.sort(hashes(pa.array(list(wanted), pa.string())))
-        for block in self._blocks():
+        for block in self.blocks():
             batch = block.read()
             with files.reading(self.path):  # long texts may be more than an Arrow array holds
                 batch = batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
@@ -141,9 +124,7 @@ class Docs:
 
     def shared(self) -> Docs:
         """The same collection for several readers: texts that one expects are kept whenever it is read."""
-        other = copy(self)
-        other._expected, other._kept, other._is_shared = set(), {}, True
-        return self if self._is_shared else other
+        return self if self._is_shared else replace(self, _is_shared=True, _expected=set(), _kept={})
 
     def expect(self, ids: Iterable[str]) -> None:
         """Keep these texts at the next pass, whoever makes it."""
@@ -192,7 +173,7 @@ class Docs:
     def describe(self) -> dict[str, Any]:
         """Name, fingerprint, and the columns that were read, for the provenance of what is made of it."""
         described: dict[str, Any] = {"name": self.name, "fingerprint": self.fingerprint()}
-        return described | ({"columns": list(self._columns)} if self._columns else {})
+        return described | ({"columns": list(self.columns)} if self.columns else {})
 
 
 def open_docs(
@@ -239,7 +220,7 @@ def open_docs(
 def _docs_of_file(path: Any, fields: Sequence[str], ids: Sequence[str], name: str | None) -> Docs:
     """A collection in a file: TSV, JSONL or Parquet; all but Parquet also as gzip or zstd."""
     size = files.require_regular(path)
-    make = partial(Docs, name or Path(path).name, path=path, size=size)
+    make = partial(Docs, name or Path(path).name, path=Path(path), size=size)
     if formats.is_parquet(path):
         id_column, columns = formats.parquet_columns(path, ids=ids, fields=fields)
         return make(
@@ -357,7 +338,7 @@ class DuplicateCheck:
     """
 
     def __init__(self) -> None:
-        self._seen: list[Hashes] = []
+        self._seen: list[npt.NDArray[np.uint64]] = []
 
     def add(self, ids: pa.StringArray) -> None:
         """The ids of a block, in any order of blocks and from any thread."""
@@ -382,10 +363,7 @@ class DuplicateCheck:
             row += len(batch)
 
 
-Hashes = npt.NDArray[np.uint64]
-
-
-def hashes(ids: pa.StringArray) -> Hashes:
+def hashes(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of each id. Equal ids have equal hashes within one process; runs without the GIL."""
     return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
 

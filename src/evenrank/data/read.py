@@ -19,7 +19,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import xxhash
-from numpy.typing import NDArray
 
 from evenrank.data import files, formats
 from evenrank.data.schema import (
@@ -38,8 +37,6 @@ from evenrank.data.schema import (
 )
 from evenrank.errors import InputError
 from evenrank.parallel import refuse_after_fork
-
-NUMBERS = ("relevance", "score", "rank")
 
 
 def read_table(
@@ -406,16 +403,11 @@ class DatasetRows:
 _SLICE = 65_536
 
 
-def fingerprint(frames: Iterable[pl.DataFrame | None], *, numbers: bool = False) -> str:
-    """xxh3 (128 bits, hexadecimal) of the columns' names, ids, texts and whole numbers, in their order.
+def fingerprint(frames: Iterable[pl.DataFrame | None]) -> str:
+    """xxh3 (128 bits, hexadecimal) of the columns' names and values, in their order.
 
-    Of other numbers, such as scores, only this counts: which ones equal the one before them. Ids and ranks
-    say the rest, and the last bit of a score that another machine computed makes no other name.
-
-    Parameters
-    ----------
-    numbers
-        For tables that say what they say in such numbers: they count too, to about ten digits.
+    Of other than whole numbers about ten digits count: the last bit of a score that another machine computed
+    makes no other name.
     """
     digest = xxhash.xxh3_128()
     for frame in frames:
@@ -426,25 +418,14 @@ def fingerprint(frames: Iterable[pl.DataFrame | None], *, numbers: bool = False)
                 for start in range(0, len(column), _SLICE):
                     joined = column[start : start + _SLICE].fill_null("").str.join("\n").item()
                     digest.update(joined.encode())
-            elif not column.dtype.is_float():
-                digest.update(column.to_numpy().tobytes())
-            else:
-                values = column.to_numpy()
-                digest.update((_ten_digits(values) if numbers else _repeated(values)).tobytes())
+                continue
+            values = column.to_numpy()
+            if column.dtype.is_float():  # sign, exponent and the first 32 bits, rounded; −0 becomes 0
+                values = ((values.astype(np.float64) + 0.0).view(np.int64) + (1 << 19)) >> 20
+            digest.update(values.tobytes())
     return digest.hexdigest()
 
 
 def described(facts: Any) -> pl.DataFrame:
     """Settings, and what is known of a source, as a table for :func:`fingerprint`."""
     return pl.DataFrame({"facts": [json.dumps(facts, sort_keys=True, ensure_ascii=False, default=str)]})
-
-
-def _repeated(values: NDArray[Any]) -> NDArray[Any]:
-    """For each value whether it equals the one before it: where a run has ties."""
-    return values[1:] == values[:-1]
-
-
-def _ten_digits(values: NDArray[Any]) -> NDArray[Any]:
-    """Sign, exponent and the first 32 bits of floating-point numbers, rounded."""
-    wide = values.astype(np.float64) + 0.0  # −0 becomes 0
-    return (wide.view(np.int64) + (1 << 19)) >> 20

@@ -29,7 +29,6 @@ TITLE = "title"
 QUERIES_SCHEMA = pl.Schema({"query_id": pl.String, "text": pl.String})
 QRELS_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64})
 RUN_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64, "rank": pl.Int64})
-GENDERS_SCHEMA = pl.Schema({"query_id": pl.String, "gender": pl.String})
 SCHEMA = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
 """Of documents."""
 
@@ -261,23 +260,17 @@ def batch_of(ids: pa.Array, texts: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([ids, texts], ["doc_id", "text"])
 
 
-def join_fields(fields: Sequence[pa.Array]) -> pa.Array:
-    """The fields of each document joined with one space; missing and empty ones leave no trace."""
-    if len(fields) == 1:
-        return fields[0]
-    parts = [pl.Series(str(number), pl.from_arrow(field)) for number, field in enumerate(fields)]
-    joined = pl.concat_str(pl.all().replace("", None), separator=" ", ignore_nulls=True)
-    return pl.DataFrame(parts).select(joined).to_series().to_arrow(compat_level=pl.CompatLevel.newest())
-
-
 def documents(rows: Table, id_column: str, fields: Sequence[str]) -> pa.RecordBatch:
-    """Rows as documents; texts stay views of the memory that they are in."""
+    """Rows as documents, their fields joined with one space; missing and empty ones leave no trace."""
     ids = rows.ids(id_column).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
-    texts = []
-    for field in fields:
-        text = rows.text(field) if field == TITLE and len(fields) > 1 else rows.texts(field)
-        texts.append(text.to_arrow(compat_level=pl.CompatLevel.newest()))
-    return batch_of(ids, join_fields(texts))
+    texts = [
+        rows.text(field) if field == TITLE and len(fields) > 1 else rows.texts(field) for field in fields
+    ]
+    text = texts[0]
+    if len(texts) > 1:
+        joined = pl.concat_str(pl.all().replace("", None), separator=" ", ignore_nulls=True)
+        text = pl.DataFrame(texts).select(joined).to_series()
+    return batch_of(ids, text.to_arrow(compat_level=pl.CompatLevel.newest()))  # a view of its memory
 
 
 SPELLINGS = {

@@ -205,7 +205,7 @@ def _numbered(spark: Any, named: Sequence[Sequence[str]], count: TallyBatches) -
     shares: list[Share] = []
     filled = size
     for path, one in docs:
-        parts = one.parts(size)
+        parts = one.parts(size) if one.parts else []
         for part in parts:
             bytes_ = (one.size or 0) // len(parts)
             if filled + bytes_ > size:
