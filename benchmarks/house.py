@@ -35,7 +35,7 @@ _LATER = tuple(
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
     auditing/black_box.py measures/variants.py cli/compare_variants.py
-    measures/pairs.py show/notebook.py
+    measures/compare.py show/notebook.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
     mitigate/projection.py mitigate/preferences.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py

@@ -186,7 +186,7 @@ def measured_of(measured: Any, shown: int = 30) -> dict[str, Any]:
     for place, (run, measurements) in enumerate(measured.runs.items()):
         found[run] = {str(one.measure): measurement_of(one, 5 if place else shown) for one in measurements}
     if measured.pairs:
-        found["pairs"] = [tidy(pair.to_dict()) for pair in measured.pairs]
+        found["pairs"] = [tidy(pair.to_dict("other")) for pair in measured.pairs]
     return found
 
 
@@ -303,7 +303,7 @@ def pairs(name: str) -> Any:
         where.runs, ["ARaB@10", "NFaiRR@10", "nDCG@10", "GSR@10"], tally=tally(name), compare="pairs",
         **where.given,
     )  # fmt: skip
-    return [tidy(pair.to_dict()) for pair in measured.pairs]
+    return [tidy(pair.to_dict("other")) for pair in measured.pairs]
 
 
 def bound(name: str) -> dict[str, Any]:

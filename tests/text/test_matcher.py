@@ -69,6 +69,11 @@ def _matches(rest: list[str], parts: tuple[str, ...], is_open: bool) -> bool:
 
 
 def agree(matcher: Matcher, texts: list[str]) -> None:
+    for behind in ([], ["-" * 100]):  # the last hundred bytes are read character by character
+        _agree(matcher, [*texts, *behind])
+
+
+def _agree(matcher: Matcher, texts: list[str]) -> None:
     found = matcher.count(texts)
     slow = matcher._summed(matcher._plain_hits(pa.array(texts, pa.string())))
     for one, other in zip(found, slow, strict=True):  # to the last bit

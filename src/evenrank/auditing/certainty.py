@@ -14,12 +14,11 @@ from typing import Any, Literal
 from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.auditing.comparing import Compared
 from evenrank.errors import InputError
-from evenrank.measures.base import compare, is_bias, preferred_direction
+from evenrank.measures.base import is_bias, preferred_direction
+from evenrank.measures.compare import LEVEL, RunComparison, compare
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.pairs import LEVEL
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement, Measurements, Options
 from evenrank.show import numbers
@@ -132,7 +131,7 @@ def balanced_at_zero(measure: Measure) -> bool:
 
 def certainties(
     found: Measurements,
-    comparisons: Iterable[Compared],
+    comparisons: Iterable[RunComparison],
     deltas: Mapping[Measure, float],
     told: Iterable[Measure],
     *,
@@ -174,7 +173,7 @@ def _of_mean(
 
 
 def _of_difference(
-    one: Compared, found: Measurements, delta: float | None, tests: int, seed: int
+    one: RunComparison, found: Measurements, delta: float | None, tests: int, seed: int
 ) -> Certainty:
     alpha, change = LEVEL / tests, one.comparison
     same = stats.equivalence(one.changes, delta, seed=seed)

@@ -12,8 +12,8 @@ from evenrank.auditing.comparing import between
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.verdict import powers, said_of, size_of, unjudged
 from evenrank.measures.base import interpretation, is_bias, meaning, short, sign_names_group
+from evenrank.measures.compare import LEVEL
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.pairs import LEVEL
 from evenrank.show.grid import Grid
 from evenrank.show.numbers import DASH, counted, level, number, p_value, upper_first
 

@@ -16,11 +16,11 @@ from ir_measures.measures import Measure
 
 from evenrank.auditing import gate, verdict
 from evenrank.auditing.certainty import Certainty
-from evenrank.auditing.comparing import Compared, Offered, between
+from evenrank.auditing.comparing import Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
+from evenrank.measures.compare import RunComparison, letters
 from evenrank.measures.explain import Attribution
-from evenrank.measures.pairs import letters
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Drawn, Grid, Small, plain_markdown
@@ -87,7 +87,7 @@ class Audit(Drawn):
     measured: Measurements
     baseline: str | None
     groups: tuple[str, ...] = ()
-    comparisons: tuple[Compared, ...] = ()
+    comparisons: tuple[RunComparison, ...] = ()
     curves: pl.DataFrame = field(default_factory=pl.DataFrame)
     attributions: Mapping[str, Attribution] = field(default_factory=dict)
     leaning: tuple[LeaningQuery, ...] = ()

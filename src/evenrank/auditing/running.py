@@ -15,7 +15,6 @@ from evenrank.auditing import gate
 from evenrank.auditing.certainty import certainties, parse_deltas
 from evenrank.auditing.comparing import (
     comparable_genders,
-    compare_runs,
     cutoff_curves,
     gender_cautions,
     gender_counts,
@@ -26,13 +25,13 @@ from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import Absolute, is_bias, is_sum, sign_names_group
+from evenrank.measures.compare import compare_runs, with_pairs
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
 from evenrank.measures.gsr.measure import GSR, Genderedness, most_gendered
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
-from evenrank.measures.pairs import with_pairs
 from evenrank.measures.parity import rKL
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.rank_bias import ARaB, RaB
@@ -168,11 +167,12 @@ def audit(
         found_all = with_pairs(found_all, confidence=confidence or 0.95, seed=seed)
     kept = [m.measure for m in found_all.runs[baseline]]
     headline = headline_measure(kept)
+    others = [(run, baseline) for run in frames if run != baseline]
     result = Audit(
         measured=found_all,
         baseline=baseline if len(frames) > 1 else None,
         groups=groups,
-        comparisons=compare_runs(found_all, baseline, confidence=confidence or 0.95, seed=seed),
+        comparisons=compare_runs(found_all, others, confidence=confidence or 0.95, seed=seed),
         conditions=conditions,
         checks=gate.check(
             found_all,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 
 import ir_measures
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenrank import stats
 from evenrank.errors import InputError, choice_hint
 from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights, View, Words
-from evenrank.measures.results import QUANTILES, Measurement, Options, Summary
+from evenrank.measures.results import QUANTILES, Options, Summary
 from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
@@ -424,27 +424,6 @@ def distance_name(measure: Measure) -> str:
     return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(
         preferred_direction(measure), str(measure)
     )
-
-
-class Change(NamedTuple):
-    """One run against another: the comparison, and the difference of each query, if there is one."""
-
-    comparison: stats.Comparison
-    query_ids: pl.Series
-    changes: Floats
-
-
-def paired_change(mine: Measurement, theirs: Measurement, *, confidence: float, seed: int) -> Change:
-    """One run against another by Student's paired test."""
-    query_ids, a, b = mine.beside(theirs)
-    return Change(stats.paired(a, b, confidence=confidence, seed=seed), query_ids, a - b)
-
-
-def compare(mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0) -> Change:
-    """One run against another, as the measure itself compares them."""
-    how = getattr(mine.measure, "compare", paired_change)
-    result: Change = how(mine, theirs, confidence=confidence, seed=seed)
-    return result
 
 
 def sign_names_group(measure: Measure | None) -> TypeGuard[BiasMeasure]:

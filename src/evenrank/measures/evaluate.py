@@ -137,7 +137,7 @@ def measure(
         inputs.docs.forget()
     if compare is None:
         return result
-    from evenrank.measures.pairs import with_pairs
+    from evenrank.measures.compare import with_pairs
 
     return with_pairs(result, confidence=confidence or 0.95, seed=seed)
 

@@ -20,7 +20,7 @@ from evenrank.measures.lists import Floats
 from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
-    from evenrank.measures.pairs import Pair
+    from evenrank.measures.compare import RunComparison
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Which quantiles of the values of single queries are kept."""
@@ -166,7 +166,7 @@ class Measurements(Drawn):
     runs: Mapping[str, tuple[Measurement, ...]]
     cautions: tuple[str, ...] = ()
     describe: Callable[[], dict[str, Any]] = dict
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[RunComparison, ...] = ()
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class Measurements(Drawn):
                 {"run": run, "measures": [m.to_dict(per_query) for m in measurements]}
                 for run, measurements in self.runs.items()
             ],
-            **({"pairs": [pair.to_dict() for pair in self.pairs]} if self.pairs else {}),
+            **({"pairs": [pair.to_dict("other") for pair in self.pairs]} if self.pairs else {}),
             "cautions": list(self.cautions),
             "provenance": self.provenance,
         }
@@ -214,7 +214,7 @@ class Measurements(Drawn):
         """Raised letters of the runs that a run differs from, where pairs were compared."""
         if not self.pairs:
             return ""
-        from evenrank.measures.pairs import marks
+        from evenrank.measures.compare import marks
 
         return marks(self.pairs, self.runs, m.run, m.measure)
 
@@ -222,7 +222,7 @@ class Measurements(Drawn):
         """What the marks mean."""
         if not self.pairs:
             return []
-        from evenrank.measures.pairs import legend
+        from evenrank.measures.compare import legend
 
         return [legend(self.pairs, self.runs)]
 

@@ -99,7 +99,8 @@ def first_stage(index: Index, queries: pl.DataFrame, model: Model, *, depth: int
     """Search with the queries as they are."""
     terms = [dict(Counter(index.analyzer.terms(text))) for text in queries["text"].to_list()]
     result = retrieve(index, [_numbered(index, bag) for bag in terms], model=model, depth=depth)
-    offsets, documents, scores = result
+    counts, documents, scores = result
+    offsets = np.cumsum([0, *counts], dtype=np.int64)
     return FirstStage(queries["query_id"], terms, offsets, documents.astype(np.int64), scores)
 
 
@@ -133,10 +134,8 @@ def second_stage(
     index: Index, query_ids: pl.Series, expanded: Sequence[Mapping[str, float]], model: Model, *, depth: int
 ) -> pl.DataFrame:
     """Search with the expanded queries: a run."""
-    offsets, documents, scores = retrieve(
-        index, [_numbered(index, weights) for weights in expanded], model=model, depth=depth
-    )
-    return run_table(index, query_ids, np.diff(offsets), documents, scores)
+    found = retrieve(index, [_numbered(index, weights) for weights in expanded], model=model, depth=depth)
+    return run_table(index, query_ids, *found)
 
 
 def _numbered(index: Index, weights: Mapping[str, float]) -> dict[int, float]:

@@ -31,8 +31,8 @@ from evenrank.data.files import check_names, checksum, file_lock, reading, writi
 from evenrank.errors import InputError
 from evenrank.parallel import thread_count
 from evenrank.rankers.base import Progress, check_depth
-from evenrank.rankers.best import differ
 from evenrank.rankers.index import storage
+from evenrank.rankers.topk import differ
 from evenrank.stats.rounding import round_significant
 from evenrank.text import cache
 

@@ -216,17 +216,18 @@ class Vocabulary:
 
 def _find(table: Table, entries: int, array: pa.Array, threads: int = 1, *, spans: bool = False) -> Hits:
     """The entries in each text, in threads if there are many texts."""
-    from evenrank.text.kernel import find_entries
+    from evenrank.text.kernel import SPARE, find_entries
 
     def work(first: int) -> Hits:
         data, offsets = utf8(array[first : first + _ROWS])
-        rows = len(offsets) - 1
+        rows, longest = len(offsets) - 1, int(np.diff(offsets).max(initial=0))
         room = int(offsets[-1] - offsets[0]) // 2 + rows  # a token has a byte, and a separator behind it
         sizes, bounds = np.empty(rows, np.int64), np.zeros(rows + 1, np.int64)
-        hits = np.empty((room, 2), np.int32)
-        places = np.empty((room if spans else 0, 2), np.int64)
-        token, last = np.zeros(table.longest + 4, np.uint8), np.zeros(entries, np.int64)
-        total = find_entries(table, data, offsets, sizes, bounds, hits, places, token, last)
+        hits, places = np.empty((room, 2), np.int32), np.empty((room if spans else 0, 2), np.int64)
+        token, last = np.zeros(table.longest + 4 + SPARE, np.uint8), np.zeros(entries, np.int64)
+        edges, candidates = np.empty(longest + 2, np.int64), np.empty((longest + 2, 2), np.int64)
+        buffers = token, edges, candidates, last
+        total = find_entries(table, data, offsets, sizes, bounds, hits, places, *buffers)
         return Hits(sizes, bounds, hits[:total, 0].copy(), hits[:total, 1].copy(), places[:total].copy())
 
     starts = range(0, max(len(array), 1), _ROWS)
@@ -309,8 +310,8 @@ def _lexicon_table(entries: list[Entry], tokenizer: Tokenizer) -> Table:
 
 def _table(tokenizer: Tokenizer, words: Sequence[str], entries: np.ndarray) -> Table:
     """A hash table of words, all different, with the entries that each is."""
-    from evenrank.text.hashing import FREE, hash_words, put_words
-    from evenrank.text.kernel import Letters, Table
+    from evenrank.text.hashing import FREE, put_words
+    from evenrank.text.kernel import SPARE, Letters, Table, hash_words
 
     unicode = unicode_tables()
     kind = np.full(1 << 21, LETTER, np.uint8)
@@ -320,27 +321,23 @@ def _table(tokenizer: Tokenizer, words: Sequence[str], entries: np.ndarray) -> T
         kind[:PLANES] = unicode.kind
     else:
         kind[ord(" ")] = SEPARATOR
-    encoded = [word.encode() for word in words]
-    offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
-    pool = np.frombuffer(bytearray(b"".join(encoded) or b"\0"), np.uint8)
-    hashes = hash_words(pool, offsets)
-    slots = np.full(1 << max(4, (4 * len(words)).bit_length()), FREE, np.int32)
-    put_words(slots, hashes)
-    bits = np.zeros(max(_FILTER, 8 * len(slots)) // 64, np.uint64)
-    marks = hashes ^ (hashes >> np.uint64(32))
-    places = (marks >> np.uint64(6)) & np.uint64(len(bits) - 1)
-    np.bitwise_or.at(bits, places.astype(np.int64), np.uint64(1) << (marks & np.uint64(63)))
     fold = unicode.fold if tokenizer == "words" else unicode.lower
-    ascii_ = np.where((np.arange(256) < 0x80) & (kind[:256] == LETTER), fold[:256], 0xFF).astype(np.uint8)
     pairs = np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1)
-    return Table(
-        letters=Letters(ascii_, kind, fold, pairs),
-        slots=slots,
-        hashes=hashes,
-        offsets=offsets,
-        pool=pool,
-        bits=bits,
-        entries=entries,
-        longest=max(map(len, encoded), default=1),
-        prefixes=bool((entries[:, 1] >= 0).any()),
-    )
+    encoded = [word.encode() for word in words]
+    starred = [word for word, (_, is_starred, _) in zip(encoded, entries, strict=True) if is_starred >= 0]
+    stem = min([8, *map(len, starred)]) if starred else 0
+    strings = [*encoded, *(word[:stem] for word in starred)]
+    offsets = np.cumsum([0, *map(len, strings)]).astype(np.int64)
+    pool = np.frombuffer(bytearray(b"".join(strings) + bytes(SPARE)), np.uint8)
+    hashes = np.empty(len(strings), np.uint64)
+    hash_words(pool, offsets, hashes)
+    slots = np.full(1 << max(4, (4 * len(words)).bit_length()), FREE, np.int32)
+    put_words(slots, hashes[: len(words)])
+    size = max(_FILTER, 8 * len(slots))
+    shift = np.uint64(65 - size.bit_length())
+    flags = np.zeros(size, bool)
+    flags[hashes >> shift] = True
+    bits = np.packbits(flags, bitorder="little").view(np.uint64)
+    longest = max(map(len, encoded), default=1)
+    letters = Letters(tokenizer == "words", kind, fold, pairs)
+    return Table(letters, slots, hashes, offsets, pool, bits, shift, entries, longest, stem)

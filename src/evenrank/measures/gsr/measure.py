@@ -19,7 +19,8 @@ from ir_measures.measures import ParamInfo
 from evenrank import stats
 from evenrank.data.read import read_queries
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Change, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.compare import Change
 from evenrank.measures.evaluate import labels_of, left_out
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope

@@ -16,9 +16,9 @@ import polars as pl
 from evenrank.auditing.black_box import VariantAudit, VariantLean
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import short
+from evenrank.measures.compare import LEVEL
 from evenrank.measures.disparity import MIN_QUERIES
 from evenrank.measures.gsr.measure import Reinforcement
-from evenrank.measures.pairs import LEVEL
 from evenrank.psychology import PsychologyAudit
 from evenrank.show.charts.theme import LINES, finished, group_colour, named, reach, told_apart, zero_line
 from evenrank.show.charts.values import intervals
