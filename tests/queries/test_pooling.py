@@ -159,7 +159,7 @@ class TestSheets:
         with pytest.raises(InputError, match=r"sheet.tsv:3: bytes that are not UTF-8"):
             vote(path)
 
-    @pytest.mark.parametrize("content", ["q1\tf\n", "a,b,c\n1,2,3\n"])
+    @pytest.mark.parametrize("content", ["q1\tf\nq2\tm\n", "a,b,c\n1,2,3\n"])
     def test_a_sheet_without_a_header_is_refused(self, tmp_path, content):
         path = tmp_path / "sheet.tsv"
         path.write_text(content)

@@ -236,9 +236,11 @@ def refuse_input(
 ) -> None:
     """Refuse to write where an input is; inputs that are no files, such as ``irds:ID``, are passed over."""
     for each in inputs:
-        with suppress(OSError, ValueError, TypeError):
-            if os.path.samefile(path, each):  # type: ignore[arg-type]  # noqa: PTH121
-                raise InputError(f"this is the input itself; give {what} another name", path=path)
+        is_same = False
+        with suppress(OSError):
+            is_same = each is not None and os.path.samefile(path, each)  # noqa: PTH121
+        if is_same:
+            raise InputError(f"this is the input itself; give {what} another name", path=path)
 
 
 def fingerprint(path: str | os.PathLike[str]) -> str:
@@ -341,7 +343,10 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     """A folder that is there, or is made with those around it."""
     folder = Path(path)
     with _writes(path):
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError("this is not a folder; choose another place", path=path) from error
     return folder
 
 

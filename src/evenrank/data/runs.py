@@ -21,15 +21,10 @@ import pyarrow.compute as pc
 from evenrank.data import files, formats
 from evenrank.data.read import path_of, read_pieces, read_qrels, read_table
 from evenrank.data.schema import (
-    DOC_ID,
-    QUERY_ID,
-    RANK,
     RUN_SCHEMA,
-    SCORE,
     SEQ,
     Path,
     Table,
-    listing,
     repeated_values,
     show,
 )
@@ -245,37 +240,25 @@ def read_sequences(x: Any) -> pl.DataFrame:
     """query_id, doc_id, score, rank and seq: the rankings of a query one after the other.
 
     Ranks are counted through all of them, so that every query is one list; scores are −rank. Within a
-    ranking the order is that of a column rank, else of a column score, else that of the rows.
+    ranking the order is that of a column rank, else of a column score (among equal ones the greater id comes
+    first, as trec_eval has it), else that of the rows.
     """
-    table = read_table(x)
-    table = replace(table, frame=table.frame.rename(str.lower))
-    for name, known in (("query_id", QUERY_ID), ("seq", SEQ), ("doc_id", DOC_ID)):
-        if not {*known} & {*table.frame.columns}:
-            columns = listing(table.frame.columns)
-            raise table.error(f"a run with rankings by seq needs {name}; found: {columns}")
-    table.require_rows("run")
-    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "seq": SEQ, "rank": RANK, "score": SCORE}
-    table = table.renamed(names, optional=("rank", "score"))
-    if "rank" in table.frame.columns:
-        by = table.numbers("rank", whole=True)
-    elif "score" in table.frame.columns:
-        by = -table.numbers("score")
+    rows = read_table(x, {**formats.RUN, "seq": SEQ}, optional=("rank", "score"))
+    rows.require_rows("run")
+    ids = [rows.ids(name) for name in ("query_id", "seq", "doc_id")]
+    if "rank" in rows.frame.columns:
+        by = rows.numbers("rank", whole=True)
+    elif "score" in rows.frame.columns:
+        by = -rows.numbers("score")
     else:
-        by = pl.int_range(len(table.frame), eager=True)
-    ids = pl.DataFrame([table.ids(name) for name in ("query_id", "seq", "doc_id")])
-    repeated = ~ids.select(pl.struct(pl.all()).is_first_distinct()).to_series()
-    table.refuse(repeated, lambda row: f"document {ids['doc_id'][row]!r} occurs twice in one ranking")
-    frame = ids.with_columns(by.alias("by")).with_row_index("at")
-    frame = frame.with_columns(
-        pl.col("at").min().over("query_id").alias("query"),
-        pl.col("at").min().over("query_id", "seq").alias("ranking"),
-    )
-    # Among equal scores the greater id comes first, as trec_eval has it.
+        by = pl.int_range(len(rows.frame), eager=True)
+    rows.require_unique("query_id", "seq", "doc_id")
+    first = pl.col("at").min()  # where a query, and one of its rankings, appears first
+    frame = pl.DataFrame([*ids, by.alias("by")]).with_row_index("at")
+    frame = frame.with_columns(query=first.over("query_id"), ranking=first.over("query_id", "seq"))
     frame = frame.sort("query", "ranking", "by", "doc_id", descending=[False, False, False, True])
-    place = pl.int_range(1, pl.len() + 1).over("query_id").cast(pl.Int64)
-    return frame.select(
-        "query_id", "doc_id", (-place).cast(pl.Float64).alias("score"), place.alias("rank"), "seq"
-    )
+    rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id")
+    return frame.select("query_id", "doc_id", score=-rank.cast(pl.Float64), rank=rank, seq="seq")
 
 
 # --- Reference runs, and writing -------------------------------------------------------------------------
