@@ -274,10 +274,10 @@ def test_a_document_that_is_there_twice_is_refused(spark: Any, tmp_path: Path) -
 
     path = tmp_path / "docs.tsv"
     path.write_text("a\tshe\nb\the\na\tit\n")
-    with pytest.raises(InputError, match="doc_id 'a' was already used in row 1"):
+    with pytest.raises(InputError, match="repeats row 1: doc_id 'a'"):
         tally_files(spark, [str(path)], str(tmp_path / "t.parquet"))
     path.write_text("a\tshe\nb\the\n")
-    with pytest.raises(InputError, match="doc_id 'a' was already used in row 1"):
+    with pytest.raises(InputError, match="repeats row 1: doc_id 'a'"):
         tally_files(spark, [str(path), str(path)], str(tmp_path / "t.parquet"))
     assert not (tmp_path / "t.parquet").exists()
 

@@ -6,14 +6,14 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -47,7 +47,7 @@ from evenrank.data.schema import (
     listing,
     pick,
     pick_fields,
-    repeated_values,
+    row_hashes,
     show,
 )
 from evenrank.errors import InputError, NoDocumentsError
@@ -107,13 +107,13 @@ class Docs:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
         wanted = self._expected - self._kept.keys()
-        marks = np.sort(hashes(pa.array(list(wanted), pa.string())))
+        marks = np.sort(row_hashes(pl.Series([*wanted], dtype=pl.String)))
         for block in self.blocks():
             batch = block.read()
             with files.reading(self.path):  # long texts may be more than an Arrow array holds
                 batch = batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
             if wanted:
-                every = hashes(batch.column("doc_id"))
+                every = row_hashes(batch.column("doc_id"))
                 near = marks[np.searchsorted(marks[:-1], every)]
                 some = batch.take(pa.array(np.flatnonzero(near == every)))
                 for doc_id, text in zip(*(column.to_pylist() for column in some.columns), strict=True):
@@ -122,9 +122,20 @@ class Docs:
             yield batch
         self._kept.update(dict.fromkeys(wanted - self._kept.keys()))  # there are none: None
 
+    def tables(self) -> Iterator[Table]:
+        """The ids, with the places where they stand, for errors."""
+        row = 0
+        for batch in self.batches():
+            line = None if self.first_line is None else self.first_line + row
+            ids = pl.DataFrame({"doc_id": pl.Series(batch.column("doc_id"))})
+            yield Table(ids, self.path or self.name, line, offset=row)
+            row += len(batch)
+
     def shared(self) -> Docs:
         """The same collection for several readers: texts that one expects are kept whenever it is read."""
-        return self if self._is_shared else replace(self, _is_shared=True, _expected=set(), _kept={})
+        other = copy(self)
+        other._expected, other._kept, other._is_shared = set(), {}, True
+        return self if self._is_shared else other
 
     def expect(self, ids: Iterable[str]) -> None:
         """Keep these texts at the next pass, whoever makes it."""
@@ -328,44 +339,6 @@ class _Spool:
         with pa.OSFile(str(self.path)) as source, pa.ipc.open_stream(source) as stream:
             for batch in stream:
                 yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
-
-
-class DuplicateCheck:
-    """Sees all ids of a collection once, and refuses it at the end if one came twice.
-
-    Ids are kept as hashes. If a hash repeats the collection is read again to compare the ids
-    themselves, so a collision of hashes is never mistaken for a duplicate.
-    """
-
-    def __init__(self) -> None:
-        self._seen: list[npt.NDArray[np.uint64]] = []
-
-    def add(self, ids: pa.StringArray) -> None:
-        """The ids of a block, in any order of blocks and from any thread."""
-        self._seen.append(hashes(ids))
-
-    def finish(self, docs: Docs) -> None:
-        """Raise InputError, naming both places, if two documents share an id."""
-        repeated, self._seen = repeated_values(self._seen), []
-        first: dict[str, int] = {}
-        row = 0
-        for batch in docs.batches() if len(repeated) else ():
-            ids = batch.column("doc_id")
-            for at in np.flatnonzero(np.isin(hashes(ids), repeated)).tolist():
-                here = first.setdefault(ids[at].as_py(), row + at)
-                if here != row + at:
-                    problem = f"doc_id {show(ids[at].as_py())} was already used"
-                    if docs.first_line is None:
-                        problem = f"row {row + at + 1}: {problem} in row {here + 1}"
-                        raise InputError(problem, path=docs.path or docs.name)
-                    line = docs.first_line + row + at
-                    raise InputError(f"{problem} on line {docs.first_line + here}", path=docs.path, line=line)
-            row += len(batch)
-
-
-def hashes(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of each id. Equal ids have equal hashes within one process; runs without the GIL."""
-    return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
 
 
 SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")

@@ -23,9 +23,9 @@ from evenrank.data.read import path_of, read_pieces, read_qrels, read_table
 from evenrank.data.schema import (
     RUN_SCHEMA,
     SEQ,
+    DuplicateCheck,
     Path,
     Table,
-    repeated_values,
     show,
 )
 from evenrank.errors import InputError, InputWarning, check_choice, check_whole
@@ -104,8 +104,9 @@ def _cut(frame: pl.DataFrame, depth: int | None) -> pl.DataFrame:
 def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int | None) -> pl.DataFrame:
     """The rows of all pieces, checked; with a `depth` at least the best so many of each query."""
     kept: list[pl.DataFrame] = []
-    keys = [("query_id", "doc_id"), *([("query_id", "rank")] if order == "rank" else [])]
-    hashes: list[list[np.ndarray]] = [[] for _ in keys]
+    checks = [DuplicateCheck("query_id", "doc_id")]
+    if order == "rank":
+        checks.append(DuplicateCheck("query_id", "rank"))
     against = along = 0
     limit = 0  # rows that are kept before they are cut to the depth together
     for piece in pieces():
@@ -114,18 +115,16 @@ def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int
             against, along = against + reversals[0], along + reversals[1]
         rows = _checked(piece, order)
         kept.append(rows.frame)
-        for columns, each in zip(keys, hashes, strict=True):
-            each.append(rows.frame.select(columns).hash_rows().to_numpy())
+        for check in checks:
+            check.add(*(rows.frame[key] for key in check.keys))
         if depth is not None and sum(map(len, kept)) > limit + _PIECE:
             kept = [_sorted(pl.concat(kept)).filter(pl.col("place") <= depth).drop("place")]
             limit = 2 * len(kept[0])
     frame = pl.concat(kept, rechunk=True)
     rows = replace(rows, frame=frame)
     rows.require_rows("run")
-    for columns, each in zip(keys, hashes, strict=True):
-        repeated = repeated_values(each)
-        if len(repeated):
-            _refuse_repeats(pieces, order, columns, repeated)
+    for check in checks:
+        check.finish(lambda: (_checked(piece, order) for piece in pieces()))
     if piece.line is not None and "score" not in piece.frame.columns:
         _refuse_other_columns(rows)
     if against > along:
@@ -144,19 +143,6 @@ def _refuse_other_columns(rows: Table) -> None:
         many = "no document" if count == 0 else "several documents"
         problem = f"query {show(query)} has {many} at rank 1; a run of three columns holds"
         raise rows.error(f"{problem} query_id, doc_id and rank, for scores give all six")
-
-
-def _refuse_repeats(
-    pieces: Callable[[], Iterable[Table]], order: Order, keys: tuple[str, str], repeated: np.ndarray
-) -> None:
-    """Read again the rows whose hash is repeated, and raise InputError if two agree in the keys."""
-    suspects = []
-    for piece in pieces():
-        first = piece.offset + 1 if piece.line is None else piece.line
-        rows = _checked(piece, order).frame.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
-        suspects.append(rows.filter(rows.select(keys).hash_rows().is_in(pl.Series(repeated).implode())))
-    frame = pl.concat(suspects)
-    Table(frame, piece.path, piece.line, frame["at"]).require_unique(*keys)
 
 
 def _reversals(rows: Table) -> tuple[int, int]:

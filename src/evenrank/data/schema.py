@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -202,16 +203,9 @@ class Table:
 
     def require_unique(self, *keys: str) -> None:
         """Raise InputError if two rows agree in all of these columns."""
-        if not len(repeated_values([self.frame.select(keys).hash_rows().to_numpy()])):
-            return
-        first = pl.col("at").min().over(keys)
-        numbered = self.frame.select(*keys, at=pl.int_range(pl.len())).with_columns(first=first)
-        for row in numbered.filter(pl.col("at") > pl.col("first")).head(1).iter_rows(named=True):
-            what = " with ".join(f"{key} {show(row[key])}" for key in keys)
-            first_at = self.number(row["first"])
-            if self.line is None:
-                raise self.error(f"row {self.number(row['at'])} repeats row {first_at}: {what}")
-            raise self.error(f"repeats line {first_at}: {what}", row["at"])
+        duplicates = DuplicateCheck(*keys)
+        duplicates.add(*(self.frame[key] for key in keys))
+        duplicates.finish(lambda: [self])
 
     def require_rows(self, what: str = "") -> None:
         """Raise InputError if there are no rows."""
@@ -227,11 +221,50 @@ class Table:
         return replace(self, frame=self.frame.select([pl.col(old).alias(new) for new, old in chosen.items()]))
 
 
-def repeated_values(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """The values that occur more than once in all parts together."""
-    values = np.concatenate([np.empty(0, np.uint64), *parts])
-    values.sort()
-    return np.unique(values[1:][values[1:] == values[:-1]])
+class DuplicateCheck:
+    """Sees all rows of a table, and refuses it at the end if two of them agree in all keys.
+
+    Of each row a hash is kept. If one repeats the rows are read again to compare the keys themselves, so a
+    collision of hashes is never mistaken for a duplicate.
+    """
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = keys
+        self._hashes: list[NDArray[np.uint64]] = []
+
+    def add(self, *columns: Any) -> None:
+        """The keys of some rows, as series or Arrow arrays; in any order and from any thread."""
+        self._hashes.append(row_hashes(*columns))
+
+    def finish(self, tables: Callable[[], Iterable[Table]]) -> None:
+        """Raise InputError, naming both places, if two rows of all tables together are the same."""
+        hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *self._hashes]))
+        repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        if not len(repeated):
+            return
+        suspects = []
+        for table in tables():
+            rows = table.frame.select(self.keys)
+            is_suspect = pl.Series(np.isin(row_hashes(*rows), repeated))
+            first = table.number(0) if len(rows) else 0
+            at = pl.int_range(first, first + len(rows), eager=True) if table.lines is None else table.lines
+            suspects.append(rows.with_columns(at.alias("at")).filter(is_suspect))
+        frame = pl.concat(suspects).with_columns(first=pl.col("at").min().over(self.keys))
+        for row in frame.filter(pl.col("at") > pl.col("first")).head(1).iter_rows(named=True):
+            what = " with ".join(f"{key} {show(row[key])}" for key in self.keys)
+            if table.line is None:
+                problem = f"row {row['at']} repeats row {row['first']}: {what}"
+                raise InputError(problem, path=table.path)
+            raise InputError(f"repeats line {row['first']}: {what}", path=table.path, line=row["at"])
+
+
+def row_hashes(*columns: Any) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row. Equal rows have equal hashes within one process.
+
+    Column by column: hashing a frame wakes the threads of Polars, which a forked process lacks.
+    """
+    first, *others = (pl.Series(column).hash().to_numpy() for column in columns)
+    return sum((other * np.uint64(0x9E3779B97F4A7C15) for other in others), first)
 
 
 def strings(values: Sequence[str | None]) -> pa.StringArray:

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs, DuplicateCheck
+from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import Block, Table, show
+from evenrank.data.schema import Block, DuplicateCheck, Table, show
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
 from evenrank.text import cache
@@ -205,11 +205,11 @@ def count_documents(
 
 def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatch]:
     """The same rows; a document id that occurs twice is an error, raised behind the last of them."""
-    duplicates = DuplicateCheck()
+    duplicates = DuplicateCheck("doc_id")
     for batch in rows:
         duplicates.add(batch.column(0))
         yield batch
-    duplicates.finish(docs)
+    duplicates.finish(docs.tables)
 
 
 def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:

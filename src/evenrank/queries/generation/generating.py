@@ -16,10 +16,10 @@ import polars as pl
 import xxhash
 
 import evenrank
-from evenrank.data.docs import DuplicateCheck, open_docs
+from evenrank.data.docs import open_docs
 from evenrank.data.files import fingerprint, format_suffix, make_folder, refuse_input, writing
 from evenrank.data.read import is_path, read_qrels, read_queries, read_table
-from evenrank.data.schema import DOC_ID, QUERY_ID, QUERY_TEXT, show
+from evenrank.data.schema import DOC_ID, QUERY_ID, QUERY_TEXT, DuplicateCheck, show
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress
 
@@ -323,7 +323,7 @@ def _chosen(
 
     The collection is checked for repeated ids, and the ids that are taken for what they may not hold.
     """
-    check, total = DuplicateCheck(), 0
+    check, total = DuplicateCheck("doc_id"), 0
     drawn: list[tuple[int, str]] = []
     for batch in docs.batches():
         check.add(batch.column("doc_id"))
@@ -333,7 +333,7 @@ def _chosen(
             drawn = sorted(drawn)[:sample]
         elif check_ids is not None:
             check_ids(pl.Series("doc_id", batch.column("doc_id").to_pylist(), pl.String))
-    check.finish(docs)
+    check.finish(docs.tables)
     if sample is None:
         return None, total
     chosen = [doc_id for _, doc_id in drawn]

@@ -18,10 +18,10 @@ import pyarrow as pa
 import xxhash
 
 import evenrank
-from evenrank.data.docs import Docs, DuplicateCheck
+from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import file_lock
-from evenrank.data.schema import Block
+from evenrank.data.schema import Block, DuplicateCheck
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, refuse_after_fork, thread_count
 from evenrank.rankers.base import Progress
@@ -102,7 +102,7 @@ def _build(
         return _Read(batch.column("doc_id"), words(texts), packed(texts) if text else None, block.size)
 
     store = _TextStore(folder) if text else None
-    duplicates = DuplicateCheck()
+    duplicates = DuplicateCheck("doc_id")
     ids: list[pl.Series] = []
     runs: list[Spilled] = []
     gathered = Gathering(0)
@@ -123,7 +123,7 @@ def _build(
             progress(done, source.size)
     if not documents:
         raise InputError("the collection has no documents", path=source.path)
-    duplicates.finish(source)
+    duplicates.finish(source.tables)
     runs.append(gathered.spill(folder / f"run-{len(runs)}", analyzer))
     del gathered
     files = merge(runs, folder)
