@@ -27,10 +27,10 @@ import polars as pl
 import evenrank as er
 from benchmarks.corpus import shared
 from benchmarks.pages import DOCS, committed_source, fill, write_evidence
+from evenrank.data.files import cache_dir
 from evenrank.queries.generation.filtering import filter_generated
 from evenrank.queries.generation.generating import Generated, generate
 from evenrank.show.numbers import p_value
-from evenrank.text.cache import root
 from evenrank.text.tokens import tokens
 
 HELD_OUT = 300
@@ -42,7 +42,7 @@ RECIPE: dict[str, Any] = {"most": 320, "layers": 15, "rate": 2e-4, "batch": 8}
 
 
 def home() -> Path:
-    return root() / "evidence" / "generation"
+    return cache_dir() / "evidence" / "generation"
 
 
 @lru_cache(maxsize=2)

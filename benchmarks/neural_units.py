@@ -14,7 +14,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
-from evenrank.text.cache import root
+from evenrank.data.files import cache_dir
 
 DEPTH = 100
 TRANSFORMERS = ("bi-encoder", "hybrid", "head", "cross-encoder", "fine-tuned bi-encoder")
@@ -37,7 +37,7 @@ class Unit(NamedTuple):
 
 def home() -> Path:
     """Where models are kept."""
-    return root() / "evidence" / "neural"
+    return cache_dir() / "evidence" / "neural"
 
 
 def data() -> Path:

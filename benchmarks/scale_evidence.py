@@ -59,7 +59,7 @@ def main(wanted: list[str]) -> None:
 
 def spark() -> dict[str, Any]:
     """Tally and measures of wiki by two workers, each with one core, against one machine."""
-    from evenrank.spark.files import read_docs, read_run, session, tally_files
+    from evenrank.spark import read_docs, read_run, session, tally_files
 
     data = shared()
     if data is None:
@@ -118,7 +118,7 @@ def spark() -> dict[str, Any]:
 
 def spark_throughput() -> dict[str, Any]:
     """What a tally of a gigabyte costs in Spark, step by step, with warm workers."""
-    from evenrank.spark.files import read_docs, session, tally_files
+    from evenrank.spark import read_docs, session, tally_files
 
     found: dict[str, Any] = {"master": "local[2]", "passages": "recombined"}
     with tempfile.TemporaryDirectory() as folder:

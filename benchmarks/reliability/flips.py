@@ -35,11 +35,11 @@ def _measured(path: Path) -> Any:
 
 def _cached(folder: Path) -> Path:
     """The cache of a tally, as a large collection leaves it."""
-    from evenrank.text import cache
+    from evenrank.text import tally
 
     folder.mkdir(parents=True)
     os.environ["EVENRANK_CACHE"] = str(folder)
-    cache.LARGE = 0
+    tally.CACHED_FROM = 0
     er.tally(material.HERE / "docs.tsv")
     assert any(folder.rglob("*.parquet"))
     return folder

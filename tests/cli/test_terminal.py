@@ -103,7 +103,7 @@ def test_the_values_by_query_come_alone_with_their_texts(capsys: pytest.CaptureF
         (("feedbak",), "evenrank mitigate feedback"),
         (("trian",), "evenrank train"),
         (("mitigate", "train"), "evenrank train"),
-        (("vectors", "trian"), "evenrank vectors train"),
+        (("vectors", "trian"), "evenrank train"),
     ],
 )
 def test_one_hint_says_which_command_was_meant(

@@ -233,6 +233,12 @@ def test_a_trec_run_with_labels(tmp_path: Path) -> None:
         represent(path, "full")
 
 
+def test_documents_without_a_label_may_come_first() -> None:
+    run, labels = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, {"b": "m", "c": "f", "z": "f"}
+    found = represent(run, {"q": {"female": 0}}, labels=labels, at=3)
+    assert found.of("female")["model"][0] == 1 / 3 and found.unknown == 1 / 3
+
+
 # What is refused
 
 

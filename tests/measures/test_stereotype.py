@@ -20,7 +20,6 @@ from scipy.stats import linregress
 import evenrank as er
 from evenrank import GSR, InputError, nDCG
 from evenrank.data.runs import read_run
-from evenrank.measures import compare_reinforcement
 from evenrank.measures.gsr.measure import Reinforcement
 from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
@@ -64,7 +63,7 @@ class Reference:
 
     def __init__(self) -> None:
         table = genderedness()
-        self.g = dict(zip(table.words.to_pylist(), table.values.astype(float).tolist(), strict=True))
+        self.g = dict(zip(table.words, table.values.astype(float).tolist(), strict=True))
         self.stem = Stemmer.Stemmer("english").stemWord
 
     def of(self, text: str, query: str = "") -> float:
@@ -309,11 +308,11 @@ def test_two_runs_are_compared_over_the_same_queries(shared: Path) -> None:
     runs = {name: shared / "runs" / f"time.{name}.run" for name in ("bm25", "qld")}
     found = er.measure(runs, "GSR@10", docs=data.docs, queries=data.queries)
     one, other = (found[name, "GSR@10"] for name in runs)
-    difference = compare_reinforcement(one, other)
+    difference = one.measure.compare(one, other).comparison
     assert difference.difference == pytest.approx(one.value - other.value)
     assert difference.low < difference.difference < difference.high
     assert difference.p > 0.05
-    same = compare_reinforcement(one, one)
+    same = one.measure.compare(one, one).comparison
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
 
 

@@ -220,7 +220,7 @@ def test_a_model_that_cannot_be_opened_is_one_line(index: Index, tmp_path: Path)
 
 @needs_torch
 def test_a_projection_changes_queries_and_leaves_the_index(index: Index, tmp_path: Path) -> None:
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.projection import GenderProjection
 
     ranker = make("dense", index=index)
     assert isinstance(ranker, DenseRanker)

@@ -190,7 +190,7 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
 
 def saved_projection(path: Path) -> str:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.projection import GenderProjection
 
     encoder = Encoder(None)
     GenderProjection.fit(
@@ -322,13 +322,15 @@ def test_a_language_model_is_asked_of_each_passage(tmp_path: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
-    from evenrank.rankers.neural.language import LanguageModelReranker
+    from evenrank.rankers.language_models import LocalModel
+    from evenrank.rankers.llm import LLMReranker
 
-    model = LanguageModelReranker(batch=3)
+    local = LocalModel(batch=3)
+    model = LLMReranker(local)
     pairs = candidates({"q2": {"d2": 1.0, "d4": 0.5, "d1": 0.2}}, DOCS, QUERIES)
     together = model.score(pairs)
     assert np.isfinite(together).all() and len(set(together.tolist())) == 3
-    model.batch = 1
+    local.batch = 1
     np.testing.assert_allclose(model.score(pairs), together, atol=1e-3)
 
 

@@ -148,7 +148,7 @@ def test_hard_debiasing_makes_them_equal_for_neutral_queries(tmp_path: Path) -> 
     ranker = make("w2v_add", index=index, vectors=vectors, debias="hard")
     assert isinstance(ranker, WordVectorRanker) and ranker.name == "w2v_add-hard"
     direction = find_direction(vectors)
-    assert abs(direction.of(ranker.vectors.matrix[[ranker.vectors.place("wa") or 0]])[0]) < 1e-6
+    assert abs(direction.of(ranker.vectors.matrix[[ranker.vectors.row("wa") or 0]])[0]) < 1e-6
 
 
 def _kept(index: Index) -> list[Path]:
@@ -244,7 +244,7 @@ def test_on_time_it_agrees_with_a_plain_computation(shared: Path, tmp_path: Path
     count = Counter(word for each in split for word in each)
 
     def vector(text: list[str]) -> np.ndarray:
-        known = [word for word in text if vectors.exact_place(word) is not None]
+        known = [word for word in text if vectors.exact_row(word) is not None]
         weights = [math.log2(count.total() / max(count[word], 1)) for word in known]
         return sum(
             (w * vectors[word].astype(float) for w, word in zip(weights, known, strict=True)), np.zeros(100)

@@ -608,8 +608,8 @@ def _debiased(method: str) -> Any:
 def debiased(method: str) -> dict[str, Any]:
     """Vectors of some words; they are stored in single precision."""
     after = _debiased(method)
-    rows = {word: after.matrix[after.exact_place(word)].astype(np.float64) for word in WORDS_SHOWN}
-    before = {word: _glove().matrix[_glove().exact_place(word)].astype(np.float64) for word in WORDS_SHOWN}
+    rows = {word: after.matrix[after.exact_row(word)].astype(np.float64) for word in WORDS_SHOWN}
+    before = {word: _glove().matrix[_glove().exact_row(word)].astype(np.float64) for word in WORDS_SHOWN}
     matrix = np.asarray(after.matrix, np.float64)
     return {
         "words": {word: row.tolist()[:10] for word, row in rows.items()},

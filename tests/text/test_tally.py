@@ -15,9 +15,7 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.data.docs import open_docs
 from evenrank.errors import InputError
-from evenrank.text import cache, matcher
 from evenrank.text import tally as tally_module
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.tally import Tally, tally_to_file
@@ -27,9 +25,8 @@ TEXTS = {"d1": "She met her brother.", "d2": "He left; his sister, her mother an
 
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A collection of several parts, by making parts and blocks small."""
-    monkeypatch.setattr(cache, "LARGE", 1)
-    monkeypatch.setattr(cache, "_PART", 2)
+    """A collection that is large enough for the cache."""
+    monkeypatch.setattr(tally_module, "CACHED_FROM", 1)
     monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "large.tsv"
     text = "she told him that his sister was there " * 40
@@ -122,7 +119,7 @@ def test_what_is_no_tally_is_refused(tmp_path: Path) -> None:
         Tally.read(path)
 
 
-def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
+def test_a_killed_run_leaves_the_old_file_and_nothing_in_the_cache(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "t.parquet"
@@ -140,14 +137,9 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_one_goes_on(
     with pytest.raises(KeyboardInterrupt):
         tally_to_file(large, target)
     assert target.read_bytes() == b"old"
-    assert list((tmp_path / "cache" / "tally").rglob("*.parquet")), "finished parts are kept"
-    counted.clear()
-    counted.extend([0] * 6)
+    assert not [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
     tally_to_file(large, target)
-    resumed = len(counted) - 6
-    whole = er.tally(large, cached=False)
-    assert 0 < resumed < sum(1 for _ in open_docs(large).blocks())
-    assert Tally.read(target).frame.equals(whole.frame)
+    assert Tally.read(target).frame.equals(er.tally(large, cached=False).frame)
 
 
 def test_the_cache_answers_the_second_time_and_forgets_nothing_that_matters(
@@ -178,7 +170,6 @@ def test_the_cache_keeps_the_sixteen_tallies_that_were_used_last(large: Path, tm
     os.utime(first, (1, 1))  # made long ago, but used again now
     er.tally(large)
     assert set(folder.glob("*.parquet")) == {first, *others[:15]}
-    assert not [path for path in folder.iterdir() if path.is_dir()]  # no parts of what is finished
 
 
 def test_the_cached_and_the_direct_file_are_the_same_bytes(large: Path, tmp_path: Path) -> None:
@@ -232,10 +223,10 @@ def test_a_forked_process_tallies_the_same() -> None:
     [
         ("doc_id", ["a", "b", "a"], r"row 3 repeats row 1: doc_id 'a'"),
         ("doc_id", ["a", None, "b"], r"row 2: doc_id is missing"),
-        ("doc_id", [1, 2, 3], r"column doc_id holds Int64"),
+        ("doc_id", [1.5, 2.5, 3.5], r"column doc_id holds Float64"),
         ("female", [0, -1, 0], r"row 2: female is -1"),
         ("tokens", [0, 1, None], r"row 3: tokens is None"),
-        ("male", [0.5, 1.0, 0.0], r"column male holds Float64"),
+        ("male", [0.5, 1.0, 0.0], r"row 1: male is 0.5"),
         ("male_logwords", [0.0, float("nan"), 0.0], r"row 2: male_logwords is nan"),
     ],
 )
@@ -282,35 +273,14 @@ def test_a_damaged_cached_tally_is_made_again(damage: bytes | None, large: Path,
     assert stored.read_bytes() == content
 
 
-def test_a_damaged_part_is_counted_again(large: Path, tmp_path: Path) -> None:
-    expected = er.tally(large).frame
-    (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
-    stored.unlink()
-    stored.with_suffix("").mkdir()
-    (stored.with_suffix("") / "000000.parquet").write_bytes(b"PAR1 not really")
-    assert er.tally(large).frame.equals(expected)
-
-
-@pytest.mark.parametrize("is_finished", [True, False])
-def test_no_flipped_bit_in_the_cache_changes_a_tally(
-    *, is_finished: bool, large: Path, tmp_path: Path
-) -> None:
+def test_no_flipped_bit_in_the_cache_changes_a_tally(large: Path, tmp_path: Path) -> None:
     expected = er.tally(large)
     (stored,) = (tmp_path / "cache" / "tally").glob("*.parquet")
-    finished, part = stored.read_bytes(), stored.with_suffix("") / "000000.parquet"
-    blocks = list(open_docs(large).blocks())[: cache._PART]
-    rows = [
-        tally_module.count_batch(block.read(), matcher.Matcher("rekabsaz2020", "words")) for block in blocks
-    ]
-    cache._save(rows, part, rows[0].schema)
-    whole, chance = part.read_bytes(), random.Random(3)
+    finished, chance = stored.read_bytes(), random.Random(3)
     for _ in range(12):
-        content = finished if is_finished else whole
-        place = len(content) - chance.randrange(1, 1500)  # most is in the footer
-        damaged = content[:place] + bytes([content[place] ^ 1 << chance.randrange(8)]) + content[place + 1 :]
-        stored.unlink(missing_ok=True)
-        part.parent.mkdir(exist_ok=True)
-        (stored if is_finished else part).write_bytes(damaged)
+        place = len(finished) - chance.randrange(1, 1500)  # most is in the footer
+        flipped = bytes([finished[place] ^ 1 << chance.randrange(8)])
+        stored.write_bytes(finished[:place] + flipped + finished[place + 1 :])
         found = er.tally(large)
         assert found.frame.equals(expected.frame) and found.provenance == expected.provenance
 

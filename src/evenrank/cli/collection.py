@@ -55,9 +55,8 @@ def tally_command(
     """Count the words of each group in every document of a collection, to be reused.
 
     The result holds doc_id, tokens, a count and a log-count for each group, and how it was made; `measure`
-    takes it with --tally. A large collection is streamed, and an interrupted run resumes where it
-    stopped. With --engine spark, Spark's workers tally anything that Spark reads; if FILE is an address
-    (s3a://…), it becomes a folder of Parquet files there.
+    takes it with --tally. A large collection is streamed. With --engine spark, Spark's workers tally
+    anything that Spark reads; if FILE is an address (s3a://…), it becomes a folder of Parquet files there.
     """
     from evenrank.data.docs import open_docs
     from evenrank.text.tally import tally_to_file
@@ -68,7 +67,7 @@ def tally_command(
             raise InputError("--no-cache is for this machine; Spark keeps no cache")
         if threads is not None:
             raise InputError("--threads is for this machine; Spark's master says how many work: local[2]")
-        from evenrank.spark.files import session, tally_files
+        from evenrank.spark import session, tally_files
 
         how: Any = {"tokenizer": tokenizer.value, "fields": split_names(fields), "id_field": id_field}
         count = tally_files(session(master), docs, output, lexicon, **how)

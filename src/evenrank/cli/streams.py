@@ -71,7 +71,6 @@ _TYPED = (
     (r"\bgendered_queries=True", "--gendered-queries"),
     (r"\bgendered_queries='mirror'", "--gendered-queries mirror"),
     (r"--force \(overwrite=True\)", "--force"),
-    (r"duplicates='first' \((--duplicates first)\)", r"\1"),
     (r"\bbuild it with text=True", "build it again, without --no-text"),
 )
 

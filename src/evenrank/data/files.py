@@ -412,6 +412,13 @@ def file_lock(path: Path) -> Iterator[None]:
         yield
 
 
+def cache_dir() -> Path:
+    """The folder of evenrank's caches: `EVENRANK_CACHE`, else `evenrank` in the user's cache folder."""
+    if chosen := os.environ.get("EVENRANK_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenrank"
+
+
 # --- Models: a folder of plain arrays and a JSON header with their checksums, never a pickle ----------------
 
 HEADER = "model.json"

@@ -23,6 +23,7 @@ import xxhash
 from evenrank.data import files, formats
 from evenrank.data.schema import (
     GENDER,
+    GENDERS_SCHEMA,
     QRELS_SCHEMA,
     QUERIES_SCHEMA,
     QUERY_ID,
@@ -131,7 +132,7 @@ def read_genders(x: Any) -> pl.DataFrame:
     Parquet), a frame, a dict ``{query_id: label}`` or rows. f, m, n, women, non-gendered and the like are
     understood in either case. Any other label is refused.
     """
-    return labelled_queries(x).select("query_id", "gender")
+    return labelled_queries(x).select("query_id", "gender").cast(GENDERS_SCHEMA)
 
 
 def labelled_queries(x: Any) -> pl.DataFrame:

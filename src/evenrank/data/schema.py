@@ -30,6 +30,7 @@ TITLE = "title"
 QUERIES_SCHEMA = pl.Schema({"query_id": pl.String, "text": pl.String})
 QRELS_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64})
 RUN_SCHEMA = pl.Schema({"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64, "rank": pl.Int64})
+GENDERS_SCHEMA = pl.Schema({"query_id": pl.String, "gender": pl.String})
 SCHEMA = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
 """Of documents."""
 

@@ -21,6 +21,7 @@ exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment,
 representation.py  MB, and `represent`: representation bias of labelled lists
 variants.py        VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
 disparity.py       `disparity`: are queries of one gender served better
+effectiveness.py   nDCG, RR and the other measures of ir_measures
 association.py     `association`: how close queries stand to their own relevant documents
 =================  =======================================================================
 """
@@ -41,7 +42,7 @@ from evenrank.measures.exposure import (
     ExposureGap,
     nDCGxAWRF,
 )
-from evenrank.measures.gsr.measure import GSR, Reinforcement, compare_reinforcement
+from evenrank.measures.gsr.measure import GSR, Reinforcement
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.parity import FAIR, rKL, rND, rRD
 from evenrank.measures.parse import Condition, parse_condition
@@ -82,7 +83,6 @@ __all__ = [
     "VarNDRaB",
     "VarRaB",
     "bind",
-    "compare_reinforcement",
     "measure",
     "nDCGxAWRF",
     "parse_condition",

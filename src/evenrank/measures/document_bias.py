@@ -65,13 +65,15 @@ def document_measure(bias: Any) -> LinearMeasure:
         from evenrank.measures.dictionary import LIWC
 
         return LIWC(signed=True) @ 1
-    known = f"choose one of {', '.join(KINDS)}, or a measure that is a sum over documents, as in FaiRR@10"
-    if not isinstance(bias, (str, Measure)):
-        raise InputError(f"bias is {bias!r}; {known}")
     try:
-        measure = parse(bias)
+        measure = parse(bias) if isinstance(bias, str | Measure) else None
     except InputError:
-        raise InputError(f"bias {str(bias)!r}: {known}") from None
+        measure = None
+    if measure is None:
+        raise InputError(
+            f"bias is {bias!r}; choose one of {', '.join(KINDS)}, or a measure that is a sum over documents, "
+            "as in FaiRR@10"
+        )
     if not isinstance(measure, LinearMeasure):
         raise InputError(f"{measure} is not a sum over documents, so a single document has no bias")
     return measure

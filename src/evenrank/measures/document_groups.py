@@ -101,8 +101,9 @@ class DocumentGroups:
         shown = self.frame.select(self.groups).to_numpy()
         shown = np.vstack([shown, np.zeros((1, len(self.groups)))])  # the last for those not listed
         columns = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
-        names = pl.Series([*self.groups, None], dtype=pl.String)
-        return names.gather(columns[find_rows(doc_ids, self.frame["doc_id"])] % len(names))
+        names = np.array([*self.groups, None], dtype=object)
+        shown_by = names[columns[find_rows(doc_ids, self.frame["doc_id"])]]
+        return pl.Series(shown_by.tolist(), dtype=pl.String)
 
 
 def normal_groups(labels: Iterable[str | None]) -> list[str | None]:
@@ -340,11 +341,13 @@ class Targets:
     populations: pl.Series | None = None
 
     def of(self, query_ids: pl.Series, groups: Sequence[str]) -> Floats:
-        """The shares of these groups for these queries, queries × groups."""
+        """The shares of these groups for these queries, queries × groups; of two, one is enough."""
         padded = np.pad(self.shares, (0, 1), constant_values=np.nan)  # what is not there is found at −1
         columns = [self.groups.index(group) if group in self.groups else -1 for group in groups]
-        array: Floats = padded[find_rows(query_ids, self.query_ids)][:, columns]
-        return array
+        shares = padded[find_rows(query_ids, self.query_ids)][:, columns]
+        if len(groups) == 2:
+            shares = np.where(np.isnan(shares), 1 - shares[:, ::-1], shares)
+        return np.asarray(shares)
 
     @property
     def fingerprint(self) -> str:
@@ -356,7 +359,7 @@ class Targets:
 def read_targets(targets: Any, shown: Sequence[str]) -> Targets:
     """Targets out of a table (query and a column for each group), or ``{query: {group: share}}``.
 
-    `shown` are the groups that documents show. Of two groups one share is enough: the other is 1 minus it.
+    `shown` are the groups that documents show.
     """
     if isinstance(targets, str) and targets == FULL:
         raise InputError("'full' is no table of targets here; leave targets out, or write target='list'")
@@ -379,8 +382,6 @@ def read_targets(targets: Any, shown: Sequence[str]) -> Targets:
         pl.Series(np.round(total - rounding, 9) > 1),
         lambda row: f"the targets add up to {total[row]:g}; they must not exceed 1",
     )
-    if len(groups) == 2:
-        shares = np.where(np.isnan(shares), 1 - shares[:, ::-1], shares)
     sizes = None
     if POPULATION in table.frame.columns:
         sizes = table.frame[POPULATION].cast(pl.Float64, strict=False)

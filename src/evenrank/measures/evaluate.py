@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
 
-import ir_measures
 import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
@@ -18,22 +17,28 @@ from numpy.typing import NDArray
 import evenrank
 from evenrank.data import files
 from evenrank.data.read import fingerprint, is_spark, spark
+from evenrank.data.schema import GENDERS_SCHEMA
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import Absolute, BiasMeasure, is_bias, summarise, unwrap_abs
+from evenrank.measures.effectiveness import (
+    effectiveness_depth,
+    effectiveness_notes,
+    score_effectiveness,
+    summarise_effectiveness,
+)
 from evenrank.measures.explain import attribution_of
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import (
     WHOLE_LIST,
-    Floats,
     PerQuery,
     RankedLists,
+    RunScores,
     View,
     ranked_queries,
     views_of,
 )
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement, Measurements, Options, Summary
-from evenrank.stats.rounding import round_significant
 
 NOT_LINEAR = "not linear in the documents: tied documents stay in trec_eval's order"
 NOT_IN_QUERIES = "not among the queries given"
@@ -153,10 +158,10 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
             if view.measured is not None:
                 rows += view.measured(name, run, options)
             else:
-                rows += measurements(view, name, score_run(view, name, run, options), options)
+                rows += measurements(inputs, name, score_run(view, name, run, options), options, view)
         if useful and inputs.qrels is not None:
-            values = effectiveness(run, inputs.qrels, useful)
-            rows += effectiveness_measurements(name, ranked_queries(run).to_list(), *values, inputs, options)
+            scores = score_effectiveness(run, inputs.qrels, useful)
+            rows += measurements(inputs, name, scores, options)
         runs[name] = in_order_requested(rows, measures, options)
     return Measurements(
         runs=runs,
@@ -193,39 +198,8 @@ def cautions(
         for one in results:
             most = max(most, one.left_out.get(NOT_IN_QUERIES, 0))
     others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-    return (
-        *inputs.guessed,
-        *inputs.doubts(),
-        *(inputs.cautions() if inputs.counting(measures) else ()),
-        *((f"{others} not among the queries given, and left out.",) if most else ()),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class RunScores:
-    """The values of measures that share a view for a run, or for some of its queries.
-
-    Attributes
-    ----------
-    ranked_queries, query_ids
-        The queries for which something was ranked, in their order; and those with a list.
-    per_query
-        The values of each measure.
-    emptied, ranked, skipped, labelled
-        Queries without a document of the collection; ranked documents, those left out of the lists, and those
-        whose group is known.
-    lists
-        The lists that each measure was computed from, for explanations; none where parts were merged.
-    """
-
-    ranked_queries: pl.Series
-    query_ids: pl.Series
-    per_query: Mapping[BiasMeasure, PerQuery]
-    emptied: tuple[str, ...] = ()
-    ranked: int = 0
-    skipped: int = 0
-    labelled: int = 0
-    lists: Mapping[BiasMeasure, RankedLists] = field(default_factory=dict)
+    left_aside = [f"{others} not among the queries given, and left out."] if most else []
+    return (*inputs.cautions(measures), *left_aside)
 
 
 def score_run(view: View, name: str, run: pl.DataFrame, options: Options) -> RunScores:
@@ -248,7 +222,7 @@ def score_run(view: View, name: str, run: pl.DataFrame, options: Options) -> Run
         tied = None
         if inputs.order == "score":  # whether the ids of tied documents decide what is measured
             cutoff = measure.params.get("cutoff") or measure.depth()
-            tied = lists.tied_within(cutoff) if measure.ORDER_MATTERS else lists.tied_across(cutoff)
+            tied = lists.tied(cutoff, above=measure.ORDER_MATTERS)
         per_query[measure] = replace(values, tied=tied, counts=view.counts(measure, lists))
     return RunScores(
         ranked_queries=ranked,
@@ -262,11 +236,18 @@ def score_run(view: View, name: str, run: pl.DataFrame, options: Options) -> Run
     )
 
 
-def measurements(view: View, name: str, scores: RunScores, options: Options) -> list[Measurement]:
-    """The measurements of a run over the chosen queries, with their notes."""
-    view.check_scores(name, scores)
-    inputs, labels, query_ids = view.inputs, view.inputs.genders, scores.query_ids
-    only = options.only or ("all" if labels is None else "neutral")
+def measurements(
+    inputs: Inputs, name: str, scores: RunScores, options: Options, view: View | None = None
+) -> list[Measurement]:
+    """The measurements of a run over the chosen queries, with their notes; of effectiveness without a view.
+
+    Bias is over the queries with a list, the neutral ones where they have labels; effectiveness over all that
+    are judged, unless a subset was asked for.
+    """
+    if view is not None:
+        view.check_scores(name, scores)
+    labels, query_ids = inputs.genders, scores.query_ids
+    only = options.only or ("all" if labels is None or view is None else "neutral")
     chosen = inputs.asked(query_ids)
     masks: dict[str, NDArray[np.bool_]] = {}
     if labels is not None:
@@ -283,35 +264,43 @@ def measurements(view: View, name: str, scores: RunScores, options: Options) -> 
         set(query_ids.to_list()),
         labels=labels,
         only=only,
-        otherwise="nothing ranked",
+        otherwise="not judged" if view is None else "nothing ranked",
         reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
     )
     if others := int((~is_asked).sum()):
         unmeasured[NOT_IN_QUERIES] = others
     results = []
-    for measure in view.measures:
-        result = scores.per_query[measure]
+    for measure, result in scores.per_query.items():
         defined = chosen & ~np.isnan(result.values)
         undefined = int((chosen & ~defined).sum())
-        ids = query_ids if defined.all() else query_ids.filter(pl.Series(defined))
-        summary = partial(summarise, result.values, result.parts, signed=measure.SIGNED, options=options)
+        about: dict[str, Any] = {
+            "run": name,
+            "measure": measure,
+            "left_out": unmeasured | ({result.undefined: undefined} if undefined else {}),
+            "query_ids": query_ids if defined.all() else query_ids.filter(pl.Series(defined)),
+            "values": result.values[defined],
+        }
+        if view is None:
+            summary = summarise_effectiveness(measure, result, chosen, options)
+            notes = effectiveness_notes(result, defined)
+            if inputs.ties == "expected":
+                notes.append(NOT_LINEAR)
+            results.append(Measurement(**vars(summary), **about, only=options.only, notes=tuple(notes)))
+            continue
+        summarised = partial(summarise, result.values, result.parts, signed=measure.SIGNED, options=options)
         explained = None
         if options.explain and measure.LINEAR and measure in scores.lists and defined.any():
             lists = scores.lists[measure]
             explained = attribution_of(measure, lists, defined, docs=inputs.docs, matcher=view.matcher)
         results.append(
             Measurement(
-                **vars(summary(chosen)),
-                run=name,
-                measure=measure,
-                left_out=unmeasured | ({result.undefined: undefined} if undefined else {}),
-                query_ids=ids,
-                values=result.values[defined],
+                **vars(summarised(chosen)),
+                **about,
                 part_values={part: of[defined] for part, of in result.parts.items()},
                 ties=None if result.tied is None or not defined.any() else float(result.tied[defined].mean()),
-                compare=partial(measure.backgrounds, inputs, ids, result.values[defined]),
+                compare=partial(measure.backgrounds, inputs, about["query_ids"], about["values"]),
                 only=None if labels is None else only,
-                subsets={other: summary(mask) for other, mask in masks.items()},
+                subsets={other: summarised(mask) for other, mask in masks.items()},
                 notes=_notes(view, measure, scores, defined, options),
                 attribution=explained,
             )
@@ -426,7 +415,10 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
     built: dict[str, Any] = {"tally": {}}
     for view in views:
         built |= view.provenance()
-    tables_given = {"queries": inputs.queries, "qrels": inputs.qrels, "background": inputs.background}
+    tables = {name: getattr(inputs, name) for name in ("queries", "qrels", "background")}
+    if inputs.genders is not None:
+        rows = [*inputs.genders.items()]
+        tables["genders"] = pl.DataFrame(rows, schema=GENDERS_SCHEMA, orient="row")
     return {
         "evenrank": evenrank.__version__,
         **built,
@@ -434,27 +426,9 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
             name: files.fingerprint(inputs.top_only[name]) if name in inputs.top_only else fingerprint([run])
             for name, run in inputs.runs.items()
         },
-        **{name: fingerprint([table]) for name, table in tables_given.items() if table is not None},
-        **(
-            {}
-            if inputs.genders is None
-            else {
-                "genders": fingerprint(
-                    [
-                        pl.DataFrame(
-                            {"query_id": list(inputs.genders), "gender": list(inputs.genders.values())}
-                        )
-                    ]
-                )
-            }
-        ),
-        "missing": inputs.missing,
-        "ties": inputs.ties,
-        "order": inputs.order,
-        "only": options.only,
-        "confidence": options.confidence,
-        "resamples": options.resamples,
-        "seed": options.seed,
+        **{name: fingerprint([table]) for name, table in tables.items() if table is not None},
+        **{name: getattr(inputs, name) for name in ("missing", "ties", "order")},
+        **{name: getattr(options, name) for name in ("only", "confidence", "resamples", "seed")},
     }
 
 
@@ -465,120 +439,3 @@ def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[M
     if not wanted:
         raise InputError("name at least one measure, as in ARaB@10")
     return wanted
-
-
-def effectiveness_measurements(
-    name: str,
-    ranked: Sequence[str],
-    judged: Sequence[str],
-    values: Mapping[Measure, Floats],
-    inputs: Inputs,
-    options: Options,
-) -> list[Measurement]:
-    """Each effectiveness measure over the judged queries, 0 where nothing was returned.
-
-    Where queries are given, over those of them that are judged. Gender labels restrict it only when a subset
-    was asked for by name.
-    """
-    only = options.only or "all"
-    known = pl.Series("query_id", list(dict.fromkeys([*judged, *ranked])), pl.String)
-    others = set(known.filter(~inputs.asked(known)).to_list())
-    if others:
-        inside = np.array([query not in others for query in judged], bool)
-        values = {measure: result[inside] for measure, result in values.items()}
-        judged, ranked = ([query for query in some if query not in others] for some in (judged, ranked))
-    chosen = np.array([only == "all" or (inputs.genders or {}).get(query) == only for query in judged], bool)
-    expected = [] if inputs.queries is None else inputs.queries["query_id"].to_list()
-    unmeasured = left_out(
-        dict.fromkeys([*expected, *judged, *ranked]),
-        set(judged),
-        labels=inputs.genders,
-        only=only,
-        otherwise="not judged",
-    ) | ({NOT_IN_QUERIES: len(others)} if others else {})
-    silent = len({query for query, one in zip(judged, chosen, strict=True) if one}.difference(ranked))
-    notes = [f"judged queries with nothing returned, counted as 0: {silent:,}"] if silent else []
-    if inputs.ties == "expected":
-        notes.append(NOT_LINEAR)
-    results = []
-    for measure, result in values.items():
-        undefined = int((chosen & np.isnan(result)).sum())
-        defined = chosen & ~np.isnan(result)
-        results.append(
-            Measurement(
-                **vars(_summary(measure, result, chosen, options)),
-                run=name,
-                measure=measure,
-                left_out=unmeasured | ({"undefined": undefined} if undefined else {}),
-                query_ids=pl.Series(judged, dtype=pl.String).filter(pl.Series(defined)),
-                values=result[defined],
-                only=options.only,
-                notes=tuple(notes),
-            )
-        )
-    return results
-
-
-def _summary(measure: Measure, values: Floats, chosen: NDArray[np.bool_], options: Options) -> Summary:
-    if isinstance(measure.aggregator(), ir_measures.MeanAgg):
-        return summarise(values, {}, chosen, signed=False, options=options)
-    # NumQ, NumRet and their like are sums over queries: no mean, no interval around one.
-    counted = summarise(values, {}, chosen, signed=False, options=Options(confidence=None))
-    return replace(counted, value=float(np.nansum(values[chosen])) if counted.queries else None)
-
-
-def effectiveness(
-    run: pl.DataFrame, qrels: pl.DataFrame, measures: Sequence[Measure]
-) -> tuple[list[str], dict[Measure, Floats]]:
-    """The judged queries, in the order of the qrels, and each measure's values for them.
-
-    0 where nothing was returned; NaN where something was, but the measure is undefined.
-    """
-    judged = qrels["query_id"].unique(maintain_order=True)
-    # The tools read a run document by document: leave out those that no measure looks at.
-    run = run.filter(pl.col("rank") <= max(map(effectiveness_depth, measures)))
-    # Queries go by number: some of the tools behind ir_measures (gdeval) know no other ids.
-    number = pl.DataFrame({"query_id": judged, "number": pl.int_range(len(judged), eager=True)})
-    # Scores that fall by one, down to 1: every tool then ranks as we do, to the last tie, and those that
-    # give a document that was not returned a score of 0 (Compat) rank it below all others.
-    ranked = run.join(number, on="query_id", maintain_order="left").with_columns(
-        score=pl.col("rank").max().over("number") - pl.col("rank") + 1
-    )
-    relevance = _nested(qrels.join(number, on="query_id", maintain_order="left"), "relevance")
-    # What no tool gives a value for is undefined, as Accuracy where nothing relevant was returned.
-    unless_found = np.zeros(len(judged))
-    unless_found[ranked["number"].unique().to_numpy()] = np.nan
-    values = {measure: unless_found.copy() for measure in measures}
-    try:
-        scores = _nested(ranked, "score")
-        for together in _by_tool(values):
-            for metric in ir_measures.iter_calc(together, relevance, scores):
-                values[metric.measure][int(metric.query_id)] = metric.value
-    except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
-        names = ", ".join(map(str, values))
-        raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None
-    # Differences that are equal but for their last digits are ties in tests of ranks.
-    return judged.to_list(), {measure: round_significant(each, 12) for measure, each in values.items()}
-
-
-def effectiveness_depth(measure: Measure) -> int:
-    """How far down an effectiveness measure looks; with ``judged_only`` others move up, so all of a run."""
-    return (
-        WHOLE_LIST if measure.params.get("judged_only") else int(measure.params.get("cutoff") or WHOLE_LIST)
-    )
-
-
-def _by_tool(measures: Iterable[Measure]) -> list[list[Measure]]:
-    """The measures, apart by the tool that computes them: ir_measures turns undefined into 0 for several."""
-    result: dict[str | None, list[Measure]] = {}
-    for measure in measures:
-        tools = (p for p in ir_measures.DefaultPipeline.providers if p.is_available() and p.supports(measure))
-        result.setdefault(next((tool.NAME for tool in tools), None), []).append(measure)
-    return list(result.values())
-
-
-def _nested(table: pl.DataFrame, value: str) -> dict[str, dict[str, float]]:
-    nested: dict[str, dict[str, float]] = {}
-    for query, document, number in table.select("number", "doc_id", value).iter_rows():
-        nested.setdefault(str(query), {})[document] = number
-    return nested

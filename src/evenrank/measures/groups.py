@@ -32,8 +32,6 @@ from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View,
 from evenrank.measures.rank_bias import check_group
 from evenrank.show.numbers import counted as counted_words
 
-TARGETS = ("list", "collection", "equal", "relevant")
-
 CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshold; without it the whole list")
 TARGET = Param(
     dtype=(str, dict),
@@ -52,13 +50,13 @@ WORLD = Param(
 GROUP = Param(dtype=str, default=None, desc="the group that is compared with the rest")
 
 
-_TARGETS = {
+TARGETS = {
     "list": "the query's whole list",
     "collection": "the shares in the collection",
     "equal": "equal shares",
-    "given": "the given shares of each query",
     "relevant": "the shares among the judged relevant documents",
 }
+"""What a measure can compare with, unless shares are given, and how a note calls it."""
 
 
 class Groups(View):
@@ -134,7 +132,11 @@ class Groups(View):
             )
         for measure in self.measures:
             if self._needs_more_than_the_top(measure) and scores.per_query[measure].counts["short"].all():
-                raise InputError(_always_zero(measure, name))
+                raise InputError(
+                    f"{measure} compares the top of each list with the whole of it, but no list of {name} is "
+                    "longer than the cut-off, so it is 0 for any ranking; retrieve more documents, name a "
+                    f"cut-off, as in {measure.NAME}@10, or give targets"
+                )
         super().check_scores(name, scores)
 
     def _needs_more_than_the_top(self, measure: Any) -> bool:
@@ -143,7 +145,9 @@ class Groups(View):
     def target_of(self, measure: Any) -> str:
         """Which shares a measure compares with, in words."""
         target = measure.target_named(given=self.given_targets is not None)
-        said = _TARGETS[target] if isinstance(target, str) else str(target)
+        said = str(target)
+        if isinstance(target, str):
+            said = TARGETS.get(target, "the given shares of each query")
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
     def notes(self, measure: Any, scores: Any, defined: NDArray[np.bool_]) -> list[str]:
@@ -160,20 +164,6 @@ class Groups(View):
             said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
             notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
         return notes
-
-
-def _always_zero(measure: Any, name: str) -> str:
-    """Why a measure says nothing about lists that are no longer than its cut-off."""
-    cutoff = measure["cutoff"]
-    if cutoff is None:
-        return (
-            f"{measure} compares each list with itself, so it is 0 for any ranking; "
-            f"name a cut-off, as in {measure.NAME}@10, or give targets"
-        )
-    return (
-        f"{measure} compares the top {cutoff} with the query's whole list, but no list of {name} has more "
-        f"than {cutoff} documents, so it is 0 for any ranking; retrieve more documents, or give targets"
-    )
 
 
 class GroupMeasure(BiasMeasure):
@@ -238,6 +228,8 @@ class GroupMeasure(BiasMeasure):
         if isinstance(self["target"], Mapping):
             for group in self["target"]:
                 check_group(self, group, groups)
+        if "group" in self.SUPPORTED_PARAMS:
+            self.group(groups)
 
     def group(self, groups: tuple[str, ...]) -> int:
         """The column of the one group that a measure is about: of two the first, unless named."""
@@ -321,7 +313,7 @@ class GroupMeasure(BiasMeasure):
         missing = np.isnan(shares)
         if missing.sum() == 1:
             shares[missing] = max(1 - np.nansum(shares), 0.0)
-        elif missing.any() and not self.AGAINST_REST:
+        elif missing[self.group(groups)] if self.AGAINST_REST else missing.any():
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
         return shares
 
@@ -436,13 +428,6 @@ class AgainstRest(GroupMeasure):
 
     AGAINST_REST = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
-
-    def check_groups(self, groups: tuple[str, ...]) -> None:
-        super().check_groups(groups)
-        chosen = groups[self.group(groups)]
-        target = self["target"]
-        if isinstance(target, Mapping) and chosen not in target and len(target) + 1 < len(groups):
-            raise InputError(f"{self}: the target names no share for {chosen}")
 
 
 def check_target(name: str, target: Any) -> None:

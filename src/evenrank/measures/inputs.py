@@ -36,7 +36,6 @@ from evenrank.show.numbers import counted
 if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
     from evenrank.text.tally import Tally
-    from evenrank.vectors.texts import GenderedTexts
 
 _CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
     "missing": ("error", "zero", "skip"),
@@ -97,7 +96,7 @@ class Inputs:
     missing, ties, order
         How runs are read.
     guessed
-        A caution, if the genders were predicted; else empty.
+        What to know of the genders, if they were predicted.
     given
         All that was given, as it was given.
     part
@@ -113,7 +112,7 @@ class Inputs:
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
     genders: Mapping[str, str] | None = None
-    guessed: tuple[str, ...] = ()
+    guessed: str = ""
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
@@ -139,12 +138,10 @@ class Inputs:
             raise TypeError(
                 f"there is no input {sorted(unknown)[0]!r}; {', '.join(MeasureInputs.__annotations__)} are"
             )
-        choices: dict[str, Any] = {}
-        for name, possible in _CHOICES.items():
-            choices[name] = given.get(name) or possible[0]
-            if choices[name] not in possible:
-                check_choice(name, choices[name], possible)
-        missing, ties, order = choices.values()
+        choices: dict[str, Any] = {name: given.get(name) or known[0] for name, known in _CHOICES.items()}
+        for name, choice in choices.items():
+            check_choice(name, choice, _CHOICES[name])
+        order, ties = choices["order"], choices["ties"]
         if ties == "expected" and order == "rank":
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
         named = {} if runs is None else named_runs(runs)
@@ -159,26 +156,23 @@ class Inputs:
             elif "pyterrier" in sys.modules and _is_transformer(run):
                 run = _ranked_by(run, given.get("queries"))
             frames[name] = read_run(run, order=order, depth=depth if name in top_only else None)
-        docs, queries, qrels = given.get("docs"), given.get("queries"), given.get("qrels")
-        background = given.get("background")
+        docs, qrels, background = given.get("docs"), given.get("qrels"), given.get("background")
         if background is not None:
             background = read_run(background, order=order, depth=depth if is_large(background) else None)
-        queries = None if queries is None else read_queries(queries)
+        queries = None if given.get("queries") is None else read_queries(given["queries"])
         genders: Any = given.get("genders")
-        guessed: tuple[str, ...] = ()
-        if genders is not None:
-            genders, guessed = opened_genders(genders, queries, classify)
+        guessed = ""
+        if isinstance(genders, str) and genders == PREDICT:
+            genders, guessed = _predicted(queries, classify)
         result = cls(
             runs=frames,
             docs=None if docs is None else open_docs(docs).shared(),
             queries=queries,
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
-            genders=genders,
+            genders=None if genders is None else dict(read_genders(genders).iter_rows()),
             guessed=guessed,
-            missing=missing,
-            ties=ties,
-            order=order,
+            **choices,
             given={**given, "tally": tally},
             top_only=top_only,
         )
@@ -209,10 +203,28 @@ class Inputs:
                     example = f"it ranks {show(run['query_id'][0])}, they have {show(ids[0])}"
                     raise InputError(f"{problem}: {example}; do they belong together?")
 
-    def doubts(self) -> tuple[str, ...]:
-        """Warnings where the inputs look as if they do not belong together."""
-        if self.top_only or not any(map(len, self.runs.values())):
-            return ()
+    def cautions(self, measures: Iterable[Measure]) -> list[str]:
+        """What a reader of these measures has to know of the inputs."""
+        cautions = [self.guessed] if self.guessed else []
+        if not self.top_only and any(map(len, self.runs.values())):
+            cautions += self._mismatches()
+        if (
+            self.genders is not None
+            or not self.counting(measures)
+            or not {"female", "male"} & {*self.tally.groups}
+        ):
+            return cautions
+        counted = ""
+        if self.queries is not None and self.matcher is not None:
+            ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
+            requested = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
+            hits = self.matcher.count(requested.to_list()).counts.sum(axis=1) > 0
+            counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
+        why = "leaning toward a gender that the query asks for is not a bias"
+        return [*cautions, f"No gender labels: all queries are measured, although {why}.{counted}"]
+
+    def _mismatches(self) -> list[str]:
+        """Where the inputs look as if they do not belong together."""
         rows = []
         for name, run in self.runs.items():
             many, length = _same_list(run)
@@ -223,15 +235,15 @@ class Inputs:
                 )
         described = self._described()
         if not described:
-            return tuple(rows)
+            return rows
         ranked = set[str]()
         for run in self.runs.values():
             ranked.update(ranked_queries(run).to_list())
         for ids, singular, plural in described:
             known = len(ranked.intersection(ids))
             if ranked and known < len(ranked) / 2:
-                said = singular if known == 1 else plural
-                rows.append(f"Only {known:,} of the {len(ranked):,} ranked queries {said}.")
+                verb = singular if known == 1 else plural
+                rows.append(f"Only {known:,} of the {len(ranked):,} ranked queries {verb}.")
         if self.qrels is not None and self.runs:
             judged = self.qrels.filter(pl.col("query_id").is_in(list(ranked)))["doc_id"].unique()
             shown = pl.concat(run["doc_id"] for run in self.runs.values()).unique()
@@ -240,14 +252,14 @@ class Inputs:
                     f"No run ranks any of the {len(judged):,} judged documents: do the qrels belong to this "
                     "collection?"
                 )
-        return tuple(rows)
+        return rows
 
     def of_runs(
         self, runs: Mapping[str, pl.DataFrame], *, background: pl.DataFrame | None = None, **changed: Any
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
         other = replace(self, runs=runs, background=background, **changed)
-        built = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
+        built = ("tally", "matcher", "groups", "labels", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in built if name in self.__dict__})
         return other
 
@@ -355,31 +367,11 @@ class Inputs:
         return self.labels.soft
 
     @cached_property
-    def genderedness(self) -> GenderedTexts:
-        """What tells the genderedness of texts, from vectors or the shipped table."""
-        from evenrank.vectors.texts import gendered_texts  # loads numba
-
-        return gendered_texts(self.given.get("vectors"), pairs=self.given.get("pairs"))
-
-    @cached_property
     def relevant(self) -> RankedLists:
         """The judged-relevant documents of each query, as far as the tally holds them."""
         best = perfect_run(self.qrels)
         frame, groups = self.tally.frame, self.tally.groups
         return ranked_lists(best, frame, groups, depth=WHOLE_LIST, missing="skip", part=True)
-
-    def cautions(self) -> tuple[str, ...]:
-        """What a reader of values that count words has to know about the queries."""
-        if self.genders is not None or not {"female", "male"} & {*self.tally.groups}:
-            return ()
-        counted = ""
-        if self.queries is not None and self.matcher is not None:
-            ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
-            requested = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
-            hits = self.matcher.count(requested.to_list()).counts.sum(axis=1) > 0
-            counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
-        why = "leaning toward a gender that the query asks for is not a bias"
-        return (f"No gender labels: all queries are measured, although {why}.{counted}",)
 
 
 def is_large(run: Any) -> bool:
@@ -391,22 +383,15 @@ def is_large(run: Any) -> bool:
     return Path(path).stat().st_size * (4 if packed else 1) >= LARGE
 
 
-def opened_genders(
-    genders: Any, queries: pl.DataFrame | None, classify: Classify | None = None
-) -> tuple[Mapping[str, str] | None, tuple[str, ...]]:
-    """The gender of each query, and a caution if they are predicted.
-
-    ``"predict"`` asks the classifier `classify`; queries that it was trained on get no label.
-    """
-    if not (isinstance(genders, str) and genders == PREDICT):
-        return dict(read_genders(genders).iter_rows()), ()
+def _predicted(queries: pl.DataFrame | None, classify: Classify | None) -> tuple[Any, str]:
+    """Labels of queries by the classifier, and a caution; queries that it was trained on get no label."""
     if queries is None:
         raise InputError("genders 'predict' reads the texts of the queries; give queries")
     if classify is None:
         raise InputError("genders 'predict' needs a classifier; call evenrank.measure, or give labels")
-    labels, said = classify(queries)
+    labels, counts = classify(queries)
     guesses = "The genders of the queries are guesses of the shipped classifier, not labels by people"
-    return dict(read_genders(labels).iter_rows()), (f"{guesses} ({said}).",)
+    return labels, f"{guesses} ({counts})."
 
 
 def _same_list(run: pl.DataFrame) -> tuple[int, int]:
@@ -435,27 +420,23 @@ def get_tally(
 
     if tally is None:
         return make_tally(docs, lexicon or "rekabsaz2020", tokenizer=tokenizer or "words", progress=progress)
-    coloured = Tally.of(tally)
-    _check_made_with(coloured, lexicon, tokenizer)
-    return coloured
-
-
-def _check_made_with(tally: Tally, lexicon: Any, tokenizer: str | None) -> None:
-    """Refuse a lexicon or tokenizer that is not the tally's own."""
-    if lexicon is not None and tally.lexicon is not None:
+    opened = Tally.of(tally)
+    refuse = "leave the {0} out, or give docs instead of the tally"
+    if lexicon is not None and opened.lexicon is not None:
         from evenrank.text.lexicon import lexicon as load
 
         named = load(lexicon)
-        if named.hash != tally.lexicon.hash:
+        if named.hash != opened.lexicon.hash:
             raise InputError(
-                f"the tally was made with the lexicon {tally.lexicon.name}, not {named.name}; "
-                "leave the lexicon out, or give docs instead of the tally"
+                f"the tally was made with the lexicon {opened.lexicon.name}, not {named.name}; "
+                + refuse.format("lexicon")
             )
-    if tokenizer is not None and tally.tokenizer is not None and tokenizer != tally.tokenizer:
+    if tokenizer is not None and opened.tokenizer is not None and tokenizer != opened.tokenizer:
         raise InputError(
-            f"the tally was made with the tokenizer {tally.tokenizer}, not {tokenizer}; "
-            "leave the tokenizer out, or give docs instead of the tally"
+            f"the tally was made with the tokenizer {opened.tokenizer}, not {tokenizer}; "
+            + refuse.format("tokenizer")
         )
+    return opened
 
 
 def named_runs(runs: Any) -> dict[str, Any]:

@@ -179,30 +179,22 @@ class RankedLists:
         first[self.starts] = True
         return np.flatnonzero(first)
 
-    def tied_within(self, cutoff: int) -> NDArray[np.bool_]:
-        """For each list, whether a document down to `cutoff` has the score of the one just below it."""
-        return self._first_tie <= cutoff
+    def tied(self, cutoff: int, *, above: bool) -> NDArray[np.bool_]:
+        """For each list, whether the document at `cutoff` (or also one above it) ties with the next one."""
+        owner, position = self._ties
+        tied = np.zeros(len(self.scored_lengths), dtype=bool)
+        tied[owner[position <= cutoff if above else position == cutoff]] = True
+        return tied
 
     @cached_property
-    def _first_tie(self) -> Ints:
-        """For each list, the first position whose score is also that of the next; beyond any if none."""
-        first = np.full(len(self.scored_lengths), np.iinfo(np.int64).max)
+    def _ties(self) -> tuple[Ints, Ints]:
+        """List and position of each document whose score is also that of the next in the list."""
         starts = _starts(self.scored_lengths)
-        tied = np.flatnonzero(self.scores[:-1] == self.scores[1:])
-        owner = np.searchsorted(starts, tied, side="right") - 1
-        position = tied - starts[owner] + 1
+        at = np.flatnonzero(self.scores[:-1] == self.scores[1:])
+        owner = np.searchsorted(starts, at, side="right") - 1
+        position = at - starts[owner] + 1
         inside = position < self.scored_lengths[owner]
-        np.minimum.at(first, owner[inside], position[inside])
-        return first
-
-    @_memoised
-    def tied_across(self, cutoff: int) -> NDArray[np.bool_]:
-        """For each list, whether the documents at `cutoff` and just below it have the same score."""
-        tied = np.zeros(len(self.lengths), dtype=bool)
-        longer = self.scored_lengths > cutoff
-        below = _starts(self.scored_lengths)[longer] + cutoff
-        tied[longer] = self.scores[below] == self.scores[below - 1]
-        return tied
+        return owner[inside], position[inside]
 
     @_memoised
     def top(self, depth: int) -> tuple[Ints, Ints]:
@@ -362,6 +354,34 @@ def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
     right = pl.DataFrame({"id": table, "row": np.arange(len(table), dtype=np.int64)})
     joined = pl.DataFrame({"id": ids}).join(right, on="id", how="left", maintain_order="left")
     return joined["row"].fill_null(-1).to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class RunScores:
+    """The values of measures for a run, or for some of its queries.
+
+    Attributes
+    ----------
+    ranked_queries, query_ids
+        The queries for which something was ranked (or which are judged), in their order; and those that the
+        values belong to.
+    per_query
+        The values of each measure.
+    emptied, ranked, skipped, labelled
+        Queries without a document of the collection; ranked documents, those left out of the lists, and those
+        whose group is known.
+    lists
+        The lists that each measure was computed from, for explanations; none where parts were merged.
+    """
+
+    ranked_queries: pl.Series
+    query_ids: pl.Series
+    per_query: Mapping[Any, PerQuery]
+    emptied: tuple[str, ...] = ()
+    ranked: int = 0
+    skipped: int = 0
+    labelled: int = 0
+    lists: Mapping[Any, RankedLists] = field(default_factory=dict)
 
 
 class View:

@@ -88,7 +88,7 @@ class Representation(Drawn):
         The groups that were measured, in order.
     rows
         One for each query and group: query, feature, the shares that are shown (`model`) and that should be
-        (`target`), their difference (`bias`), n, and population where that is known.
+        (`target`), their difference (`bias`), and population where that is known.
     short
         Lists with fewer than n results, and `unknown`: the share of the top results that show no group (they
         count in n).
@@ -162,20 +162,18 @@ class Representation(Drawn):
         """
         rows = self.of(feature).sort("bias", maintain_order=True)
         free = rows.filter(pl.col("bias") == 0)
-        free = free.sort(pl.col("population").fill_null(0), descending=True, maintain_order=True)
+        free = free.sort("population", descending=True, nulls_last=True, maintain_order=True)
         first = free.filter(pl.col("target").is_first_distinct())
         others = free.filter(~pl.col("target").is_first_distinct()).head(max(0, ROWS - len(first)))
+        toward = rows.filter(pl.col("bias") > 0).sort("bias", descending=True, maintain_order=True)
         return {
             "against": rows.filter(pl.col("bias") < 0).head(ROWS),
             "unbiased": pl.concat([first, others]).sort("target", maintain_order=True),
-            "toward": rows.filter(pl.col("bias") > 0)
-            .sort("bias", descending=True, maintain_order=True)
-            .head(ROWS),
+            "toward": toward.head(ROWS),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
-        columns = ("query", "feature", "model", "target", "bias")
         return {
             "at": self.at,
             "features": {feature: self.summary(feature) for feature in self.features},
@@ -192,7 +190,8 @@ class Representation(Drawn):
             },
             "most": {
                 feature: {
-                    name: rows.select(columns).to_dicts() for name, rows in self.remarkable(feature).items()
+                    name: rows.drop("population").to_dicts()
+                    for name, rows in self.remarkable(feature).items()
                 }
                 for feature in self.features
             },
@@ -202,7 +201,7 @@ class Representation(Drawn):
 
     def frame(self) -> pl.DataFrame:
         """One row for each query and group."""
-        return self.rows.select("query", "feature", "model", "target", "bias")
+        return self.rows.drop("population")
 
 
 def represent(
@@ -275,7 +274,6 @@ def represent(
             "model": (counts / n).ravel(),
             "target": (achievable(shares, n, counts) / n).ravel(),
             "bias": representation_bias(counts, n, shares).ravel(),
-            "n": np.repeat(n, len(features)),
         }
     ).filter(np.isfinite(shares).ravel())
     sizes = pl.DataFrame({"query": given.query_ids, "population": given.populations})
@@ -382,7 +380,7 @@ class _MB(AgainstRest):
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
     ORDER_MATTERS = False
-    SIGNED = True
+    PREFERRED = "zero"
     UNDEFINED = "no target for the group"
 
     def per_query(self, lists: RankedLists) -> PerQuery:

@@ -73,7 +73,7 @@ class SkewMeasure(GroupMeasure):
     """What Skew, MinSkew and MaxSkew share: as limits they bound shares among the labelled documents."""
 
     ORDER_MATTERS = False
-    SIGNED = True
+    PREFERRED = "zero"
     pick = staticmethod(np.nanmin)  # of the groups whose skew is looked at
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
@@ -109,10 +109,6 @@ class _Skew(SkewMeasure):
     SHORT_DESC = "Logarithm of a group's share in the top k over its target share."
     UNDEFINED = "no labelled document in the top, or the target is 0"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
-
-    def check_groups(self, groups: tuple[str, ...]) -> None:
-        super().check_groups(groups)
-        self.group(groups)
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         return [self.group(groups)]

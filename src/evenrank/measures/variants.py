@@ -40,10 +40,6 @@ def variant_id(query: str, side: str) -> str:
     return query if side == "neutral" else f"{query}{MARK}{side}"
 
 
-def _is_variant() -> pl.Expr:
-    return pl.any_horizontal(pl.col("query_id").str.ends_with(f"{MARK}{side}") for side in SIDES)
-
-
 class Variants(View):
     """Lists of neutral queries, and the rank of each document in the lists of the variants; no texts."""
 
@@ -62,7 +58,7 @@ class Variants(View):
         """
         if f"has {SIDES[0]}" in run.columns:
             return run
-        neutral = run.filter(~_is_variant())
+        neutral = run.filter(~pl.col("query_id").str.contains(f"{MARK}({'|'.join(SIDES)})$"))
         if len(run) and len(neutral) == len(run):
             raise InputError(
                 f"{name}: no query has variants; they go by ids such as x{MARK}female and x{MARK}male, "
@@ -73,13 +69,9 @@ class Variants(View):
             variant = run.filter(pl.col("query_id").str.ends_with(ending)).select(
                 pl.col("query_id").str.strip_suffix(ending), "doc_id", pl.col("rank").alias(side)
             )
-            answered = variant.select("query_id", pl.lit(True).alias(f"has {side}")).unique()
-            variant = variant.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-            neutral = (
-                neutral.join(variant, on=["query_id", "doc_id"], how="left", maintain_order="left")
-                .join(answered, on="query_id", how="left", maintain_order="left")
-                .with_columns(pl.col(side).fill_null(0), pl.col(f"has {side}").fill_null(False))
-            )
+            has_variant = pl.col("query_id").is_in(variant["query_id"].unique().implode())
+            neutral = neutral.join(variant, on=["query_id", "doc_id"], how="left", maintain_order="left")
+            neutral = neutral.with_columns(pl.col(side).fill_null(0), has_variant.alias(f"has {side}"))
         return neutral
 
     def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
@@ -94,7 +86,7 @@ class VariantBias(BiasMeasure):
 
     VIEW = Variants
     NEEDS = frozenset()
-    SIGNED = True
+    PREFERRED = "zero"
     SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")

@@ -11,8 +11,8 @@ import pyarrow as pa
 from evenrank.data.docs import open_docs
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
+from evenrank.rankers.projection import GenderProjection
 from evenrank.text.matcher import Source
-from evenrank.vectors.debias import GenderProjection
 
 MIN_DOCUMENTS = 50
 """With fewer gendered documents a projection would fit noise."""

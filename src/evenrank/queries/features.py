@@ -123,7 +123,7 @@ def build_table(ranked: Sequence[str], *, parts: Iterable[str]) -> tuple[WordTab
     )
     words = list(dict.fromkeys((*ranked, *lists, *names, *lexicon)))
     if leaning is not None:
-        words = list(dict.fromkeys((*words, *leaning.words.to_pylist())))
+        words = list(dict.fromkeys((*words, *leaning.words)))
     words = [word for word in words if word.isalnum()]
     terms = term_groups(words) if "terms" in parts else {}
     doubtful, telling = COMMON_WORDS | stop_words(), place_words()

@@ -409,5 +409,5 @@ def _knowledge(parts: tuple[str, ...], vectors: tuple[Source, ...]) -> _Knowledg
 
 
 def _place(source: Vectors, word: str) -> int:
-    result = source.exact_place(word)
+    result = source.exact_row(word)
     return -1 if result is None else result

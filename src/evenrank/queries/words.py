@@ -234,7 +234,7 @@ def _gathered(names: bool, sources: tuple[Vectors, ...]) -> WordKnowledge | None
     if names:
         rows[: len(facts), :at] = list(facts.values())
     for source in sources:
-        items = [(row, source.exact_place(word)) for row, word in enumerate(known)]
+        items = [(row, source.exact_row(word)) for row, word in enumerate(known)]
         here = np.array([(row, place) for row, place in items if place is not None], np.int64).reshape(-1, 2)
         rows[here[:, 0], at : at + source.dimension] = _LENGTH * source.matrix[here[:, 1]]
         at += source.dimension

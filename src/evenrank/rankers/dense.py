@@ -22,7 +22,7 @@ from evenrank.rankers.index import Index, storage
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Nearest, Stored, nearest, rescored, stored
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
-from evenrank.vectors.debias import GenderProjection
+from evenrank.rankers.projection import GenderProjection
 from evenrank.vectors.encoders import find_model, open_model
 
 Similarity = Literal["cosine", "dot"]

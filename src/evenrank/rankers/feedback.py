@@ -335,11 +335,10 @@ class DocumentBias:
         if self._matcher is None:
             missing = self._index.doc_ids(documents[:1])[0]
             raise InputError(f"the tally lacks document {missing!r} of the index; tally the same collection")
-        from evenrank.parallel import thread_count
 
         ids = self._index.doc_ids(documents)
         texts = self._index.docs.texts(ids)
-        result = self._matcher.count([texts[doc_id] for doc_id in ids], threads=thread_count())
+        result = self._matcher.count([texts[doc_id] for doc_id in ids])
         self._known[documents] = spread(result, self.magnitude)
 
     def _take(self, source: Any) -> dict[str, Any]:

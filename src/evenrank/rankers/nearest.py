@@ -27,6 +27,7 @@ import numpy.typing as npt
 import xxhash
 from numba import njit
 
+from evenrank.data import files
 from evenrank.data.files import check_names, checksum, file_lock, reading, writing
 from evenrank.errors import InputError
 from evenrank.parallel import thread_count
@@ -34,7 +35,6 @@ from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import storage
 from evenrank.rankers.topk import differ
 from evenrank.stats.rounding import round_significant
-from evenrank.text import cache
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
@@ -135,7 +135,7 @@ def _home(index: Index) -> Path:
         beside.mkdir(exist_ok=True)
         if os.access(beside, os.W_OK):
             return beside
-    elsewhere = cache.root() / "vectors" / str(index.fingerprint)
+    elsewhere = files.cache_dir() / "vectors" / str(index.fingerprint)
     try:
         elsewhere.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -255,8 +255,9 @@ def _opened(coloured: Coloured, labels: Sequence[str | None] | None, targets: Ta
 
 def _shares(targets: Targets) -> dict[str, float]:
     """The share that each group should have, of those that have a target."""
-    shares = zip(targets.groups, targets.shares[0].tolist(), strict=True)
-    return {group: share for group, share in shares if not math.isnan(share)}
+    (shares,) = targets.of(targets.query_ids, targets.groups).tolist()
+    named = zip(targets.groups, shares, strict=True)
+    return {group: share for group, share in named if not math.isnan(share)}
 
 
 def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) -> Inputs | None:

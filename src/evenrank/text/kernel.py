@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from evenrank.text.hashing import compiled, inlined, internal, word_slot
+from evenrank.text.hashing import FREE, compiled, inlined, internal, mixed, word_slot
 from evenrank.text.tokens import APOSTROPHE, LETTER, MARK
 
 SPACE, QUOTE = 0x20, 0x27  # a space is between the tokens of a phrase
@@ -292,12 +292,42 @@ def _look_up(table: Any, token: Any, begin: Any, size: Any) -> Any:
 
 
 @inlined
+def _ascii_word(table: Any, data: Any, first: Any, last: Any) -> Any:
+    """The number of an ASCII token as a word of the table, or NONE; read from the text, not from a buffer.
+
+    Where `words` makes tokens, of fewer than eight letters and digits, the hash is that of no other token.
+    """
+    size, key = last - first, word_hash(data, first, last)
+    slot = np.int64(mixed(key) & np.uint64(len(table.slots) - 1))
+    while table.slots[slot] != FREE:
+        number = np.int64(table.slots[slot])
+        if table.hashes[number] == key:
+            begin = table.offsets[number]
+            done = size if size < 8 else 0
+            if done == 0 and table.offsets[number + 1] - begin == size:
+                while done < size:
+                    unused = np.uint64(64 - 8 * min(size - done, 8))
+                    differing = (_eight(data, first + done) | _CASE) ^ _eight(table.pool, begin + done)
+                    if differing << unused != 0:
+                        break
+                    done += 8
+            if done >= size:
+                return number
+        slot = (slot + 1) & (len(table.slots) - 1)
+    return np.int64(NONE)
+
+
+@inlined
 def _longest_entry(table: Any, data: Any, first: Any, last: Any, end: Any, token: Any) -> Any:
     """The longest entry that begins with the token at `first`, or NONE; and where it ends.
 
     `last` is the end of the token, or -1 if it is not ASCII.
     """
     position, size = last, last - first
+    if last >= 0 and table.stem == 0 and table.letters.words:
+        word = _ascii_word(table, data, first, last)
+        if word == NONE or table.entries[word, 2] == 0:
+            return np.int64(NONE) if word == NONE else np.int64(table.entries[word, 0]), last
     if last < 0:
         _, position, size = _next_token(table.letters, data, first, end, token, np.int64(0))
     else:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,6 @@ import pyarrow as pa
 
 from evenrank.data.schema import strings as as_strings
 from evenrank.errors import InputError
-from evenrank.parallel import thread_count
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.text.tokens import (
     IDEOGRAPHS,
@@ -36,7 +34,7 @@ Source = Lexicon | str | os.PathLike[str] | Mapping[str, Iterable[str]]
 
 ENOUGH = 1 << 19
 """Bytes that are counted in plain Python; for more the kernel (half a second to load) is the quicker way."""
-_ROWS = 8192  # texts that a thread takes at a time
+_ROWS = 8192  # texts that are read at a time
 _FILTER = 1 << 15  # bits, at least, by which most tokens are known to be no word
 _NO_SPANS = np.zeros((0, 2), np.int64)
 
@@ -125,14 +123,14 @@ class Matcher:
     def _table(self) -> Table:
         return _lexicon_table(self._entries, self.tokenizer)
 
-    def count(self, texts: pa.Array | Sequence[str], *, threads: int = 1) -> Counts:
+    def count(self, texts: pa.Array | Sequence[str]) -> Counts:
         """Count tokens and the words of each group in every text; a null text is an empty one."""
         array = strings(texts)
         if "evenrank.text.kernel" not in sys.modules:
             self._counted += array.nbytes
             if self._counted <= ENOUGH:
                 return self._summed(self._plain_hits(array))
-        return self._summed(_find(self._table, len(self._entries), array, threads))
+        return self._summed(_find(self._table, len(self._entries), array))
 
     def _summed(self, hits: Hits) -> Counts:
         """The hits of distinct entries, added up by group."""
@@ -168,20 +166,14 @@ class Matcher:
         place = 0
         while place < len(text):
             for width in range(min(self._widest, len(text) - place), 0, -1):
-                entry = self._plain_entry(tuple(text[place : place + width]))
+                *before, last = text[place : place + width]
+                prefixes = range(len(last), 0, -1) if self._has_prefixes else ()
+                keys = [((*before, last), False), *(((*before, last[:size]), True) for size in prefixes)]
+                entry = next((self._numbers[key] for key in keys if key in self._numbers), None)
                 if entry is not None:
                     yield entry
                     break
             place += width
-
-    def _plain_entry(self, words: tuple[str, ...]) -> int | None:
-        """The entry that these tokens are, else the longest that the last of them begins with."""
-        entry = self._numbers.get((words, False))
-        for length in range(len(words[-1]) if self._has_prefixes and entry is None else 0, 0, -1):
-            entry = self._numbers.get(((*words[:-1], words[-1][:length]), True))
-            if entry is not None:
-                break
-        return entry
 
     def find(self, texts: pa.Array | Sequence[str]) -> pl.DataFrame:
         """Every hit: row, group, the word as the lexicon spells it, start and end in bytes."""
@@ -211,11 +203,11 @@ class Vocabulary:
 
     def find(self, texts: pa.Array | Sequence[str]) -> Hits:
         """The words of each text, as places among all words, each once with how often it occurs."""
-        return _find(self._table, len(self._table.entries), strings(texts), thread_count())
+        return _find(self._table, len(self._table.entries), strings(texts))
 
 
-def _find(table: Table, entries: int, array: pa.Array, threads: int = 1, *, spans: bool = False) -> Hits:
-    """The entries in each text, in threads if there are many texts."""
+def _find(table: Table, entries: int, array: pa.Array, *, spans: bool = False) -> Hits:
+    """The entries in each text; some texts at a time, since each has room for as many as there may be."""
     from evenrank.text.kernel import SPARE, find_entries
 
     def work(first: int) -> Hits:
@@ -230,11 +222,7 @@ def _find(table: Table, entries: int, array: pa.Array, threads: int = 1, *, span
         total = find_entries(table, data, offsets, sizes, bounds, hits, places, *buffers)
         return Hits(sizes, bounds, hits[:total, 0].copy(), hits[:total, 1].copy(), places[:total].copy())
 
-    starts = range(0, max(len(array), 1), _ROWS)
-    if threads == 1 or len(starts) == 1:
-        return Hits.joined(map(work, starts))
-    with ThreadPoolExecutor(threads) as pool:
-        return Hits.joined(pool.map(work, starts))
+    return Hits.joined([work(first) for first in range(0, max(len(array), 1), _ROWS)])
 
 
 def strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Array:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,19 +18,18 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
 from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
-from evenrank.data.files import reading, refuse_input, writing
+from evenrank.data.files import cache_dir, reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import Block, DuplicateCheck, Table, show
+from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
-from evenrank.text import cache
-from evenrank.text.cache import Progress
 from evenrank.text.lexicon import Lexicon, shipped
 from evenrank.text.matcher import Matcher, Source, arrow_numbers
 from evenrank.text.tokens import Tokenizer
@@ -36,9 +38,16 @@ _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
 _ROW_GROUP = 1 << 18
 _LOGWORDS = "_logwords"
 
+CACHED_FROM = 64 << 20
+"""Bytes; the tally of a smaller file is counted quicker than it is looked for in the cache."""
+_KEPT = 16  # tallies in the cache
+_STALE = 24 * 3600  # seconds after which a temporary file belongs to nobody
+
+Progress = Callable[[int, int | None], None]
+
 
 class Tally:
-    """A collection coloured by a lexicon: a Polars frame that knows where it comes from.
+    """A collection counted by a lexicon: a Polars frame that knows where it comes from.
 
     The frame has one row per document: ``doc_id``, ``tokens``, for each group a count (``female``) and
     for each group the sum over its words of ln(1 + count of the word) (``female_logwords``). Whatever
@@ -77,7 +86,12 @@ class Tally:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Tally:
         """Read a tally from its Parquet file."""
-        return _read(path, _checked)
+        facts = read_provenance(path)
+        table, _ = formats.read_checked(path, _KEY)
+        try:
+            return cls(_checked(_frame(table)), facts)
+        except InputError as error:
+            raise InputError(error.message, path=path) from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
@@ -92,7 +106,7 @@ class Tally:
 
     @property
     def lexicon(self) -> Lexicon | None:
-        """The lexicon that coloured the documents, if known."""
+        """The lexicon whose words were counted, if known."""
         stored = self.provenance.get("lexicon")
         return None if stored is None else Lexicon.from_dict({k: v for k, v in stored.items() if k != "hash"})
 
@@ -142,7 +156,7 @@ def tally(
         Called with (bytes read, bytes in all) as the work goes on.
     cached
         Keep the tally of a large file (from 64 MB) in the cache folder, so that the same input is not
-        read twice and an interrupted run resumes where it stopped.
+        read twice.
 
     Returns
     -------
@@ -157,17 +171,12 @@ def tally(
         built: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
         return built
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
-    if cached and _is_large(source) and (stored := _cached_file(source, matcher, progress)):
-        return _read(stored)
-    batches = list(unique(count_documents(source, matcher, progress=progress), source))
+    if cached and (stored := _cached_file(source, matcher, progress)):
+        return Tally(_frame(formats.read_checked(stored, _KEY)[0]), read_provenance(stored))
+    batches = list(count_documents(source, matcher, progress))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
     return Tally(_frame(table), describe if source.frozen else describe())
-
-
-def _is_large(docs: Docs) -> bool:
-    """Whether this is a file that is not worth reading again."""
-    return docs.path is not None and (docs.size or 0) >= cache.LARGE
 
 
 def _matcher(lexicon: Source, tokenizer: str) -> Matcher:
@@ -182,31 +191,20 @@ def _shipped_matcher(lexicon: str, tokenizer: str) -> Matcher:
     return Matcher(lexicon, tokenizer)
 
 
-def count_documents(
-    docs: Docs, matcher: Matcher, *, progress: Progress | None = None, skip: int = 0
-) -> Iterator[pa.RecordBatch]:
+def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> Iterator[pa.RecordBatch]:
     """One row per document, in the order of the collection: doc_id, tokens, counts, logwords.
 
-    The first `skip` blocks are passed over: the cache has them.
+    A document id that occurs twice is an error, raised behind the last row.
     """
 
-    def work(numbered: tuple[int, Block]) -> tuple[pa.RecordBatch | None, int]:
-        number, block = numbered
-        return None if number < skip else count_batch(block.read(), matcher), block.size
+    def work(block: Block) -> tuple[pa.RecordBatch, int]:
+        return count_batch(block.read(), matcher), block.size
 
-    done = 0
-    for batch, size in map_in_order(work, enumerate(docs.blocks()), threads=thread_count()):
+    duplicates, done = DuplicateCheck("doc_id"), 0
+    for batch, size in map_in_order(work, docs.blocks(), threads=thread_count()):
         done += size
         if progress:
             progress(done, docs.size)
-        if batch is not None:
-            yield batch
-
-
-def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatch]:
-    """The same rows; a document id that occurs twice is an error, raised behind the last of them."""
-    duplicates = DuplicateCheck("doc_id")
-    for batch in rows:
         duplicates.add(batch.column(0))
         yield batch
     duplicates.finish(docs.tables)
@@ -237,12 +235,12 @@ def tally_to_file(
     """
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
     _check_output(path, source)
-    if cached and _is_large(source) and (stored := _cached_file(source, matcher, progress)):
-        cache.copy(stored, path)
+    if cached and (stored := _cached_file(source, matcher, progress)):
+        with stored.open("rb") as finished, writing(path) as target:
+            shutil.copyfileobj(finished, target, 1 << 20)
         return read_provenance(stored)
-    facts = provenance(source, matcher)
-    rows = unique(count_documents(source, matcher, progress=progress), source)
-    return write_tally(path, rows, tally_columns(matcher.groups), facts)
+    rows = count_documents(source, matcher, progress)
+    return write_tally(path, rows, tally_columns(matcher.groups), provenance(source, matcher))
 
 
 def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> None:
@@ -256,34 +254,46 @@ def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> N
 
 
 def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:
-    """The finished tally in the cache, made now if need be; None if the cache cannot be used."""
-    facts = provenance(source, matcher)
-    schema = tally_columns(matcher.groups)
+    """The tally of a large file in the cache, made now if need be; None if the cache cannot be used.
+
+    Its name is a hash of all that decides the result: the input's fingerprint and how it is read, the lexicon
+    with all it says about itself, the tokenizer, the version.
+    """
+    if source.path is None or (source.size or 0) < CACHED_FROM:
+        return None
+    facts, schema = provenance(source, matcher), tally_columns(matcher.groups)
     try:
-        folder = cache.folder(facts)
-        finished = folder.with_suffix(".parquet")
-        if not finished.exists() or not cache.is_whole(finished, schema):
-            cache.prepare(folder)
-            count = partial(count_documents, source, matcher, progress=progress)
-            rows = cache.resumable(count, folder, schema)
-            write_tally(finished, unique(rows, source), schema, facts)
-        cache.forget(folder)
+        folder = cache_dir() / "tally"
+        stored = folder / f"{xxhash.xxh3_128_hexdigest(json.dumps(facts, sort_keys=True).encode())}.parquet"
+        if not _is_intact(stored):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_tally(stored, count_documents(source, matcher, progress), schema, facts)
+        _tidy(folder, stored)
     except (OSError, RuntimeError, InputError) as error:  # RuntimeError: there is no home folder
-        if isinstance(error, InputError) and not cache.holds(error.path):
+        if isinstance(error, InputError) and not (error.path and Path(error.path).is_relative_to(folder)):
             raise
         warnings.warn(f"counting without the cache, which cannot be used: {error}", stacklevel=3)
         return None
-    return finished
+    return stored
 
 
-def _read(path: str | os.PathLike[str], check: Callable[[pl.DataFrame], pl.DataFrame] | None = None) -> Tally:
-    """A tally from a file, its rows taken as they are or checked."""
-    facts = read_provenance(path)
-    table, _ = formats.read_checked(path, _KEY)
+def _is_intact(stored: Path) -> bool:
+    """Whether a tally is in the cache and fits its checksums."""
     try:
-        return Tally(check(_frame(table)) if check else _frame(table), facts)
-    except InputError as error:
-        raise InputError(error.message, path=path) from error
+        formats.check_parquet(stored, _KEY)
+    except InputError:
+        return False
+    return True
+
+
+def _tidy(folder: Path, used: Path) -> None:
+    """Keep the tallies that were used last, and no files that killed runs have left unfinished."""
+    with suppress(OSError):  # a cache that may only be read is a cache too
+        used.touch()
+        newest = sorted(folder.glob("*.parquet"), key=lambda file: -file.stat().st_mtime)
+        stale = [file for file in folder.glob(".*.tmp") if time.time() - file.stat().st_mtime > _STALE]
+        for file in [*newest[_KEPT:], *stale]:
+            file.unlink(missing_ok=True)
 
 
 def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
@@ -361,29 +371,19 @@ def _frame(table: pa.Table) -> pl.DataFrame:
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame, if it can be a tally: every document once, whole counts and sums that are not negative."""
-    groups = _groups(frame.columns)
-    if frame["doc_id"].dtype != pl.String:
-        raise InputError(f"column doc_id holds {frame['doc_id'].dtype}; it must be text")
-    wanted: dict[str, Any] = dict.fromkeys(("tokens", *groups), pl.Int64)
-    for name, kind in (wanted | {group + _LOGWORDS: pl.Float64 for group in groups}).items():
-        column = frame[name]
-        if not (column.dtype.is_integer() if kind == pl.Int64 else column.dtype.is_numeric()):
-            what = "whole numbers" if kind == pl.Int64 else "numbers"
-            raise InputError(f"column {name} holds {column.dtype}; it must be {what}")
-        values = column.cast(kind, strict=False)
-        good = (values >= 0) & (values.cast(pl.Float64).is_finite())
-        if values.null_count() or not good.all():
-            row = int((~good.fill_null(False)).arg_true()[0])
-            raise InputError(f"row {row + 1}: {name} is {show(column[row])}; it must be a number from 0 on")
-        if column.dtype != kind:
-            frame = frame.with_columns(values)
-    ids = frame["doc_id"]
-    if ids.null_count():
-        raise InputError(f"row {int(ids.is_null().arg_true()[0]) + 1}: doc_id is missing")
+    groups, table = _groups(frame.columns), Table(frame)
+    ids = table.ids("doc_id")
+    numbers = [table.numbers(name, whole=True) for name in ("tokens", *groups)]
+    numbers += [table.numbers(group + _LOGWORDS) for group in groups]
+    for column in numbers:
+        if (column < 0).any():
+            row = int((column < 0).arg_true()[0])
+            raise table.error(f"{column.name} is {column[row]}; it must not be negative", row)
     hashes = np.sort(ids.hash().to_numpy())
     if (hashes[1:] == hashes[:-1]).any():
-        Table(frame).require_unique("doc_id")
-    return frame
+        table.require_unique("doc_id")
+    changed = [column for column in (ids, *numbers) if column.dtype != frame[column.name].dtype]
+    return frame.with_columns(changed) if changed else frame
 
 
 def _table(frame: pl.DataFrame) -> pa.Table:

@@ -25,7 +25,7 @@ from evenrank.measures.evaluate import labels_of, left_out
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
-from evenrank.measures.gsr.study import Study
+from evenrank.measures.gsr.study import Study, cut
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, View, ranked_queries
 from evenrank.measures.results import Measurement, Options, Summary
 from evenrank.text.tokens import tokens
@@ -99,13 +99,20 @@ class Genderedness(View):
 
     NEEDED = "the text of documents and queries; give docs and queries"
 
+    @cached_property
+    def texts(self) -> Any:
+        """What tells the genderedness of texts, from vectors or the shipped table."""
+        from evenrank.vectors.texts import gendered_texts  # loads numba
+
+        given = self.inputs.given
+        return gendered_texts(given.get("vectors"), pairs=given.get("pairs"))
+
     def check(self) -> None:
         if self.inputs.docs is None or self.inputs.queries is None:
             raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
 
     def provenance(self) -> dict[str, Any]:
-        texts = self.inputs.genderedness
-        return {"genderedness": texts.stopping(self.measures[0]["stop_words"]).provenance}
+        return {"genderedness": self.texts.stopping(self.measures[0]["stop_words"]).provenance}
 
     def prepare(self, seed: int = 0) -> None:
         """Read queries and documents, once for all runs (and for each list of stop words)."""
@@ -113,19 +120,8 @@ class Genderedness(View):
         sharing: dict[Any, list[Any]] = {}
         for measure in self.measures:
             sharing.setdefault(measure["stop_words"], []).append(measure)
-        inputs = self.inputs
-        assert inputs.queries is not None  # `check` sees to it
         self.studies = {
-            stop_words: Study(
-                inputs.runs,
-                measures,
-                inputs.genderedness.stopping(stop_words),
-                docs=inputs.docs,
-                queries=inputs.queries,
-                qrels=inputs.qrels,
-                missing=self.missing,
-                seed=seed,
-            )
+            stop_words: Study(self.inputs, measures, self.texts.stopping(stop_words), seed)
             for stop_words, measures in sharing.items()
         }
 
@@ -145,7 +141,8 @@ class Genderedness(View):
         chosen = np.ones(len(label), bool)
         if only != "all":
             chosen = masks.pop(only, ~chosen)
-        top = study.top(name, measure)
+        depths = measure.depths(study.relevant, len(study.x))
+        top = cut(study.lists[name], depths)
         fitted = study.fit(top, measure, chosen)
         defined = fitted.line is not None
         ids = study.query_ids.gather(fitted.queries if defined else [])
@@ -159,7 +156,7 @@ class Genderedness(View):
                 labels=labels,
                 only=only,
                 otherwise="the query has no text",
-                reasons=_reasons(study, measure, set(ranked), fitted),
+                reasons=_reasons(study, depths, set(ranked), fitted),
             ),
             query_ids=ids,
             values=fitted.contributions if defined else np.zeros(0),
@@ -175,9 +172,8 @@ class Genderedness(View):
         )
 
 
-def _reasons(study: Study, measure: Any, ranked: set[str], fitted: Fitted) -> dict[str, str]:
+def _reasons(study: Study, depths: Ints, ranked: set[str], fitted: Fitted) -> dict[str, str]:
     """Return for each query without a value why it has none; the first reason that applies."""
-    depths = measure.depths(study.relevant, len(study.x))
     used = {*fitted.queries.tolist()}
     reasons = {}
     for row, query in enumerate(study.query_ids.to_list()):
@@ -281,7 +277,7 @@ class StereotypeReinforcement(BiasMeasure):
     )
     INTERPRETATION = "above 0 follows the stereotype"
     REFERENCE = "a perfect engine"
-    SIGNED = True
+    PREFERRED = "zero"
     VIEW = Genderedness
     NEEDS = frozenset({"docs", "queries"})
     ALTERNATIVES = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
@@ -322,9 +318,29 @@ class StereotypeReinforcement(BiasMeasure):
     def compare(
         self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
     ) -> Change:
-        """Compare two runs, see `compare_reinforcement`; the change has no values by query."""
-        comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)
-        return Change(comparison, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
+        """Compare how much two runs, measured in one call, reinforce stereotypes, over the queries of both.
+
+        The difference is the slope of the differences between the lists. The interval draws queries, the same
+        for both runs, and refits both slopes. p is that of a permutation test in which the two lists of a
+        query change places. The change has no values by query.
+        """
+        if not isinstance(mine, Reinforcement) or not isinstance(theirs, Reinforcement):
+            raise InputError(f"there is nothing to compare; give two measurements of {self}")
+        first, second = mine.fitted, theirs.fitted
+        _, left, right = np.intersect1d(first.queries, second.queries, return_indices=True)
+        x, difference = first.x[left], first.y[left] - second.y[right]
+        if mine.measure != theirs.measure or not np.array_equal(x, second.x[right]):
+            raise InputError("the two differ in measure, queries or vectors; measure them in one call")
+        line = slope.fit(x, difference)
+        result = stats.Comparison(None, None, None, None, None, "", "permutation", len(x))
+        if line is not None and first.line is not None and second.line is not None:
+            interval = stats.bootstrap(slope.slopes, x, difference, confidence=confidence, seed=seed)
+            terms = (x - x.mean()) * difference
+            p = stats.paired(terms, np.zeros(len(terms)), test="permutation", seed=seed).p
+            result = stats.Comparison(
+                line.slope, interval.low, interval.high, p, None, "", "permutation", len(x), line.slope
+            )
+        return Change(result, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         raise InputError(f"{self} is not computed from a tally; use evenrank.measure")
@@ -332,39 +348,6 @@ class StereotypeReinforcement(BiasMeasure):
 
 GSR = StereotypeReinforcement()
 register(GSR)
-
-
-def compare_reinforcement(
-    first: Measurement, second: Measurement, *, confidence: float = 0.95, seed: int = 0
-) -> stats.Comparison:
-    """Compare how much two runs reinforce stereotypes, over the queries that both have.
-
-    The difference is the slope of the differences between the lists. The interval draws queries, the same
-    for both runs, and refits both slopes. p is that of a permutation test in which the two lists of a query
-    change places.
-
-    Parameters
-    ----------
-    first, second
-        What :func:`evenrank.measure` gives for GSR of two runs, measured in one call.
-    """
-    if first.measure != second.measure:
-        raise InputError(f"{first.measure} and {second.measure} cannot be compared")
-    if not isinstance(first, Reinforcement) or not isinstance(second, Reinforcement):
-        raise InputError("there is nothing to compare; give two measurements of GSR")
-    _, mine, theirs = np.intersect1d(first.fitted.queries, second.fitted.queries, return_indices=True)
-    x, difference = first.fitted.x[mine], first.fitted.y[mine] - second.fitted.y[theirs]
-    if not np.array_equal(x, second.fitted.x[theirs]):
-        raise InputError("the two were measured with different queries or vectors; measure them in one call")
-    line = slope.fit(x, difference)
-    if line is None or first.line is None or second.line is None:
-        return stats.Comparison(None, None, None, None, None, "", "permutation", len(x))
-    interval = stats.bootstrap(slope.slopes, x, difference, confidence=confidence, seed=seed)
-    terms = (x - x.mean()) * difference
-    p = stats.paired(terms, np.zeros(len(terms)), test="permutation", seed=seed).p
-    return stats.Comparison(
-        line.slope, interval.low, interval.high, p, None, "", "permutation", len(x), line.slope
-    )
 
 
 class GenderedQuery(NamedTuple):

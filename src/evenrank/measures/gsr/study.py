@@ -6,7 +6,7 @@ once, and only the vocabulary words in it are kept, never its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,13 @@ import pyarrow as pa
 from evenrank.errors import InputError
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import Entries, Fitted
-from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, find_rows, raise_no_overlap, refuse_missing
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, find_rows, ranked_lists
 from evenrank.measures.results import Options, Summary
 from evenrank.parallel import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import StereotypeReinforcement
+    from evenrank.measures.inputs import Inputs
     from evenrank.vectors.texts import GenderedTexts
 
 POOL = 8192  # documents that random lists are drawn from: a random sample, where the collection has more
@@ -34,14 +35,10 @@ class Study:
 
     Attributes
     ----------
-    x
-        g(q) of each query.
-    relevant
-        K_q, the number of documents judged relevant for each query; None without judgments.
+    x, relevant
+        g(q) of each query, and K_q, how many documents are judged relevant for it; None without judgments.
     doc_ids, words
         The documents that are needed, and the vocabulary words in each.
-    pool
-        The rows of a random sample of all documents.
     lists, absent
         By run, its ranked documents as deep as any measure looks, with their values; and how many of how many
         the collection lacks.
@@ -50,46 +47,51 @@ class Study:
     """
 
     def __init__(
-        self,
-        runs: Mapping[str, pl.DataFrame],
-        measures: Sequence[StereotypeReinforcement],
-        texts: GenderedTexts,
-        *,
-        docs: Any,
-        queries: pl.DataFrame,
-        qrels: pl.DataFrame | None,
-        missing: str = "error",
-        seed: int = 0,
+        self, inputs: Inputs, measures: Sequence[StereotypeReinforcement], texts: GenderedTexts, seed: int
     ) -> None:
-        self.texts, self.missing, self.seed = texts, missing, seed
+        queries, qrels = inputs.queries, inputs.qrels
+        assert queries is not None  # `Genderedness.check` sees to it
+        self.texts, self.missing, self.seed = texts, inputs.missing, seed
         self.query_ids, self.query_texts = queries["query_id"], queries["text"].to_list()
         self.x = texts.of_texts(self.query_texts)
-        self.relevant: Ints | None = None
-        if qrels is not None:
-            rows = find_rows(qrels.filter(pl.col("relevance") > 0)["query_id"], self.query_ids)
-            self.relevant = np.bincount(rows[rows >= 0], minlength=len(queries)).astype(np.int64)
+        judged = None if qrels is None else _ranked_by_grade(qrels, self.query_ids)
+        self.relevant = None if judged is None else np.bincount(judged["owner"], minlength=len(queries))
         depths = np.max([m.depths(self.relevant, len(queries)) for m in measures], axis=0)
         # Where missing documents are skipped, others from further down may move up.
-        read = np.full(len(queries), WHOLE_LIST) if missing == "skip" else depths
-        tops = {name: _top(run, self.query_ids, read) for name, run in runs.items()}
-        judged = None if qrels is None else _relevant(qrels, self.query_ids)
-        needed = [doc_ids for _, doc_ids, _ in (*tops.values(), *([] if judged is None else [judged]))]
-        self._read(docs, needed, pool=max(POOL, 2 * int(depths.max(initial=0))))
+        read = np.full(len(queries), WHOLE_LIST) if self.missing == "skip" else depths
+        tops = {name: run.filter(self._down_to(read, run)) for name, run in inputs.runs.items()}
+        needed = [*tops.values(), *([] if judged is None else [judged])]
+        self._read(
+            inputs.docs, [table["doc_id"] for table in needed], max(POOL, 2 * int(depths.max(initial=0)))
+        )
         for kind, empty in {"query": np.isnan(self.x).all(), "document": not len(self.words.entries)}.items():
             if empty:
                 raise InputError(
                     f"no word of any {kind} has a value in the {len(texts.genderedness):,} words of the "
                     "vectors; give vectors of the same language"
                 )
-        self.absent: dict[str, tuple[int, int]] = {}
-        self.lists = {name: self._ranked(name, *top, depths) for name, top in tops.items()}
+        self.lists, self.absent = {}, {}
+        documents = pl.DataFrame({"doc_id": self.doc_ids})
+        for name, top in tops.items():
+            lists = ranked_lists(top, documents, (), depth=WHOLE_LIST, missing=self.missing, name=name)
+            owner = np.repeat(find_rows(lists.query_ids, self.query_ids), lists.lengths)
+            self.lists[name] = cut(self._entries(owner, lists.rows, lists.positions), depths)
+            self.absent[name] = lists.skipped + int((lists.rows < 0).sum()), top.height
         self.perfect: Entries | None = None
         if judged is not None:
-            owner, doc_ids, ranks = judged
-            self.perfect = self._entries(owner, find_rows(doc_ids, self.doc_ids), ranks)
+            rows = find_rows(judged["doc_id"], self.doc_ids)
+            self.perfect = self._entries(judged["owner"].to_numpy(), rows, judged["rank"].to_numpy())
         self._baselines: dict[tuple[str, bytes], dict[str, Summary]] = {}
 
-    def _read(self, docs: Any, needed: list[pl.Series], *, pool: int) -> None:
+    def _down_to(self, depths: Ints, run: pl.DataFrame) -> pl.Series:
+        """Which rows of a run are ranked for these queries, down to the depth of each."""
+        ranks = run["rank"].to_numpy()
+        first = np.flatnonzero(ranks == 1)
+        rows = find_rows(run["query_id"].gather(first), self.query_ids)
+        depth = np.where(rows >= 0, depths[rows], 0) if len(depths) else np.zeros(len(rows))
+        return pl.Series(ranks <= np.repeat(depth, np.diff(first, append=run.height)))
+
+    def _read(self, docs: Any, needed: list[pl.Series], pool: int) -> None:
         """Read the words of the needed documents, and of a sample to draw from, in one pass.
 
         The pool are the documents whose ids have the smallest hashes: a random sample that does not
@@ -110,14 +112,13 @@ class Study:
                 hashed = hashes(batch.column("doc_id"), self.seed)
                 own = doc_ids.hash().to_numpy()
                 is_needed = needed_hashes[np.searchsorted(needed_hashes[:-1], own)] == own
-                rows = np.flatnonzero(is_needed | ((hashed <= bound) & bool(pool)))
+                rows = np.flatnonzero(is_needed | (hashed <= bound))
                 texts = batch.column("text").take(pa.array(rows))
                 ids.append(doc_ids.gather(rows))
                 kept_hashes.append(hashed[rows])
-                if pool:
-                    smallest = np.concatenate(kept_hashes)
-                    if len(smallest) > pool:
-                        bound = np.partition(smallest, pool - 1)[pool - 1]
+                smallest = np.concatenate(kept_hashes)
+                if len(smallest) > pool:
+                    bound = np.partition(smallest, pool - 1)[pool - 1]
                 for start in range(0, len(texts), _TEXTS):
                     yield texts[start : start + _TEXTS]
 
@@ -127,23 +128,6 @@ class Study:
             repeated = self.doc_ids.filter(self.doc_ids.is_duplicated())[0]
             raise InputError(f"the document {repeated} occurs twice in the docs")
         self.pool = np.argsort(np.concatenate(kept_hashes), kind="stable")[:pool]
-
-    def _ranked(self, run: str, owner: Ints, doc_ids: pl.Series, ranks: Ints, depths: Ints) -> Entries:
-        """The lists of a run down to these depths, with values; missing documents treated as wanted."""
-        docs = find_rows(doc_ids, self.doc_ids)
-        held = docs >= 0
-        self.absent[run] = int((~held).sum()), len(held)
-        if self.missing == "error" and not held.all():
-            refuse_missing(doc_ids.filter(pl.Series(~held)), run)
-        if self.missing != "error" and len(held) and not held.any():
-            raise_no_overlap(run)
-        if self.missing == "skip":  # what is ranked below a missing document moves up
-            owner, docs = owner[held], docs[held]
-            first = np.diff(owner, prepend=-1) != 0
-            ranks = np.arange(len(owner)) - np.flatnonzero(first)[np.cumsum(first) - 1] + 1
-            top = ranks <= depths[owner]
-            owner, docs, ranks = owner[top], docs[top], ranks[top]
-        return self._entries(owner, docs, ranks)
 
     def _entries(self, owner: Ints, docs: Ints, ranks: Ints) -> Entries:
         """Add g_q(d) of each document."""
@@ -199,10 +183,6 @@ class Study:
             weights=weights[mask] / sizes[kept.owner],
         )
 
-    def top(self, run: str, measure: StereotypeReinforcement) -> Entries:
-        """The documents of a run that a measure looks at."""
-        return cut(self.lists[run], measure.depths(self.relevant, len(self.x)))
-
     def baselines(
         self, measure: StereotypeReinforcement, chosen: np.ndarray, options: Options
     ) -> dict[str, Summary]:
@@ -219,25 +199,17 @@ class Study:
         return self._baselines[key]
 
 
-def _top(run: pl.DataFrame, query_ids: pl.Series, depths: Ints) -> tuple[Ints, pl.Series, Ints]:
-    """Query row, id and rank of the ranked documents of these queries, down to the depth of each."""
-    ranks = run["rank"].to_numpy()
-    first = np.flatnonzero(ranks == 1)
-    rows = find_rows(run["query_id"].gather(first), query_ids)
-    owner = np.repeat(rows, np.diff(first, append=run.height))
-    kept = owner >= 0
-    kept[kept] = ranks[kept] <= depths[owner[kept]]
-    return owner[kept], run["doc_id"].filter(pl.Series(kept)), ranks[kept]
-
-
-def _relevant(qrels: pl.DataFrame, query_ids: pl.Series) -> tuple[Ints, pl.Series, Ints]:
+def _ranked_by_grade(qrels: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
     """All and only the relevant documents of these queries; those of equal grade share a rank."""
-    relevant = (
-        qrels.filter(pl.col("relevance") > 0)
-        .with_columns(rank=pl.col("relevance").rank("min", descending=True).over("query_id").cast(pl.Int64))
+    relevant = qrels.filter(pl.col("relevance") > 0)
+    return (
+        relevant.with_columns(
+            owner=find_rows(relevant["query_id"], query_ids),
+            rank=pl.col("relevance").rank("min", descending=True).over("query_id").cast(pl.Int64),
+        )
+        .filter(pl.col("owner") >= 0)
         .sort("query_id", "rank", "doc_id", maintain_order=True)
     )
-    return _top(relevant, query_ids, np.full(len(query_ids), WHOLE_LIST))
 
 
 def cut(entries: Entries, depths: Ints) -> Entries:

@@ -27,10 +27,10 @@ import numpy as np
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
-from evenrank.measures.base import is_bias
+from evenrank.measures.base import is_bias, is_sum
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount, view_key
 from evenrank.measures.parse import Condition, parse_condition
-from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, sides
+from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, line_of, sides
 from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
 from evenrank.stats.rounding import round_significant
 
@@ -52,7 +52,7 @@ class Limit:
     @property
     def linear(self) -> bool:
         """Whether the value is a sum over documents, so that means over queries can be limited too."""
-        return hasattr(self.measure, "line")
+        return is_sum(self.measure)
 
     def rows(self, query: int) -> Alternatives | None:
         """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
@@ -64,8 +64,7 @@ class Limit:
 
     def line(self, query: int) -> tuple[Floats, Floats] | None:
         """Of a linear measure, weights of the ranks and values of the documents; None where undefined."""
-        result: tuple[Floats, Floats] | None = self.measure.line(self.lists, query)
-        return result
+        return line_of(self.measure, self.lists, query)
 
 
 def parse_limits(limit: Any) -> list[Condition]:
@@ -90,8 +89,8 @@ def _limited(condition: Condition) -> Condition:
 
 
 def _can_be_limit(measure: Measure) -> bool:
-    able = (hasattr(measure, name) for name in ("line", "count_in_top", "shares_in_top"))
-    return is_bias(measure) and any(able)
+    able = (hasattr(measure, name) for name in ("count_in_top", "shares_in_top"))
+    return is_bias(measure) and (is_sum(measure) or any(able))
 
 
 def _finite(condition: Condition) -> Condition:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evenrank.measures.base import LinearMeasure, is_sum
 from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.parse import Condition
 from evenrank.measures.representation import CountInTop, representation_bias
@@ -143,11 +144,24 @@ def _absent(labelled: float, target: float) -> float:
     return float(skews(np.array([0, labelled]), np.array([target, 1.0]))[0])
 
 
+def line_of(measure: LinearMeasure, lists: RankedLists, query: int) -> tuple[Floats, Floats] | None:
+    """Weights of the ranks and values of the documents of one list; None where it is undefined."""
+    cutoff = int(measure["cutoff"])
+    start, n = int(lists.starts[query]), int(lists.lengths[query])
+    values = measure.each_value(lists)[start : start + n]
+    scale = measure.each_scale(lists)
+    if scale is not None:
+        if not scale[query] > 0:
+            return None
+        values = values / scale[query]
+    return measure.weights(min(n, cutoff), cutoff), values
+
+
 def alternatives_for(condition: Condition, lists: RankedLists, query: int) -> Alternatives | None:
     """What one list has to keep to, one of the alternatives; None where the measure is undefined."""
     measure: Any = condition.measure
-    if hasattr(measure, "line"):
-        line = measure.line(lists, query)
+    if is_sum(measure):
+        line = line_of(measure, lists, query)
         return None if line is None else [limit_sum(condition, *line)]
     if hasattr(measure, "count_in_top"):
         count = measure.count_in_top(lists, query)

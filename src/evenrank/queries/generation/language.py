@@ -21,7 +21,7 @@ import xxhash
 
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress
-from evenrank.rankers.neural.language import SMOLLM2, open_language_model, smollm2
+from evenrank.rankers.language_models import SMOLLM2, load_language_model, smollm2
 
 Example = tuple[str, str]
 """A document and a query that it answers."""
@@ -73,7 +73,7 @@ class LanguageWriter:
         )  # fmt: skip
         requested = _asked(place)
         self.prompt = str(requested.get("prompt", PROMPT))
-        self._tokenizer, self._model = open_language_model(place, named=checkpoint)
+        self._tokenizer, self._model = load_language_model(place, named=checkpoint)
         self.seq2seq = bool(self._model.config.is_encoder_decoder)
         if self.seq2seq and not requested:
             self.prompt = "{document}"

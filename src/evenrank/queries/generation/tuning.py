@@ -30,7 +30,7 @@ from evenrank.queries.generation.language import (
     weights_fingerprint,
 )
 from evenrank.rankers.base import Progress
-from evenrank.rankers.neural.language import SMOLLM2, open_language_model, smollm2
+from evenrank.rankers.language_models import SMOLLM2, load_language_model, smollm2
 from evenrank.training.fitting import DivergedError
 from evenrank.training.transformers import is_same, last_checkpoint, quiet, require_trainers, write_facts
 
@@ -105,7 +105,7 @@ def tune_generator(
     transformers, torch = import_module("transformers"), import_module("torch")
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
-        tokenizer, opened = open_language_model(place, named=model)
+        tokenizer, opened = load_language_model(place, named=model)
         if layers is not None:
             _freeze(opened, layers)
         tokens = [_tokens(tokenizer, opened, text.split()[:words], query, longest) for text, query in pairs]

@@ -20,7 +20,7 @@ import xxhash
 import evenrank
 from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
-from evenrank.data.files import file_lock
+from evenrank.data.files import cache_dir, file_lock
 from evenrank.data.schema import Block, DuplicateCheck
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, refuse_after_fork, thread_count
@@ -30,7 +30,6 @@ from evenrank.rankers.index.analysis import Analyzer, read_stop_words
 from evenrank.rankers.index.postings import TOKENS, Gathering, Spilled, merge, write_texts
 from evenrank.rankers.index.storage import ArrayFile, packed
 from evenrank.rankers.index.tokenizing import Words, words
-from evenrank.text.cache import root
 
 _LOCK = ".lock"
 _BUILDING = "building-"
@@ -258,7 +257,7 @@ def _clear(path: Path, *, keep: str | None) -> None:
 def own_index(docs: Docs, say: Callable[[str], None] = lambda text: None) -> Index:
     """An index of the collection in the cache: built once, and waited for where another process builds it."""
     key = xxhash.xxh3_128_hexdigest(str(sorted(docs.describe().items())).encode())
-    path = root() / "indexes" / key
+    path = cache_dir() / "indexes" / key
     with suppress(InputError):
         return Index.open(path, verify=True)  # a damaged one is built again
     path.parent.mkdir(parents=True, exist_ok=True)

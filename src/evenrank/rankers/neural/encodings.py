@@ -21,13 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from evenrank.data.files import writing
+from evenrank.data.files import cache_dir, writing
 from evenrank.rankers.base import Progress
-from evenrank.text.cache import root
 
 if TYPE_CHECKING:
     from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.projection import GenderProjection
 
 PART = 2048
 """Texts between two checkpoints. Sorted by length, they fill batches with little padding."""
@@ -54,7 +53,7 @@ class Encodings:
         facts = json.dumps(encoder.facts(), sort_keys=True)
         key = xxhash.xxh3_128_hexdigest(facts.encode())
         beside = None if home is None else Path(home) / "encodings"
-        base = beside if beside is not None and _is_writable(beside) else root() / "encodings"
+        base = beside if beside is not None and _is_writable(beside) else cache_dir() / "encodings"
         self.folder = base / key
         self._lock = threading.Lock()  # also while encoding: no text is encoded by two threads
         self._places: dict[bytes, tuple[int, int]] = {}

@@ -223,7 +223,7 @@ def with_projection(
 ) -> Reranker:
     """The same re-ranker with queries changed by a gender projection; refused if it compares no vectors."""
     from evenrank.rankers.neural.encodings import ProjectedEncodings
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.projection import GenderProjection
 
     if projection is None:
         return reranker

