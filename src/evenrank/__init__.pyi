@@ -53,16 +53,15 @@ from evenrank.measures.variants import VarARaB as VarARaB
 from evenrank.measures.variants import VarNDRaB as VarNDRaB
 from evenrank.measures.variants import VarRaB as VarRaB
 from evenrank.mitigate.constrain.reranking import constrain as constrain
-from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
 from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
 from evenrank.mitigate.feedback_sweep import feedback as feedback
 from evenrank.mitigate.filling import fill as fill
 from evenrank.mitigate.judgments import even_judgments as even_judgments
 from evenrank.mitigate.matching import balance as balance
+from evenrank.mitigate.mirror import mirror as mirror
 from evenrank.mitigate.mitigations import interpolate as interpolate
 from evenrank.mitigate.mitigations import penalise as penalise
 from evenrank.mitigate.negatives import negatives as negatives
-from evenrank.mitigate.preferences import preference as preference
 from evenrank.mitigate.projection import fit_projection as fit_projection
 from evenrank.mitigate.rebalancing import rebalance as rebalance
 from evenrank.mitigate.swapping import swap as swap

@@ -238,9 +238,9 @@ def _has_quote_beside(data: Any, start: Any, end: Any, letter: Any) -> Any:
 
 @inlined
 def _scan(table: Any, data: Any, start: Any, end: Any, token: Any, edges: Any, candidates: Any) -> Any:
-    """Count the tokens of a text; write where those begin and end that an entry may begin with.
+    """Count the tokens of a text, and note those that an entry may begin with; returns both numbers.
 
-    Returns both numbers. The end is -1 if the token is not ASCII.
+    A candidate is the place in `edges` where its start is, or -1 - its start if it is not ASCII.
     """
     count, noted = 0, 0
     is_inside = end + _BLOCK + SPARE <= len(data)  # else the text is read character by character
@@ -255,7 +255,7 @@ def _scan(table: Any, data: Any, start: Any, end: Any, token: Any, edges: Any, c
             if table.letters.words and last - first == 1 and _has_quote_beside(data, start, end, first):
                 continue
             count += 1
-            candidates[noted, 0], candidates[noted, 1] = first, last
+            candidates[noted] = i
             noted += _may_begin(table, data, first, last)
             continue
         position, stop = max(start, first - 1), min(last + 1, end)  # an apostrophe may be before or behind
@@ -263,7 +263,7 @@ def _scan(table: Any, data: Any, start: Any, end: Any, token: Any, edges: Any, c
             first, position, size = _next_token(table.letters, data, position, stop, token, np.int64(0))
             if first >= 0:
                 count += 1
-                candidates[noted, 0], candidates[noted, 1] = first, -1
+                candidates[noted] = -1 - first
                 noted += _may_begin(table, token, 0, min(size, len(token) - SPARE))
     return count, noted
 
@@ -379,10 +379,13 @@ def find_entries(
         tokens[row], noted = _scan(table, data, start, end, token, edges, candidates)
         done = start
         for i in range(noted):
-            first = candidates[i, 0]
+            candidate = candidates[i]
+            first, behind = -1 - candidate, np.int64(-1)
+            if candidate >= 0:
+                first, behind = edges[candidate], edges[candidate + 1]
             if first < done:  # part of a phrase
                 continue
-            entry, stop = _longest_entry(table, data, first, candidates[i, 1], end, token)
+            entry, stop = _longest_entry(table, data, first, behind, end, token)
             if entry == NONE:
                 continue
             done, place = stop, last[entry]
