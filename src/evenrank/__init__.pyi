@@ -77,7 +77,7 @@ from evenrank.queries.pooling import vote as vote
 from evenrank.queries.rewriting import variants as variants
 from evenrank.rankers.catalogue import search as search
 from evenrank.rankers.index import Index as Index
-from evenrank.rankers.index.building import index as index
+from evenrank.rankers.indexing import index as index
 from evenrank.rankers.neural.reranking import rerank as rerank
 from evenrank.spark import tally_batches as tally_batches
 from evenrank.spark import tally_schema as tally_schema
