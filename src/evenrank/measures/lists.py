@@ -434,8 +434,6 @@ class View:
 
     def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
         """A normalised run as the measures see it, down to the depth they look."""
-        if "seq" in run.columns:
-            refuse_sequences(name, self.measures)
         inputs = self.inputs
         lists = self._looked_up(run, self.depth, name, expected_ties=expected_ties)
         return replace(
@@ -534,16 +532,6 @@ class Words(View):
     def expect_texts(self, *, explain: bool) -> None:
         if explain and self.inputs.docs is not None and any(measure.LINEAR for measure in self.measures):
             self.inputs.docs.expect(self.inputs.top_documents(self.depth))
-
-
-def refuse_sequences(name: str, measures: Iterable[Any]) -> None:
-    """Refuse measures of one ranking where there are several of a query."""
-    for measure in measures:
-        if not getattr(measure, "SEQUENCES", False):
-            raise InputError(
-                f"{name} has several rankings of a query (column seq), and {measure} looks at one; "
-                "EEL, EED and EER look at all of them"
-            )
 
 
 def view_key(measure: Any) -> Hashable:

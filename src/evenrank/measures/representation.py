@@ -29,8 +29,8 @@ from evenrank.measures.document_groups import (
     FULL,
     GROUP,
     QUERY,
+    Labels,
     Targets,
-    given_groups,
     inferred_groups,
     normal_labels,
     ordered_groups,
@@ -309,7 +309,7 @@ def _labelled_results(
     names = {name: (columns[name],) if name in columns else known for name, known in _COLUMNS.items()}
     groups = None
     if labels is not None:
-        groups = given_groups(labels)
+        groups = Labels.of(labels).one_attribute()
     elif tally is not None:
         from evenrank.text.tally import Tally
 

@@ -27,7 +27,7 @@ from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
 from evenrank.measures.gsr.study import Study, cut
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, View, ranked_queries
-from evenrank.measures.results import Measurement, Options, Summary
+from evenrank.measures.results import Measurement, Options
 from evenrank.text.tokens import tokens
 
 EQUAL = "all queries are equally gendered"
@@ -50,17 +50,11 @@ class Reinforcement(Measurement):
 
     fitted: Fitted = field(kw_only=True)
     line: Line | None = None
-    others: Callable[[], dict[str, Summary]] = dict
+    others: Callable[[], dict[str, SlopeSummary]] = dict
 
     @cached_property
-    def baselines(self) -> dict[str, Summary]:
+    def baselines(self) -> dict[str, SlopeSummary]:
         return self.others()
-
-    @property
-    def perfect_line(self) -> Line | None:
-        """The line of the perfect engine; None without judgments."""
-        perfect = self.baselines.get("perfect")
-        return perfect.line if isinstance(perfect, SlopeSummary) else None
 
     @property
     def relative(self) -> float | None:
