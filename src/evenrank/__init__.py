@@ -28,7 +28,7 @@ _HOME = {
     "tally": "text.tally",
     "tally_batches": "spark",
     "tally_schema": "spark",
-    "index": "rankers.index.building",
+    "index": "rankers.indexing",
     "Index": "rankers.index",
     "search": "rankers.catalogue",
     "rerank": "rankers.neural.reranking",
@@ -142,7 +142,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.variants import VarARaB as VarARaB
     from evenrank.measures.variants import VarNDRaB as VarNDRaB
     from evenrank.measures.variants import VarRaB as VarRaB
-    from evenrank.mitigate.constrain.reranking import constrain as constrain
+    from evenrank.mitigate.constrain import constrain as constrain
     from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
     from evenrank.mitigate.feedback_sweep import feedback as feedback
     from evenrank.mitigate.filling import fill as fill
@@ -167,7 +167,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.queries.rewriting import variants as variants
     from evenrank.rankers.catalogue import search as search
     from evenrank.rankers.index import Index as Index
-    from evenrank.rankers.index.building import index as index
+    from evenrank.rankers.indexing import index as index
     from evenrank.rankers.neural.reranking import rerank as rerank
     from evenrank.spark import tally_batches as tally_batches
     from evenrank.spark import tally_schema as tally_schema

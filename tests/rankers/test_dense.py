@@ -23,7 +23,7 @@ from evenrank.rankers import dense as dense_module
 from evenrank.rankers import make
 from evenrank.rankers.dense import DenseRanker
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 from evenrank.rankers.nearest import nearest, rescored
 from evenrank.vectors.encoders import DEFAULT, find_model
 

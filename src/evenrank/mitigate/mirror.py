@@ -40,7 +40,7 @@ from evenrank.mitigate.swapping import Swapper, swap, swapper
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.building import index
+from evenrank.rankers.indexing import index
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 from evenrank.stats import Interval

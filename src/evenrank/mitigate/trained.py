@@ -211,9 +211,9 @@ class Training:
         if self.run is not None:
             return read_run(self.run)
         from evenrank.rankers.catalogue import search
-        from evenrank.rankers.index.building import own_index
+        from evenrank.rankers.indexing import cached_index
 
-        index = own_index(open_docs(self.docs)) if self.index is None else self.index
+        index = cached_index(open_docs(self.docs)) if self.index is None else self.index
         return search(index, self.queries, depth=self.pool)
 
     def prepared(self, bias_lambda: float) -> Any:

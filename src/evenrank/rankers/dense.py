@@ -18,7 +18,7 @@ import polars as pl
 from evenrank.data.files import checksum, writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, check_depth
-from evenrank.rankers.index import Index, storage
+from evenrank.rankers.index import Index, map_file
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.nearest import Making, Nearest, Stored, nearest, rescored, stored
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
@@ -326,7 +326,7 @@ def _graph(built: Stored) -> Any:
     size, dimension = built.vectors.shape
     note = path.with_name(f"{path.name}.xxh3")  # its hash: damage would lose documents in silence
     with suppress(OSError, ValueError, RuntimeError):
-        if note.read_text() == checksum(storage.mapped(path, np.uint8)):
+        if note.read_text() == checksum(map_file(path)):
             graph = faiss.read_index(str(path))
             if (graph.ntotal, graph.d) == (size, dimension):
                 return graph
@@ -342,7 +342,7 @@ def _graph(built: Stored) -> Any:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         faiss.write_index(graph, str(temporary))
-        digest = checksum(storage.mapped(temporary, np.uint8))
+        digest = checksum(map_file(temporary))
         temporary.replace(path)
         with writing(note) as file:
             file.write(digest.encode())

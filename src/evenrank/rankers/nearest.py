@@ -32,7 +32,7 @@ from evenrank.data.files import check_names, checksum, file_lock, reading, writi
 from evenrank.errors import InputError
 from evenrank.parallel import thread_count
 from evenrank.rankers.base import Progress, check_depth
-from evenrank.rankers.index import storage
+from evenrank.rankers.index import map_file
 from evenrank.rankers.topk import differ
 from evenrank.stats.rounding import round_significant
 
@@ -113,7 +113,7 @@ def stored(
         making = _begun(part, (index.documents, dimension), kind)
         fill(making)
         making.rows.flush()  # type: ignore[attr-defined]
-        files = {name: checksum(storage.mapped(part / name, np.uint8)) for name in making.kept}
+        files = {name: checksum(map_file(part / name)) for name in making.kept}
         content = {"facts": known, "notes": making.notes, "files": files}
         _write(part / _FACTS, {**content, "checksum": checksum(content)})
         (part / _DONE).unlink(missing_ok=True)
@@ -152,7 +152,7 @@ def _opened(folder: Path, known: Mapping[str, Any]) -> Stored | None:
             return None
         check_names(content["files"], folder, folder=folder)
         for name, each in content["files"].items():
-            if checksum(storage.mapped(folder / name, np.uint8)) != each:
+            if checksum(map_file(folder / name)) != each:
                 return None
         vectors = _mapped(folder / _VECTORS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
