@@ -52,7 +52,7 @@ from evenrank.measures.skew import Skew as Skew
 from evenrank.measures.variants import VarARaB as VarARaB
 from evenrank.measures.variants import VarNDRaB as VarNDRaB
 from evenrank.measures.variants import VarRaB as VarRaB
-from evenrank.mitigate.constrain.reranking import constrain as constrain
+from evenrank.mitigate.constrain import constrain as constrain
 from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
 from evenrank.mitigate.feedback_sweep import feedback as feedback
 from evenrank.mitigate.filling import fill as fill
