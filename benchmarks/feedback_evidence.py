@@ -16,7 +16,7 @@ from evenrank.data.runs import read_run
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 
 _SPLITS = {"time": None, "grepbiasir": None, "squad": "test"}
 _SWEPT = ("time", "squad")

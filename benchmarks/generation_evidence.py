@@ -48,13 +48,13 @@ def home() -> Path:
 @lru_cache(maxsize=2)
 def collection(name: str) -> Any:
     """Training and test part, and an index."""
-    from evenrank.rankers.index.building import own_index
+    from evenrank.rankers.indexing import cached_index
 
     found = shared()
     if found is None:
         raise SystemExit("the evidence needs the test data; set EVENRANK_TEST_DATA")
     train, test = (er.load(found / "data" / name, split=split) for split in ("train", "test"))
-    return train, test, own_index(test.docs)
+    return train, test, cached_index(test.docs)
 
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

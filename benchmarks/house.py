@@ -37,7 +37,7 @@ _LATER = tuple(
     auditing/black_box.py measures/variants.py cli/compare_variants.py
     measures/compare.py show/notebook.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
-    mitigate/projection.py mitigate/preferences.py cli/sources.py
+    mitigate/projection.py mitigate/mirror.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py
     cli/mitigate/training_sets.py

@@ -19,7 +19,7 @@ from benchmarks.small_wiki import loaded
 from evenrank import stats
 from evenrank.data.docs import open_docs
 from evenrank.data.runs import read_run
-from evenrank.mitigate.counterfactuals import neutral_queries
+from evenrank.mitigate.mirror import neutral_queries
 from evenrank.rankers.encoder import Encoder
 from evenrank.rankers.encodings import Encodings
 from evenrank.rankers.projection import GenderProjection

@@ -14,7 +14,7 @@ from evenrank import stats
 from evenrank.data.docs import Dataset
 from evenrank.data.runs import read_run
 from evenrank.mitigate.curve import Point, TradeOff
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 
 _COLLECTIONS = {"time": None, "squad": "test"}
 _BIAS, _UTILITY = er.ARaB @ 10, er.nDCG @ 10

@@ -28,7 +28,7 @@ _HOME = {
     "tally": "text.tally",
     "tally_batches": "spark",
     "tally_schema": "spark",
-    "index": "rankers.index.building",
+    "index": "rankers.indexing",
     "Index": "rankers.index",
     "search": "rankers.catalogue",
     "rerank": "rankers.neural.reranking",
@@ -63,7 +63,6 @@ _HOME = {
     "negatives": "mitigate.negatives",
     "sweep": "mitigate.tradeoff",
     "swap": "mitigate.swapping",
-    "counterfactual": "mitigate.counterfactuals",
     "balance": "mitigate.matching",
     "fill": "mitigate.filling",
     "even_judgments": "mitigate.judgments",
@@ -75,7 +74,7 @@ _HOME = {
     "closeness": "queries.generation.closeness",
     "plan": "auditing.certainty",
     "trace": "auditing.stages",
-    "preference": "mitigate.preferences",
+    "mirror": "mitigate.mirror",
     "fit_projection": "mitigate.projection",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
@@ -144,16 +143,15 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.variants import VarNDRaB as VarNDRaB
     from evenrank.measures.variants import VarRaB as VarRaB
     from evenrank.mitigate.constrain.reranking import constrain as constrain
-    from evenrank.mitigate.counterfactuals import counterfactual as counterfactual
     from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
     from evenrank.mitigate.feedback_sweep import feedback as feedback
     from evenrank.mitigate.filling import fill as fill
     from evenrank.mitigate.judgments import even_judgments as even_judgments
     from evenrank.mitigate.matching import balance as balance
+    from evenrank.mitigate.mirror import mirror as mirror
     from evenrank.mitigate.mitigations import interpolate as interpolate
     from evenrank.mitigate.mitigations import penalise as penalise
     from evenrank.mitigate.negatives import negatives as negatives
-    from evenrank.mitigate.preferences import preference as preference
     from evenrank.mitigate.projection import fit_projection as fit_projection
     from evenrank.mitigate.rebalancing import rebalance as rebalance
     from evenrank.mitigate.swapping import swap as swap
@@ -169,7 +167,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.queries.rewriting import variants as variants
     from evenrank.rankers.catalogue import search as search
     from evenrank.rankers.index import Index as Index
-    from evenrank.rankers.index.building import index as index
+    from evenrank.rankers.indexing import index as index
     from evenrank.rankers.neural.reranking import rerank as rerank
     from evenrank.spark import tally_batches as tally_batches
     from evenrank.spark import tally_schema as tally_schema

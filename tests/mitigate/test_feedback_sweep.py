@@ -24,7 +24,7 @@ from evenrank.mitigate.feedback_effects import (
 )
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 from evenrank.show.charts.theme import configuration
 from evenrank.show.charts.tradeoff import query_chart, strength_chart
 from evenrank.show.report import write_chart

@@ -25,7 +25,7 @@ from evenrank.rankers.dense import DenseRanker
 from evenrank.rankers.dense_search import nearest, rescored
 from evenrank.rankers.encoder import Encoder
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 from evenrank.vectors.encoders import DEFAULT, find_model
 
 DOCS = {

@@ -19,7 +19,7 @@ from evenrank.data.schema import RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 from evenrank.rankers.word_vectors import Surface, WordVectorRanker, compose
 from evenrank.text.tokens import tokens
 from evenrank.vectors import DEFINITION, Vectors, find_direction

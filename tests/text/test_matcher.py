@@ -108,6 +108,23 @@ def test_the_kernel_counts_as_the_definition_does(tokenizer: str, texts: list[st
     agree(MATCHERS[tokenizer], texts)
 
 
+# The hash of a word is of its first eight bytes and its size: these have the same, or nearly the same.
+TWINS = (
+    "a bcdefg abcdefg abcdefgh cbcdefgh Abcdefghij abcdefghik abcdefghijklmnop abcdefghijklmnoq abcdefgé"
+).split()
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@given(
+    known=st.lists(st.sampled_from([*TWINS, "bcdefg a", "abcdefgh a"]), min_size=1, unique_by=str.lower),
+    text=st.lists(st.sampled_from([*TWINS, *map(str.upper, TWINS), "abcdefghijk"]), max_size=20).map(
+        " ".join
+    ),
+)
+def test_words_that_begin_alike_are_told_apart(tokenizer: str, known: list[str], text: str) -> None:
+    agree(Matcher({"g": known}, tokenizer), [text])
+
+
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
 @given(texts=st.lists(st.text(), min_size=1, max_size=4))
 def test_any_text_at_all_is_counted_as_defined(tokenizer: str, texts: list[str]) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evenrank.measures.disparity import Disparities
     from evenrank.measures.gsr.measure import GenderedQuery
     from evenrank.measures.representation import Representation
-    from evenrank.mitigate.preferences import MirrorTest
+    from evenrank.mitigate.mirror import Mirror
     from evenrank.psychology import PsychologyAudit
 
 MARK = "†"
@@ -98,7 +98,7 @@ class Audit(Drawn):
     representation: Mapping[str, Representation] = field(default_factory=dict)
     variants: VariantAudit | None = None
     stages: Trace | None = None
-    preference: MirrorTest | None = None
+    preference: Mirror | None = None
     selection: Selection | None = None
     conditions: tuple[Condition, ...] = ()
     checks: tuple[gate.Check, ...] = ()
@@ -272,7 +272,7 @@ class Audit(Drawn):
         more
             Further findings to show, all optional. `tradeoff`: what :func:`evenrank.sweep` gives, a list of
             these, or a frame with bias, utility and perhaps name, strength, low, high. `rank_shift`: what
-            `Counterfactual.rank_shift` gives, a frame with query_id, doc_id, before, after and perhaps group.
+            `Mirror.rank_shift` gives, a frame with query_id, doc_id, before, after and perhaps group.
             `association`: what :func:`evenrank.association` gives. `psychology`, `representation` and
             `variants`: instead of the audit's own. `title`: what the page is called. `back`: address and
             words of a link to where the reader came from.

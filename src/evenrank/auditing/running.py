@@ -41,7 +41,7 @@ from evenrank.measures.skew import NDKL
 
 if TYPE_CHECKING:
     from evenrank.auditing.stages import Trace
-    from evenrank.mitigate.preferences import MirrorTest
+    from evenrank.mitigate.mirror import Mirror
 
 DEPTH = 10
 _SHARES = (
@@ -107,7 +107,7 @@ def audit(
     stages
         Runs by name in the order of a pipeline, see :func:`evenrank.trace`: what each of them adds.
     rankers
-        Rankers for the mirror test, see :func:`evenrank.preference`: is it they, or the texts? Needs docs and
+        Rankers for the mirror test, see :func:`evenrank.mirror`: is it they, or the texts? Needs docs and
         queries; measured with the headline measure.
     docs, tally, lexicon, tokenizer, queries, qrels, vectors, pairs, genders, labels, targets, dictionary
         As for :func:`evenrank.measure`; the documents are read twice at most.
@@ -260,16 +260,16 @@ def _stages(
 
 def _preference(
     inputs: Inputs, rankers: Any, headline: Measure | None, confidence: float, seed: int
-) -> MirrorTest:
+) -> Mirror:
     """The mirror test of rankers on the audited collection and queries."""
-    from evenrank.mitigate.preferences import preference
+    from evenrank.mitigate.mirror import mirror
 
     if inputs.docs is None or inputs.queries is None:
         raise InputError("the mirror test ranks the collection anew; give docs and queries")
     lexicon = inputs.given.get("lexicon") or "rekabsaz2020"
     requested = headline if sign_names_group(headline) and headline.LINEAR else ARaB @ DEPTH
     more: Any = {"confidence": confidence, "seed": seed, "lexicon": lexicon}
-    return preference(inputs.docs, inputs.queries, rankers=rankers, measure=requested, **more)
+    return mirror(inputs.docs, inputs.queries, rankers=rankers, measure=requested, **more)
 
 
 def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str, bool]) -> None:

@@ -26,7 +26,7 @@ _COMMANDS = {
         "disparity": "psychology",
         "plan": "audit",
         "trace": "sources",
-        "preference": "sources",
+        "mirror": "sources",
         "lexicons": "collection",
         "tally": "collection",
     },
@@ -60,6 +60,8 @@ _ALSO = {
     "server": "serve",
     "web": "serve",
     "watch": "monitor",
+    "preference": "mirror",
+    "counterfactual": "mirror",
 }
 
 

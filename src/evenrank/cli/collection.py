@@ -158,7 +158,7 @@ def index_command(
     that can be opened, and the next one starts over.
     """
     from evenrank.data.docs import open_docs
-    from evenrank.rankers.index.building import index
+    from evenrank.rankers.indexing import index
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     set_threads(threads)
@@ -271,7 +271,7 @@ def ranked_runs(
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
     from evenrank.rankers.catalogue import make, needs_index
-    from evenrank.rankers.index.building import own_index
+    from evenrank.rankers.indexing import cached_index
 
     named: dict[str, str] = {}
     for text in rankers:
@@ -290,7 +290,7 @@ def ranked_runs(
     if output is None:
         raise InputError("the runs of --ranker are kept beside the report; name its folder with -o DIR")
     docs = open_docs(given.docs, fields=split_names(given.fields), id_field=given.id_field)
-    index, requested = own_index(docs, note), read_queries(given.queries)
+    index, requested = cached_index(docs, note), read_queries(given.queries)
     result = {name: output / "runs" / f"{name}.run" for name in named}
     rankers_made = {name: make(ranker, index=index) for name, ranker in named.items()}
     for built in rankers_made.values():

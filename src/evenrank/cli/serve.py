@@ -105,7 +105,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _index(path: Path | None, docs: str | None, stack: ExitStack) -> Index:
     from evenrank.rankers.index import Index
-    from evenrank.rankers.index.building import index
+    from evenrank.rankers.indexing import index
 
     if path is not None:
         return Index.open(path)

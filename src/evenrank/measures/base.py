@@ -47,8 +47,8 @@ class BiasMeasure(Measure):
     Attributes
     ----------
     PREFERRED
-        Where good values lie: near `zero`, near `one`, `high` or `low`. Near zero, for a measure with a sign,
-        unless it says otherwise.
+        Where good values lie: near `zero`, near `one`, `high` or `low`. Where it is zero the sign means a
+        direction, and the mean of absolute values is reported too.
     BEST
         The best value that there can be, if it is known and not 0.
     MEANING
@@ -58,8 +58,6 @@ class BiasMeasure(Measure):
         How to read sign and size, in a few words, where `PREFERRED` does not say it.
     REFERENCE
         What a value has to be compared with, where none is good in itself.
-    SIGNED
-        Whether values lie on one side or the other of 0, so that the mean of absolute values says more.
     SIGN_NAMES_GROUP
         Whether the sign names a group: that which `pair(groups)` gives first above 0, else the second.
     ORDER_MATTERS
@@ -69,8 +67,6 @@ class BiasMeasure(Measure):
         one), or `Genderedness` (the leaning of texts).
     NEEDS
         What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
-    ALTERNATIVES
-        For something it needs, what else could be done than give it.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
@@ -84,10 +80,8 @@ class BiasMeasure(Measure):
     REFERENCE: ClassVar[str] = ""
     SIGN_NAMES_GROUP: ClassVar[bool] = False
     LINEAR: ClassVar[bool] = False  # a sum over the documents of a list, see `LinearMeasure`
-    SIGNED: ClassVar[bool] = False
     SEQUENCES: ClassVar[bool] = False  # looks at several rankings of a query, where there are some
     ORDER_MATTERS: ClassVar[bool] = True
-    ALTERNATIVES: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **params: Any) -> None:
         checked = check_params(self.NAME, self.SUPPORTED_PARAMS, params)
@@ -98,6 +92,11 @@ class BiasMeasure(Measure):
     def validate_params(self) -> None:
         require_params(self)
         self.validated = True
+
+    @property
+    def SIGNED(self) -> bool:
+        """Whether values lie on one side or the other of 0, so that the mean of absolute values says more."""
+        return self.PREFERRED == "zero"
 
     def depth(self) -> int:
         """How far down the list the measure looks."""
@@ -242,7 +241,7 @@ class Absolute(BiasMeasure):
         super().__init__()
         self.inner = inner
         self.__name__ = self.NAME = f"abs({inner})"
-        for name in ("NEEDS", "ALTERNATIVES", "ORDER_MATTERS", "VIEW", "SEQUENCES"):
+        for name in ("NEEDS", "ORDER_MATTERS", "VIEW", "SEQUENCES"):
             setattr(self, name, getattr(inner, name))
 
     def __call__(self, **params: Any) -> BiasMeasure:
@@ -389,7 +388,7 @@ def preferred_direction(measure: Measure) -> Preferred:
     """Where good values of a measure lie: the one place where that is decided."""
     if not isinstance(measure, BiasMeasure):
         return "high"
-    return measure.PREFERRED or ("zero" if measure.SIGNED else None)  # type: ignore[return-value]  # see `register`
+    return measure.PREFERRED  # type: ignore[return-value]  # see `register`
 
 
 def distance_from_ideal(measure: Measure, values: Floats) -> Floats:

@@ -97,7 +97,7 @@ class DictionaryBias(LinearMeasure):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         # A matter of the parameter: an absolute value is not linear in the documents.
-        self.LINEAR = self.SIGNED = bool(self["signed"])  # type: ignore[misc]
+        self.LINEAR = bool(self["signed"])  # type: ignore[misc]
         if self["signed"]:
             self.PREFERRED = "zero"  # type: ignore[misc]
             self.MEANING = "How far the top {k} documents lean to male words, in percent of words."  # type: ignore[misc]

@@ -134,11 +134,6 @@ def crossed_name(text: str) -> str:
     return CROSS.join(part.strip() for part in re.split(r"[*×]", text))
 
 
-def normal_attribute(text: str) -> str:
-    """`Gender*field` as `gender × field`."""
-    return crossed_name(text).lower()
-
-
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of documents, read once.
@@ -255,15 +250,15 @@ def _label_rows(doc_id: str, of: Any) -> list[dict[str, Any]]:
     """The rows of one document, out of a dict: its group, its groups by attribute, or their shares."""
     if not isinstance(of, Mapping):
         return [{"doc_id": doc_id, "group": of}]
-    if any(isinstance(each, Mapping) for each in of.values()):
-        return [
-            {"doc_id": doc_id, ATTRIBUTE: attribute, "group": group, "share": share}
-            for attribute, shares in of.items()
-            for group, share in shares.items()
-        ]
     if any(isinstance(each, Real) for each in of.values()):
-        return [{"doc_id": doc_id, "group": group, "share": share} for group, share in of.items()]
-    return [{"doc_id": doc_id, **of}]
+        of = {"group": of}
+    if not any(isinstance(each, Mapping) for each in of.values()):
+        return [{"doc_id": doc_id, **of}]
+    return [
+        {"doc_id": doc_id, ATTRIBUTE: attribute, "group": group, "share": share}
+        for attribute, each in of.items()
+        for group, share in (each if isinstance(each, Mapping) else {each: 1.0}).items()
+    ]
 
 
 def _by_shares(table: Table) -> dict[str, pl.DataFrame]:
@@ -297,11 +292,6 @@ def _by_shares(table: Table) -> dict[str, pl.DataFrame]:
         lambda row: f"the shares of document {show(rows['doc_id'][row])} add up to more than 1",
     )
     return {name: part.select("doc_id", "group", "share") for name, part in parts.items()}
-
-
-def given_groups(labels: Any) -> DocumentGroups:
-    """Groups from labels where no attribute is named; labels as for :meth:`Labels.of`, or such groups."""
-    return labels if isinstance(labels, DocumentGroups) else Labels.of(labels).one_attribute()
 
 
 def listed_groups(

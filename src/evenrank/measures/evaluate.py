@@ -222,7 +222,7 @@ def score_run(view: View, name: str, run: pl.DataFrame, options: Options) -> Run
         tied = None
         if inputs.order == "score":  # whether the ids of tied documents decide what is measured
             cutoff = measure.params.get("cutoff") or measure.depth()
-            tied = lists.tied_within(cutoff) if measure.ORDER_MATTERS else lists.tied_across(cutoff)
+            tied = lists.tied(cutoff, above=measure.ORDER_MATTERS)
         per_query[measure] = replace(values, tied=tied, counts=view.counts(measure, lists))
     return RunScores(
         ranked_queries=ranked,

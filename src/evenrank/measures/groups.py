@@ -7,7 +7,7 @@ AWRF) take shares of the labelled documents. With an attribute, what is unknown 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,7 +25,6 @@ from evenrank.measures.document_groups import (
     UNKNOWN,
     Targets,
     crossed_name,
-    normal_attribute,
     read_targets,
 )
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View, counted, find_rows
@@ -251,13 +250,12 @@ class GroupMeasure(BiasMeasure):
         ]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
-    def each_list(self, lists: RankedLists) -> Iterator[Ints]:
+    def each_list(self, lists: RankedLists) -> list[Ints]:
         """For each list the groups of its documents, documents × groups, best first."""
         shown = lists.counts()
         if self.WHOLE_LABELS and shown.dtype.kind == "f":
             raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
-        for start, length in zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True):
-            yield shown[start : start + length]
+        return np.split(shown, lists.starts[1:])
 
     def list_at(self, lists: RankedLists, query: int) -> tuple[Ints, Floats]:
         """One of the lists and its target, as `per_list` gets them."""
@@ -331,7 +329,7 @@ def with_attribute(params: dict[str, Any]) -> dict[str, Any]:
     given = params.get("attribute")
     if not isinstance(given, str):
         return params
-    built = {**params, "attribute": normal_attribute(given)}
+    built = {**params, "attribute": crossed_name(given).lower()}
     if CROSS in built["attribute"]:
         for name in ("group", "of", "against"):
             if isinstance(params.get(name), str):

@@ -29,14 +29,12 @@ from evenrank.measures.lists import (
     RankedLists,
     ranked_lists,
     ranked_queries,
-    refuse_sequences,
 )
 from evenrank.show.numbers import counted
 
 if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
     from evenrank.text.tally import Tally
-    from evenrank.vectors.texts import GenderedTexts
 
 _CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
     "missing": ("error", "zero", "skip"),
@@ -48,10 +46,12 @@ LARGE = 1 << 30
 PREDICT = "predict"
 """In place of the genders of queries: what the shipped classifier says."""
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".json", ".tsv")
-_SAYING = {
+_NEEDED = {
     "docs": "the text of the documents; give docs",
     "queries": "the text of the queries; give queries",
     "qrels": "relevance judgments; give qrels",
+    "tally": "a tally, or docs to make one from",
+    "groups": "labels of documents, a tally, or docs to make one from",
 }
 
 
@@ -140,8 +140,8 @@ class Inputs:
                 f"there is no input {sorted(unknown)[0]!r}; {', '.join(MeasureInputs.__annotations__)} are"
             )
         choices: dict[str, Any] = {name: given.get(name) or known[0] for name, known in _CHOICES.items()}
-        for name, choice in choices.items():
-            check_choice(name, choice, _CHOICES[name])
+        for name in _CHOICES.keys() & given.keys():
+            check_choice(name, choices[name], _CHOICES[name])
         order, ties = choices["order"], choices["ties"]
         if ties == "expected" and order == "rank":
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
@@ -260,7 +260,7 @@ class Inputs:
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
         other = replace(self, runs=runs, background=background, **changed)
-        built = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
+        built = ("tally", "matcher", "groups", "labels", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in built if name in self.__dict__})
         return other
 
@@ -280,29 +280,33 @@ class Inputs:
 
     def check(self, measures: Sequence[Measure]) -> None:
         """Refuse measures that need what nobody gave; the error names everything that is missing."""
-        there = {"docs": self.docs, "queries": self.queries, "qrels": self.qrels}
+        is_given = {
+            "docs": self.docs is not None,
+            "queries": self.queries is not None,
+            "qrels": self.qrels is not None,
+            "tally": self.countable,
+            "groups": self.countable or self.given.get("labels") is not None,
+        }
         lacking: dict[str, list[str]] = {}  # what is needed, and by which measures
         for measure in measures:
-            for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
-                if there[need] is None:
+            for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _NEEDED.keys()):
+                if not is_given[need]:
                     otherwise = getattr(measure, "ALTERNATIVES", {}).get(need)
-                    needed = _SAYING[need] + (f", or {otherwise}" if otherwise else "")
+                    needed = _NEEDED[need] + (f", or {otherwise}" if otherwise else "")
                     lacking.setdefault(needed, []).append(str(measure))
-        if not self.countable:
-            for measure in self.counting(measures):
-                otherwise = "labels of documents, " if "groups" in measure.NEEDS else ""
-                needed = f"{otherwise}a tally, or docs to make one from"
-                lacking.setdefault(needed, []).append(str(measure))
         if lacking:
-            raise InputError(
-                ". ".join(
-                    f"{', '.join(names)} {'needs' if len(names) == 1 else 'need'} {needed}"
-                    for needed, names in lacking.items()
-                )
-            )
+            rows = [
+                f"{', '.join(names)} {'needs' if len(names) == 1 else 'need'} {needed}"
+                for needed, names in lacking.items()
+            ]
+            raise InputError(". ".join(rows))
         for name, run in self.runs.items():
-            if "seq" in run.columns:
-                refuse_sequences(name, measures)
+            one_ranking = [m for m in measures if not getattr(m, "SEQUENCES", False)]
+            if "seq" in run.columns and one_ranking:
+                raise InputError(
+                    f"{name} has several rankings of a query (column seq), and {one_ranking[0]} looks at "
+                    "one; EEL, EED and EER look at all of them"
+                )
 
     def counting(self, measures: Iterable[Measure]) -> list[Any]:
         """Those of the measures that look at the tally: for words, or for groups without labels."""
@@ -366,13 +370,6 @@ class Inputs:
         if labels is None or isinstance(labels, DocumentGroups):
             return labels is not None and labels.soft
         return self.labels.soft
-
-    @cached_property
-    def genderedness(self) -> GenderedTexts:
-        """What tells the genderedness of texts, from vectors or the shipped table."""
-        from evenrank.vectors.texts import gendered_texts  # loads numba
-
-        return gendered_texts(self.given.get("vectors"), pairs=self.given.get("pairs"))
 
     @cached_property
     def relevant(self) -> RankedLists:

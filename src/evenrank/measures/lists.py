@@ -179,30 +179,22 @@ class RankedLists:
         first[self.starts] = True
         return np.flatnonzero(first)
 
-    def tied_within(self, cutoff: int) -> NDArray[np.bool_]:
-        """For each list, whether a document down to `cutoff` has the score of the one just below it."""
-        return self._first_tie <= cutoff
+    def tied(self, cutoff: int, *, above: bool) -> NDArray[np.bool_]:
+        """For each list, whether the document at `cutoff` (or also one above it) ties with the next one."""
+        owner, position = self._ties
+        tied = np.zeros(len(self.scored_lengths), dtype=bool)
+        tied[owner[position <= cutoff if above else position == cutoff]] = True
+        return tied
 
     @cached_property
-    def _first_tie(self) -> Ints:
-        """For each list, the first position whose score is also that of the next; beyond any if none."""
-        first = np.full(len(self.scored_lengths), np.iinfo(np.int64).max)
+    def _ties(self) -> tuple[Ints, Ints]:
+        """List and position of each document whose score is also that of the next in the list."""
         starts = _starts(self.scored_lengths)
-        tied = np.flatnonzero(self.scores[:-1] == self.scores[1:])
-        owner = np.searchsorted(starts, tied, side="right") - 1
-        position = tied - starts[owner] + 1
+        at = np.flatnonzero(self.scores[:-1] == self.scores[1:])
+        owner = np.searchsorted(starts, at, side="right") - 1
+        position = at - starts[owner] + 1
         inside = position < self.scored_lengths[owner]
-        np.minimum.at(first, owner[inside], position[inside])
-        return first
-
-    @_memoised
-    def tied_across(self, cutoff: int) -> NDArray[np.bool_]:
-        """For each list, whether the documents at `cutoff` and just below it have the same score."""
-        tied = np.zeros(len(self.lengths), dtype=bool)
-        longer = self.scored_lengths > cutoff
-        below = _starts(self.scored_lengths)[longer] + cutoff
-        tied[longer] = self.scores[below] == self.scores[below - 1]
-        return tied
+        return owner[inside], position[inside]
 
     @_memoised
     def top(self, depth: int) -> tuple[Ints, Ints]:
@@ -442,8 +434,6 @@ class View:
 
     def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
         """A normalised run as the measures see it, down to the depth they look."""
-        if "seq" in run.columns:
-            refuse_sequences(name, self.measures)
         inputs = self.inputs
         lists = self._looked_up(run, self.depth, name, expected_ties=expected_ties)
         return replace(
@@ -542,16 +532,6 @@ class Words(View):
     def expect_texts(self, *, explain: bool) -> None:
         if explain and self.inputs.docs is not None and any(measure.LINEAR for measure in self.measures):
             self.inputs.docs.expect(self.inputs.top_documents(self.depth))
-
-
-def refuse_sequences(name: str, measures: Iterable[Any]) -> None:
-    """Refuse measures of one ranking where there are several of a query."""
-    for measure in measures:
-        if not getattr(measure, "SEQUENCES", False):
-            raise InputError(
-                f"{name} has several rankings of a query (column seq), and {measure} looks at one; "
-                "EEL, EED and EER look at all of them"
-            )
 
 
 def view_key(measure: Any) -> Hashable:

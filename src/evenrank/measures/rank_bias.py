@@ -68,7 +68,7 @@ def two_groups(measure: BiasMeasure, groups: tuple[str, ...]) -> tuple[str, str]
 class PairMeasure(LinearMeasure):
     """A weighted sum of how much documents show of one group, minus how much they show of another."""
 
-    SIGNED = True
+    PREFERRED = "zero"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
         "of": Param(dtype=str, default=None, desc="group that positive values point to"),

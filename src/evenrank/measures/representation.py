@@ -29,8 +29,8 @@ from evenrank.measures.document_groups import (
     FULL,
     GROUP,
     QUERY,
+    Labels,
     Targets,
-    given_groups,
     inferred_groups,
     normal_labels,
     ordered_groups,
@@ -309,7 +309,7 @@ def _labelled_results(
     names = {name: (columns[name],) if name in columns else known for name, known in _COLUMNS.items()}
     groups = None
     if labels is not None:
-        groups = given_groups(labels)
+        groups = Labels.of(labels).one_attribute()
     elif tally is not None:
         from evenrank.text.tally import Tally
 
@@ -378,7 +378,7 @@ class _MB(AgainstRest):
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
     ORDER_MATTERS = False
-    SIGNED = True
+    PREFERRED = "zero"
     UNDEFINED = "no target for the group"
 
     def per_query(self, lists: RankedLists) -> PerQuery:

@@ -95,7 +95,7 @@ class Measurement(Summary):
         return self.compare()
 
     @property
-    def baselines(self) -> dict[str, Summary]:
+    def baselines(self) -> Mapping[str, Summary]:
         return {}
 
     __eq__, __hash__ = object.__eq__, object.__hash__

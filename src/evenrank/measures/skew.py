@@ -73,7 +73,7 @@ class SkewMeasure(GroupMeasure):
     """What Skew, MinSkew and MaxSkew share: as limits they bound shares among the labelled documents."""
 
     ORDER_MATTERS = False
-    SIGNED = True
+    PREFERRED = "zero"
     pick = staticmethod(np.nanmin)  # of the groups whose skew is looked at
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:

@@ -86,7 +86,7 @@ class VariantBias(BiasMeasure):
 
     VIEW = Variants
     NEEDS = frozenset()
-    SIGNED = True
+    PREFERRED = "zero"
     SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")

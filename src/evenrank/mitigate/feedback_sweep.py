@@ -121,10 +121,10 @@ def feedback(
         lexical_model,
         second_stage,
     )
-    from evenrank.rankers.index import as_index
+    from evenrank.rankers.index import Index
     from evenrank.rankers.relevance_models import FeedbackTerms
 
-    index = as_index(index)
+    index = Index.open(index)
     requested = read_queries(queries)
     judged = None if qrels is None else read_qrels(qrels)
     wanted = _measures(measures, judged is not None)

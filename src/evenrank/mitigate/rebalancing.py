@@ -131,6 +131,7 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
         raise InputError(f"strength is {strength!r}, but must be between 0 and 1")
     (frame,) = inputs.runs.values()
     measure = wished.measure()
+    inputs.check([measure])
     view = Groups(inputs, [measure], depth=wished.candidates)
     view.check()
     lists = view.lists(frame)

@@ -23,7 +23,7 @@ from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by, document_measure
-from evenrank.measures.document_groups import given_groups
+from evenrank.measures.document_groups import Labels
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import view_key
 from evenrank.mitigate.mitigations import check_strengths, refuse_bias
@@ -164,7 +164,7 @@ class Training:
         if self.labels is None:
             return inputs.given.get("labels")
         own, measured = (
-            each.provenance["fingerprint"] for each in (given_groups(self.labels), inputs.groups)
+            each.provenance["fingerprint"] for each in (Labels.of(self.labels).one_attribute(), inputs.groups)
         )
         if own != measured:
             raise InputError(
@@ -211,9 +211,9 @@ class Training:
         if self.run is not None:
             return read_run(self.run)
         from evenrank.rankers.catalogue import search
-        from evenrank.rankers.index.building import own_index
+        from evenrank.rankers.indexing import cached_index
 
-        index = own_index(open_docs(self.docs)) if self.index is None else self.index
+        index = cached_index(open_docs(self.docs)) if self.index is None else self.index
         return search(index, self.queries, depth=self.pool)
 
     def prepared(self, bias_lambda: float) -> Any:

@@ -213,6 +213,6 @@ def ranker_for(where: Index | str | os.PathLike[str] | None, name: str = "bm25",
         if needs_index(name):
             raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
         return make(name, **settings)
-    from evenrank.rankers.index import as_index
+    from evenrank.rankers.index import Index
 
-    return make(name, index=as_index(where), **settings)
+    return make(name, index=Index.open(where), **settings)

@@ -18,7 +18,7 @@ from evenrank.rankers.base import Progress
 from evenrank.rankers.dense_search import nearest, rescored
 from evenrank.rankers.encoder import Encoder, Similarity
 from evenrank.rankers.encodings import Encodings, Places, ProjectedEncodings
-from evenrank.rankers.index import Index, storage
+from evenrank.rankers.index import Index, map_file
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.neural.onnx_models import Backend
 from evenrank.rankers.projection import GenderProjection
@@ -193,7 +193,7 @@ def _graph(vectors: DocumentVectors) -> Any:
     path = cache_dir() / "graphs" / f"hnsw-{_LINKS}-{_BUILD}-{content}.faiss"
     note = path.with_name(f"{path.name}.xxh3")  # its checksum: damage would lose documents in silence
     with suppress(OSError, ValueError, RuntimeError):
-        if note.read_text() == checksum(storage.mapped(path, np.uint8)):
+        if note.read_text() == checksum(map_file(path)):
             return faiss.read_index(str(path))
     graph = faiss.IndexHNSWFlat(dimension, _LINKS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = _BUILD
@@ -207,7 +207,7 @@ def _graph(vectors: DocumentVectors) -> Any:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     faiss.write_index(graph, str(temporary))
-    digest = checksum(storage.mapped(temporary, np.uint8))
+    digest = checksum(map_file(temporary))
     temporary.replace(path)
     with writing(note) as file:
         file.write(digest.encode())

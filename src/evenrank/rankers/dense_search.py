@@ -82,7 +82,8 @@ def _candidates(vectors: Vectors, queries: Doubles, depth: int) -> list[Ints]:
     for first in range(0, len(vectors), _DOCUMENTS):
         block = np.ascontiguousarray(vectors[first : first + _DOCUMENTS], np.float32)
         longest = max(longest, float(np.sqrt(np.einsum("ij,ij->i", block, block).max())))
-        rough = np.where(block.any(axis=1)[:, None], block @ single, -np.inf).T
+        rough = (block @ single).T
+        rough[:, ~np.any(block, axis=1)] = -np.inf
         rows = np.broadcast_to(np.arange(first, first + len(block)), rough.shape)
         scores, documents = np.concatenate([scores, rough], 1), np.concatenate([documents, rows], 1)
         if scores.shape[1] > kept:

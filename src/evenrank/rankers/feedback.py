@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
-from evenrank.rankers.index import Index, as_index
+from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25, Dirichlet, retrieve, run_table
 from evenrank.rankers.relevance_models import FeedbackTerms, feedback_order, interpolate
 from evenrank.text.tally import MAGNITUDES, magnitude
@@ -249,7 +249,7 @@ def rm3(
         max_df=max_df,
         smoothing=smoothing,
     )
-    index, bias = as_index(index), None
+    index, bias = Index.open(index), None
     if bias_lambda > 0:
         bias = DocumentBias(index, lexicon=lexicon, magnitude=magnitude, tokenizer=tokenizer, tally=tally)
     return Feedback(index, lexical_model(model, k1=k1, b=b, mu=mu), base=model, settings=settings, bias=bias)

@@ -19,10 +19,9 @@ from numba import njit
 from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
+from evenrank.rankers.analysis import words
 from evenrank.rankers.base import Progress, check_depth
-from evenrank.rankers.index import Index, as_index
-from evenrank.rankers.index.storage import damaged
-from evenrank.rankers.index.tokenizing import words
+from evenrank.rankers.index import Index, damaged
 from evenrank.rankers.topk import select, sort
 from evenrank.stats.rounding import CLOSE, level_ties, round_significant
 from evenrank.text.hashing import compiled, inlined
@@ -129,17 +128,17 @@ class Lexical:
 
 def bm25(index: Any, *, k1: float = 0.9, b: float = 0.4) -> Lexical:
     """BM25; see :class:`BM25`."""
-    return Lexical("bm25", as_index(index), BM25(k1, b))
+    return Lexical("bm25", Index.open(index), BM25(k1, b))
 
 
 def qld(index: Any, *, mu: float = 1000.0) -> Lexical:
     """Query likelihood with a Dirichlet prior; see :class:`Dirichlet`."""
-    return Lexical("qld", as_index(index), Dirichlet(mu))
+    return Lexical("qld", Index.open(index), Dirichlet(mu))
 
 
 def tfidf(index: Any) -> Lexical:
     """The cosine of tf-idf vectors; see :class:`TfIdf`."""
-    return Lexical("tfidf", as_index(index), TfIdf())
+    return Lexical("tfidf", Index.open(index), TfIdf())
 
 
 class QueryTerms(NamedTuple):
@@ -170,7 +169,7 @@ class QueryTerms(NamedTuple):
     def of_texts(cls, texts: pl.Series, index: Index) -> QueryTerms:
         """The terms of each text that the index has, weighted by how often the text has them."""
         cut = words(texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
-        analysed = index.analyzer.normalized(cut.texts())
+        analysed = index.analyzer.normalized(cut.distinct.to_pylist())
         kept = [place for place, term in enumerate(analysed) if term is not None]
         numbers = np.full(len(analysed), -1, np.int64)
         numbers[kept] = index.term_numbers([analysed[place] for place in kept])  # type: ignore[misc]

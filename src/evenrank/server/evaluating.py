@@ -24,8 +24,8 @@ from evenrank.measures.base import BiasMeasure, interpretation, is_bias, meaning
 from evenrank.measures.document_groups import (
     CROSS,
     Targets,
+    crossed_name,
     listed_groups,
-    normal_attribute,
     normal_groups,
     ordered_groups,
     read_targets,
@@ -265,7 +265,7 @@ def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) ->
     given: dict[str, dict[str, dict[str, float]]] = {}
     names: set[str] = set()
     for rank, of in enumerate(attributes):
-        mine = [normal_attribute(name) for name in of]
+        mine = [crossed_name(name).lower() for name in of]
         if twice := [name for name in mine if mine.count(name) > 1]:
             raise InputError(f"result {rank + 1} has the attribute {twice[0]} twice")
         names.update(mine)

@@ -24,7 +24,7 @@ from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress
 from evenrank.rankers.catalogue import ranker_for
-from evenrank.rankers.index import as_index
+from evenrank.rankers.index import Index
 from evenrank.rankers.remote.ranker import RemoteRanker
 from evenrank.rankers.remote.requests import EngineDown, Limits
 from evenrank.rankers.remote.secrets import hidden
@@ -197,7 +197,7 @@ def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any
         labels = None if watch.labels is None else answers.map_labels(watch.labels)
         return run, docs, qrels, labels, made.describe()
     run = made.rank(watch.queries, depth=watch.depth, progress=progress)
-    texts = as_index(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
+    texts = Index.open(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
     qrels = watch.qrels
     if qrels is not None:
         qrels = read_qrels(qrels).filter(pl.col("query_id").is_in(watch.queries["query_id"].implode()))

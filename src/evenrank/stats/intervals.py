@@ -78,7 +78,8 @@ def mean_interval(
     values), so that the interval of −x is exactly the mirrored interval of x.
     """
     x = np.sort(finite(values, "values"))
-    check_choice("method", method, ("bootstrap", "t"))
+    if method != "t" and method != "bootstrap":
+        check_choice("method", method, ("bootstrap", "t"))
     if len(x) == 0:
         return Interval(None, None, None)
     mean = math.fsum(x) / len(x)

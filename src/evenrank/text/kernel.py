@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from evenrank.text.hashing import compiled, inlined, internal, word_slot
+from evenrank.text.hashing import FREE, compiled, inlined, internal, mixed, word_slot
 from evenrank.text.tokens import APOSTROPHE, LETTER, MARK
 
 SPACE, QUOTE = 0x20, 0x27  # a space is between the tokens of a phrase
@@ -238,9 +238,9 @@ def _has_quote_beside(data: Any, start: Any, end: Any, letter: Any) -> Any:
 
 @inlined
 def _scan(table: Any, data: Any, start: Any, end: Any, token: Any, edges: Any, candidates: Any) -> Any:
-    """Count the tokens of a text; write where those begin and end that an entry may begin with.
+    """Count the tokens of a text, and note those that an entry may begin with; returns both numbers.
 
-    Returns both numbers. The end is -1 if the token is not ASCII.
+    A candidate is the place in `edges` where its start is, or -1 - its start if it is not ASCII.
     """
     count, noted = 0, 0
     is_inside = end + _BLOCK + SPARE <= len(data)  # else the text is read character by character
@@ -255,7 +255,7 @@ def _scan(table: Any, data: Any, start: Any, end: Any, token: Any, edges: Any, c
             if table.letters.words and last - first == 1 and _has_quote_beside(data, start, end, first):
                 continue
             count += 1
-            candidates[noted, 0], candidates[noted, 1] = first, last
+            candidates[noted] = i
             noted += _may_begin(table, data, first, last)
             continue
         position, stop = max(start, first - 1), min(last + 1, end)  # an apostrophe may be before or behind
@@ -263,7 +263,7 @@ def _scan(table: Any, data: Any, start: Any, end: Any, token: Any, edges: Any, c
             first, position, size = _next_token(table.letters, data, position, stop, token, np.int64(0))
             if first >= 0:
                 count += 1
-                candidates[noted, 0], candidates[noted, 1] = first, -1
+                candidates[noted] = -1 - first
                 noted += _may_begin(table, token, 0, min(size, len(token) - SPARE))
     return count, noted
 
@@ -292,12 +292,42 @@ def _look_up(table: Any, token: Any, begin: Any, size: Any) -> Any:
 
 
 @inlined
+def _ascii_word(table: Any, data: Any, first: Any, last: Any) -> Any:
+    """The number of an ASCII token as a word of the table, or NONE; read from the text, not from a buffer.
+
+    Where `words` makes tokens, of fewer than eight letters and digits, the hash is that of no other token.
+    """
+    size, key = last - first, word_hash(data, first, last)
+    slot = np.int64(mixed(key) & np.uint64(len(table.slots) - 1))
+    while table.slots[slot] != FREE:
+        number = np.int64(table.slots[slot])
+        if table.hashes[number] == key:
+            begin = table.offsets[number]
+            done = size if size < 8 else 0
+            if done == 0 and table.offsets[number + 1] - begin == size:
+                while done < size:
+                    unused = np.uint64(64 - 8 * min(size - done, 8))
+                    differing = (_eight(data, first + done) | _CASE) ^ _eight(table.pool, begin + done)
+                    if differing << unused != 0:
+                        break
+                    done += 8
+            if done >= size:
+                return number
+        slot = (slot + 1) & (len(table.slots) - 1)
+    return np.int64(NONE)
+
+
+@inlined
 def _longest_entry(table: Any, data: Any, first: Any, last: Any, end: Any, token: Any) -> Any:
     """The longest entry that begins with the token at `first`, or NONE; and where it ends.
 
     `last` is the end of the token, or -1 if it is not ASCII.
     """
     position, size = last, last - first
+    if last >= 0 and table.stem == 0 and table.letters.words:
+        word = _ascii_word(table, data, first, last)
+        if word == NONE or table.entries[word, 2] == 0:
+            return np.int64(NONE) if word == NONE else np.int64(table.entries[word, 0]), last
     if last < 0:
         _, position, size = _next_token(table.letters, data, first, end, token, np.int64(0))
     else:
@@ -305,9 +335,9 @@ def _longest_entry(table: Any, data: Any, first: Any, last: Any, end: Any, token
             token[i] = table.letters.fold[data[first + i]]
     entry, word = _look_up(table, token, np.int64(0), size)
     stop = position
-    ahead = (
-        np.int64(table.entries[word, 2]) if word != NONE else np.int64(0)
-    )  # tokens a phrase may still have
+    ahead = np.int64(0)  # tokens that a phrase may still have
+    if word != NONE:
+        ahead = np.int64(table.entries[word, 2])
     while ahead > 0 and size < table.longest:
         token[size] = SPACE
         begin = size + 1
@@ -349,10 +379,13 @@ def find_entries(
         tokens[row], noted = _scan(table, data, start, end, token, edges, candidates)
         done = start
         for i in range(noted):
-            first = candidates[i, 0]
+            candidate = candidates[i]
+            first, behind = -1 - candidate, np.int64(-1)
+            if candidate >= 0:
+                first, behind = edges[candidate], edges[candidate + 1]
             if first < done:  # part of a phrase
                 continue
-            entry, stop = _longest_entry(table, data, first, candidates[i, 1], end, token)
+            entry, stop = _longest_entry(table, data, first, behind, end, token)
             if entry == NONE:
                 continue
             done, place = stop, last[entry]

@@ -217,7 +217,7 @@ def _find(table: Table, entries: int, array: pa.Array, *, spans: bool = False) -
         sizes, bounds = np.empty(rows, np.int64), np.zeros(rows + 1, np.int64)
         hits, places = np.empty((room, 2), np.int32), np.empty((room if spans else 0, 2), np.int64)
         token, last = np.zeros(table.longest + 4 + SPARE, np.uint8), np.zeros(entries, np.int64)
-        edges, candidates = np.empty(longest + 2, np.int64), np.empty((longest + 2, 2), np.int64)
+        edges, candidates = np.empty((2, longest + 2), np.int64)
         buffers = token, edges, candidates, last
         total = find_entries(table, data, offsets, sizes, bounds, hits, places, *buffers)
         return Hits(sizes, bounds, hits[:total, 0].copy(), hits[:total, 1].copy(), places[:total].copy())

@@ -27,7 +27,7 @@ from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
 from evenrank.measures.gsr.study import Study, cut
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, View, ranked_queries
-from evenrank.measures.results import Measurement, Options, Summary
+from evenrank.measures.results import Measurement, Options
 from evenrank.text.tokens import tokens
 
 EQUAL = "all queries are equally gendered"
@@ -50,17 +50,11 @@ class Reinforcement(Measurement):
 
     fitted: Fitted = field(kw_only=True)
     line: Line | None = None
-    others: Callable[[], dict[str, Summary]] = dict
+    others: Callable[[], dict[str, SlopeSummary]] = dict
 
     @cached_property
-    def baselines(self) -> dict[str, Summary]:
+    def baselines(self) -> dict[str, SlopeSummary]:
         return self.others()
-
-    @property
-    def perfect_line(self) -> Line | None:
-        """The line of the perfect engine; None without judgments."""
-        perfect = self.baselines.get("perfect")
-        return perfect.line if isinstance(perfect, SlopeSummary) else None
 
     @property
     def relative(self) -> float | None:
@@ -99,13 +93,20 @@ class Genderedness(View):
 
     NEEDED = "the text of documents and queries; give docs and queries"
 
+    @cached_property
+    def texts(self) -> Any:
+        """What tells the genderedness of texts, from vectors or the shipped table."""
+        from evenrank.vectors.texts import gendered_texts  # loads numba
+
+        given = self.inputs.given
+        return gendered_texts(given.get("vectors"), pairs=given.get("pairs"))
+
     def check(self) -> None:
         if self.inputs.docs is None or self.inputs.queries is None:
             raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
 
     def provenance(self) -> dict[str, Any]:
-        texts = self.inputs.genderedness
-        return {"genderedness": texts.stopping(self.measures[0]["stop_words"]).provenance}
+        return {"genderedness": self.texts.stopping(self.measures[0]["stop_words"]).provenance}
 
     def prepare(self, seed: int = 0) -> None:
         """Read queries and documents, once for all runs (and for each list of stop words)."""
@@ -113,9 +114,8 @@ class Genderedness(View):
         sharing: dict[Any, list[Any]] = {}
         for measure in self.measures:
             sharing.setdefault(measure["stop_words"], []).append(measure)
-        texts = self.inputs.genderedness
         self.studies = {
-            stop_words: Study(self.inputs, measures, texts.stopping(stop_words), seed)
+            stop_words: Study(self.inputs, measures, self.texts.stopping(stop_words), seed)
             for stop_words, measures in sharing.items()
         }
 
@@ -271,7 +271,7 @@ class StereotypeReinforcement(BiasMeasure):
     )
     INTERPRETATION = "above 0 follows the stereotype"
     REFERENCE = "a perfect engine"
-    SIGNED = True
+    PREFERRED = "zero"
     VIEW = Genderedness
     NEEDS = frozenset({"docs", "queries"})
     ALTERNATIVES = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012

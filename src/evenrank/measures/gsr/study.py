@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from evenrank.errors import InputError
 from evenrank.measures.gsr import slope
-from evenrank.measures.gsr.slope import Entries, Fitted
+from evenrank.measures.gsr.slope import Entries, Fitted, SlopeSummary
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, find_rows, ranked_lists
-from evenrank.measures.results import Options, Summary
+from evenrank.measures.results import Options
 from evenrank.parallel import map_in_order, thread_count
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Study:
         if judged is not None:
             rows = find_rows(judged["doc_id"], self.doc_ids)
             self.perfect = self._entries(judged["owner"].to_numpy(), rows, judged["rank"].to_numpy())
-        self._baselines: dict[tuple[str, bytes], dict[str, Summary]] = {}
+        self._baselines: dict[tuple[str, bytes], dict[str, SlopeSummary]] = {}
 
     def _down_to(self, depths: Ints, run: pl.DataFrame) -> pl.Series:
         """Which rows of a run are ranked for these queries, down to the depth of each."""
@@ -185,7 +185,7 @@ class Study:
 
     def baselines(
         self, measure: StereotypeReinforcement, chosen: np.ndarray, options: Options
-    ) -> dict[str, Summary]:
+    ) -> dict[str, SlopeSummary]:
         """GSR of the perfect engine, where judgments are given, and of one that draws at random."""
         key = str(measure), chosen.tobytes()  # all runs share them
         if key not in self._baselines:

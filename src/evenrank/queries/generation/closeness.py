@@ -18,8 +18,8 @@ import polars as pl
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.errors import InputError
 from evenrank.queries.generation.generating import read_generated
+from evenrank.rankers.analysis import split
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.analysis import split
 
 DEPTH = 10
 """How far down a query's own document is looked for."""

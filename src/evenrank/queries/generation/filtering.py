@@ -125,7 +125,7 @@ def check_filters(
 
 def _plain(text: str) -> str:
     """What a query says, whatever its case, blanks and marks."""
-    from evenrank.rankers.index.analysis import split
+    from evenrank.rankers.analysis import split
 
     return " ".join(split(text))
 

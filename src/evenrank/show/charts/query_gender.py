@@ -279,7 +279,8 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
         )
         shown = sampled(points)
         low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
-        lines = [("this run", m.line), ("perfect engine", m.perfect_line)]
+        perfect_line = m.baselines["perfect"].line if "perfect" in m.baselines else None
+        lines = [("this run", m.line), ("perfect engine", perfect_line)]
         ends = pl.DataFrame(
             [
                 (engine, x, line.slope * x - line.intercept)
@@ -291,9 +292,9 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
             orient="row",
         )
         perfect = ""
-        if m.perfect_line is not None:
+        if perfect_line is not None:
             judged = counted(m.baselines["perfect"].queries, "query", "queries")
-            perfect = f" A perfect engine has {m.perfect_line.slope:+.3f} ({judged})."
+            perfect = f" A perfect engine has {perfect_line.slope:+.3f} ({judged})."
         few = (
             ""
             if shown.height == points.height

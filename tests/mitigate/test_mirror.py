@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import evenrank as er
 from evenrank.cli.app import app
-from evenrank.mitigate.counterfactuals import _labelled
+from evenrank.mitigate.mirror import label_rankers
 from evenrank.show.charts import shift_data
 
 DOCS = {
@@ -42,37 +42,37 @@ def vectors(tmp_path: Path) -> str:
 
 
 def test_bm25_cannot_tell_a_document_from_its_mirror_image_by_neutral_queries() -> None:
-    found = er.counterfactual(DOCS, QUERIES, rankers=["bm25", "qld"])
-    for line in found.summary:
+    found = er.mirror(DOCS, QUERIES, rankers=["bm25", "qld"], pairs=True)
+    for line in found.rows:
         assert line.ties == 1.0
         assert line.rank_shift.value == line.score_shift.value == line.moved.value == 0.0
         assert line.p == 1.0
     assert found.left_out == {
-        "gendered queries": 1,
-        "documents without gender": 1,
-        "documents as female as male": 1,
+        "queries left out because they name a gender": 1,
+        "documents left out because no word shows a gender": 1,
+        "documents left out because they are as female as male": 1,
     }
 
 
 def test_a_gendered_query_prefers_its_gender() -> None:
-    found = er.counterfactual(DOCS, {"q3": "her nurse"}, gendered_queries=True)
-    line = found.summary[0]
+    found = er.mirror(DOCS, {"q3": "her nurse"}, gendered_queries="keep", pairs=True)
+    line = found.rows[0]
     assert line.female_wins == 1.0
     assert line.rank_shift.value < 0  # type: ignore[operator]
     with pytest.raises(er.InputError, match="gendered_queries"):
-        er.counterfactual(DOCS, {"q3": "her nurse"})
+        er.mirror(DOCS, {"q3": "her nurse"}, pairs=True)
 
 
 def test_word_vectors_follow_the_stereotype_in_them(vectors: str) -> None:
-    found = er.counterfactual(DOCS, QUERIES, rankers={"plain": "w2v_add"}, vectors=vectors)
-    shifts = found.pairs.group_by("query_id").agg(pl.col("score_shift").mean(), pl.col("rank_shift").mean())
+    found = er.mirror(DOCS, QUERIES, rankers={"plain": "w2v_add"}, vectors=vectors, pairs=True)
+    shifts = found.values.group_by("query_id").agg(pl.col("score_shift").mean(), pl.col("rank_shift").mean())
     by_query = {q: (score, rank) for q, score, rank in shifts.iter_rows()}
     assert by_query["q1"][0] < 0 and by_query["q1"][1] < 0  # nurses are women to these vectors
     assert by_query["q2"][0] > 0 and by_query["q2"][1] > 0  # and pilots men
 
 
 def test_shifts_are_positive_where_the_male_version_stands_higher(vectors: str) -> None:
-    pairs = er.counterfactual(DOCS, QUERIES, rankers=["w2v_add"], vectors=vectors).pairs
+    pairs = er.mirror(DOCS, QUERIES, rankers=["w2v_add"], vectors=vectors, pairs=True).values
     female = pairs.filter(pl.col("lean") == "female")
     male = pairs.filter(pl.col("lean") == "male")
     assert (female["rank_shift"] == female["rank"] - female["mirror_rank"]).all()
@@ -85,7 +85,7 @@ def test_auditing_the_mirrored_collection_gives_the_same_shifts(vectors: str) ->
     turned = {each: er.swap(text) for each, text in texts.items()}
     queries = {"q1": "nurse", "q2": "pilot"}
     lines = [
-        er.counterfactual(docs, queries, rankers=["w2v_add"], vectors=vectors).summary[0]
+        er.mirror(docs, queries, rankers=["w2v_add"], vectors=vectors, pairs=True).rows[0]
         for docs in (texts, turned)
     ]
     assert lines[0].score_shift.value == pytest.approx(lines[1].score_shift.value)
@@ -95,38 +95,38 @@ def test_auditing_the_mirrored_collection_gives_the_same_shifts(vectors: str) ->
 
 def test_given_variants_are_compared_instead(vectors: str) -> None:
     variants = pl.DataFrame({"female": ["d1"], "male": ["d2"]})
-    found = er.counterfactual(DOCS, QUERIES, rankers=["w2v_add"], variants=variants, vectors=vectors)
-    assert set(found.pairs["mirror_id"]) == {"d2"}
-    assert found.summary[0].original.value is None
+    found = er.mirror(DOCS, QUERIES, rankers=["w2v_add"], variants=variants, vectors=vectors)
+    assert set(found.values["mirror_id"]) == {"d2"}
+    assert found.rows[0].original.value is None
     bad = pl.DataFrame({"female": ["d1"], "male": ["none"]})
     with pytest.raises(er.InputError, match="none"):
-        er.counterfactual(DOCS, QUERIES, variants=bad)
+        er.mirror(DOCS, QUERIES, variants=bad)
 
 
 def test_a_list_that_is_not_there_or_no_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(er.InputError, match="no such file"):
-        er.counterfactual(DOCS, QUERIES, variants=tmp_path / "none.tsv")
+        er.mirror(DOCS, QUERIES, variants=tmp_path / "none.tsv")
     (tmp_path / "bad.tsv").write_text("f\tm\nd1\td2\n")
     with pytest.raises(er.InputError, match="columns female and male"):
-        er.counterfactual(DOCS, QUERIES, variants=tmp_path / "bad.tsv")
+        er.mirror(DOCS, QUERIES, variants=tmp_path / "bad.tsv")
 
 
 def test_queries_that_find_nothing_leave_nothing_to_say() -> None:
-    line = er.counterfactual(DOCS, {"q": "zebra"}).summary[0]
+    line = er.mirror(DOCS, {"q": "zebra"}, pairs=True).rows[0]
     assert (line.queries, line.pairs, line.rank_shift.value, line.ties, line.p) == (0, 0, None, None, None)
 
 
 def test_judgments_choose_the_pairs() -> None:
-    found = er.counterfactual(DOCS, QUERIES, qrels={"q1": {"d1": 1, "d4": 0}, "q2": {"d3": 1}})
-    assert found.pairs.select("query_id", "doc_id").rows() == [("q1", "d1"), ("q2", "d3")]
+    found = er.mirror(DOCS, QUERIES, candidates={"q1": {"d1": 1, "d4": 0}, "q2": {"d3": 1}}, pairs=True)
+    assert found.values.select("query_id", "doc_id").rows() == [("q1", "d1"), ("q2", "d3")]
 
 
 def test_the_report_draws_the_pairs_of_a_ranker(vectors: str) -> None:
-    found = er.counterfactual(DOCS, QUERIES, rankers=["bm25", "w2v_add"], vectors=vectors)
+    found = er.mirror(DOCS, QUERIES, rankers=["bm25", "w2v_add"], vectors=vectors, pairs=True)
     frame = found.rank_shift("w2v_add")
     assert frame.columns == ["query_id", "doc_id", "before", "after", "group"]
     assert shift_data(frame)["queries"].sum() == len(frame)
-    with pytest.raises(er.InputError, match="was not audited"):
+    with pytest.raises(er.InputError, match="was not tested"):
         found.rank_shift("dense")
 
 
@@ -143,14 +143,14 @@ def test_the_report_draws_the_pairs_of_a_ranker(vectors: str) -> None:
 )
 def test_bad_rankers_are_explained(rankers: list[str], message: str) -> None:
     with pytest.raises(er.InputError, match=message):
-        er.counterfactual(DOCS, QUERIES, rankers=rankers)
+        er.mirror(DOCS, QUERIES, rankers=rankers, pairs=True)
     with pytest.raises(er.InputError, match="colour"):
-        er.counterfactual(DOCS, QUERIES, colour="red")
+        er.mirror(DOCS, QUERIES, colour="red", pairs=True)
 
 
 def test_a_collection_without_gender_is_refused() -> None:
     with pytest.raises(er.InputError, match="nothing to mirror"):
-        er.counterfactual({"d": "boats"}, {"q": "boats"})
+        er.mirror({"d": "boats"}, {"q": "boats"}, pairs=True)
 
 
 def test_mirror_images_agree_with_what_people_wrote(shared: Path) -> None:
@@ -161,14 +161,15 @@ def test_mirror_images_agree_with_what_people_wrote(shared: Path) -> None:
     given: dict[str, Any] = {
         "rankers": ["w2v_add"],
         "vectors": str(shared / "data/vectors/glove-100d.bin.gz"),
-        "qrels": folder / "qrels.txt",
+        "candidates": folder / "qrels.txt",
+        "pairs": True,
         "at": None,
         "depth": 2000,
     }
     files = folder / "docs.jsonl", folder / "queries.tsv"
-    mirrored = er.counterfactual(*files, **given)
-    written = er.counterfactual(*files, variants=variants(folder).select("female", "male"), **given)
-    assert _agreement(mirrored.pairs, written.pairs, "w2v_add")["spearman"] > 0.7
+    mirrored = er.mirror(*files, **given)
+    written = er.mirror(*files, variants=variants(folder).select("female", "male"), **given)
+    assert _agreement(mirrored.values, written.values, "w2v_add")["spearman"] > 0.7
 
 
 def write(tmp_path: Path) -> tuple[str, str]:
@@ -180,11 +181,11 @@ def write(tmp_path: Path) -> tuple[str, str]:
 
 def test_the_command_prints_a_line_for_each_ranker(tmp_path: Path, vectors: str) -> None:
     docs, queries = write(tmp_path)
-    command = ["mitigate", "counterfactual", "--docs", docs, "--queries", queries, "--vectors", vectors]
+    command = ["mirror", "--pairs", "--docs", docs, "--queries", queries, "--vectors", vectors]
     command += ["--ranker", "bm25(k1=1.2)", "--ranker", "w2v_add"]
-    done = CliRunner().invoke(app, [*command, "--pairs", str(tmp_path / "pairs.csv")])
+    done = CliRunner().invoke(app, [*command, "--values", str(tmp_path / "pairs.csv")])
     assert done.exit_code == 0, done.output
-    assert "bm25(k1=1.2)" in done.output and "left out: 1 gendered queries" in done.output
+    assert "bm25(k1=1.2)" in done.output and "queries left out because they name a gender: 1" in done.output
     assert pl.read_csv(tmp_path / "pairs.csv")["ranker"].n_unique() == 2
     done = CliRunner().invoke(app, [*command, "--format", "json", "-o", str(tmp_path / "out.json")])
     assert done.exit_code == 0, done.output
@@ -231,7 +232,7 @@ def test_a_model_is_called_by_the_name_of_its_folder(tmp_path: Path, monkeypatch
         (tmp_path / name / "model.json").write_text("{}")
     monkeypatch.chdir(tmp_path / "here" / "knrm")
     given = ["bm25", ".", "../../models/head(candidates=20)", "../../a/pacrr", "../../b/pacrr"]
-    assert _labelled(given) == {
+    assert label_rankers(given) == {
         "bm25": "bm25",
         "knrm": ".",
         "head(candidates=20)": "../../models/head(candidates=20)",
