@@ -142,7 +142,7 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.variants import VarARaB as VarARaB
     from evenrank.measures.variants import VarNDRaB as VarNDRaB
     from evenrank.measures.variants import VarRaB as VarRaB
-    from evenrank.mitigate.constrain.reranking import constrain as constrain
+    from evenrank.mitigate.constrain import constrain as constrain
     from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
     from evenrank.mitigate.feedback_sweep import feedback as feedback
     from evenrank.mitigate.filling import fill as fill
