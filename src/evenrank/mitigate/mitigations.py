@@ -100,7 +100,7 @@ def mitigation(
     if method == "feedback":
         if index is None or inputs.queries is None:
             raise InputError("feedback searches again: give an index and queries")
-        tally = inputs.tally if inputs.countable else None
+        tally = inputs.tally if inputs.has_tally else None
         return Feedback(index, inputs.queries, ranker, measure, given, tally)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")

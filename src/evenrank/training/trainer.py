@@ -239,7 +239,7 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if job.kind == "head":
-            from evenrank.rankers.neural.encodings import Encodings, encode_pairs
+            from evenrank.rankers.encodings import Encodings, encode_pairs
             from evenrank.rankers.neural.head import Head, VectorPairs
 
             encodings = Encodings(rerankers.head_encoder(settings))

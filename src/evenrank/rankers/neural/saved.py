@@ -171,7 +171,7 @@ def _opened(
             weights = (content for name, content in sorted(files.items()) if name.endswith(".safetensors"))
             model = OnnxModel(model, xxhash.xxh3_128_hexdigest(b"".join(weights)), backend)
         return CrossEncoderReranker(model, facts=config["facts"])
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
 
     encoder = Encoder(path / ENCODER, max_length=settings["max_length"], backend=backend)
     return BiEncoderReranker(encoder, facts=config["facts"])
