@@ -304,8 +304,8 @@ def test_several_limits_on_means_hold_together():
     ],
 )
 def test_a_single_list_refuses_what_constrain_refuses(refused: dict[str, Any], said: str) -> None:
-    from evenrank.mitigate.constrain import reranking
+    from evenrank.mitigate.constrain import rerank
 
     counts = {"female": [0, 0, 2], "male": [3, 1, 0]}
     with pytest.raises(InputError, match=said):
-        reranking.rerank([9.0, 8.0, 7.0], counts, limit="abs(RaB@2)<=0.2", **refused)
+        rerank([9.0, 8.0, 7.0], counts, limit="abs(RaB@2)<=0.2", **refused)

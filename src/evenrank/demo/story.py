@@ -103,7 +103,7 @@ def _compiling_beside() -> Iterator[None]:
     if (os.cpu_count() or 1) < 2:
         yield
         return
-    command = [sys.executable, "-c", "from evenrank.mitigate.constrain.solving import warm_up; warm_up()"]
+    command = [sys.executable, "-c", "from evenrank.mitigate._solver.lists import warm_up; warm_up()"]
     beside = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield

@@ -20,12 +20,12 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 
 from evenrank.data.read import described, fingerprint
 from evenrank.data.runs import read_run
-from evenrank.data.schema import QRELS_SCHEMA
+from evenrank.data.schema import QRELS_SCHEMA, RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import View, views_of
+from evenrank.measures.lists import View, ranked_queries, views_of
 from evenrank.measures.results import Options
 from evenrank.parallel import refuse_after_fork
 
@@ -121,7 +121,7 @@ def bind(
     inputs = Inputs.open(None, tally=tally, **given)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if is_bias(measure)]
-    if inputs.counting(biases) and not inputs.countable:
+    if inputs.reading_tally(biases) and not inputs.has_tally:
         raise InputError("bound measures need a tally, or docs to make one from")
     names: dict[Measure, str] = {}
     for view in views_of(inputs, biases).values():
@@ -139,7 +139,7 @@ def _name(view: View) -> str:
         facts["docs"] = inputs.docs.fingerprint()
     looked_up = None if view.tally is None else view.tally.frame
     tables = [looked_up, inputs.queries, inputs.background, described(facts)]
-    return fingerprint(tables, numbers=True)[:8]
+    return fingerprint(tables)[:8]
 
 
 class EvenrankProvider(Provider):
@@ -163,8 +163,10 @@ class BoundEvaluator(Evaluator):
         self.qrels = qrels if len(qrels) else None
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        table = _table(run)
-        ranked = table["query_id"].unique(maintain_order=True).to_list()
+        if not hasattr(run, "itertuples"):  # pandas is read by column
+            run = list(RunConverter(run).as_namedtuple_iter())
+        frame = read_run(run) if len(run) else pl.DataFrame(schema=RUN_SCHEMA)
+        ranked = ranked_queries(frame).to_list()
         for (inputs, has_queries), measures in self._sharing().items():
             # PyTerrier wants the same queries for all measures, and others list the judged ones.
             listed = dict.fromkeys(self.qrel_qids)
@@ -176,7 +178,7 @@ class BoundEvaluator(Evaluator):
                 if has_queries:
                     _refuse_batch(measures[0].measure, inputs.queries, {*ranked, *self.qrel_qids})
                 of_run = inputs.of_runs(
-                    {"the run": read_run(table)},
+                    {"the run": frame},
                     background=inputs.background,
                     qrels=self.qrels,
                     queries=inputs.queries if has_queries else None,  # else all that are ranked count
@@ -208,21 +210,3 @@ def _refuse_batch(measure: Measure, queries: Any, present: set[str]) -> None:
             f"{measure} is a slope over all queries, but only {count:,} of the {len(queries):,} bound ones "
             "are judged or ranked; evaluate without batch_size, and bind the queries that are evaluated"
         )
-
-
-def _table(run: Any) -> pl.DataFrame:
-    """Columns of a run in any of the shapes that ir_measures takes."""
-    schema = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
-    if hasattr(run, "itertuples"):  # pandas: by column, a hundred times as quick as by row
-        return pl.DataFrame(
-            {
-                "query_id": map(str, run["query_id"]),
-                "doc_id": map(str, run["doc_id"]),
-                "score": run["score"].to_numpy(),
-            },
-            schema=schema,
-        )
-    rows = RunConverter(run).as_namedtuple_iter()
-    return pl.DataFrame(
-        [(str(row.query_id), str(row.doc_id), float(row.score)) for row in rows], schema=schema, orient="row"
-    )

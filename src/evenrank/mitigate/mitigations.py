@@ -20,8 +20,8 @@ from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.rank_bias import ARaB
 from evenrank.measures.results import Options
-from evenrank.mitigate.constrain.limits import parse_limits
-from evenrank.mitigate.constrain.reranking import constrained, reordered_run
+from evenrank.mitigate.constrain import constrained, reordered_run
+from evenrank.mitigate.limits import parse_limits
 from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished, from_nothing
 from evenrank.stats.rounding import level_ties
 
@@ -100,7 +100,7 @@ def mitigation(
     if method == "feedback":
         if index is None or inputs.queries is None:
             raise InputError("feedback searches again: give an index and queries")
-        tally = inputs.tally if inputs.countable else None
+        tally = inputs.tally if inputs.has_tally else None
         return Feedback(index, inputs.queries, ranker, measure, given, tally)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")

@@ -20,8 +20,8 @@ from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, Ints, RankedLists
 from evenrank.measures.parity import FAIR
 from evenrank.measures.skew import NDKL
-from evenrank.mitigate.constrain.reranking import reordered_run
-from evenrank.mitigate.constrain.solving import INFEASIBLE, KEPT, MOVED
+from evenrank.mitigate._solver.lists import INFEASIBLE, KEPT, MOVED
+from evenrank.mitigate.constrain import reordered_run
 from evenrank.mitigate.prefixes import GREEDY, Bools, by_shares, by_test
 
 REBALANCERS = (*GREEDY, "fair")

@@ -128,7 +128,7 @@ class Training:
         if "dictionary" in read and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
         labels = self._labels_as(inputs) if "labels" in read else self.labels
-        lexicon = self._lexicon_as(inputs) if inputs.counting([measure]) else self.lexicon
+        lexicon = self._lexicon_as(inputs) if inputs.reading_tally([measure]) else self.lexicon
         return replace(self, bias=bias, lexicon=lexicon, labels=labels)
 
     def _bias_as(self, measure: Any, inputs: Inputs, wanted: Sequence[str]) -> Any:
@@ -284,7 +284,7 @@ def _alike(one: Any, other: Any, inputs: Inputs) -> bool:
     """Whether two measures tell documents apart alike: by the same words, or one measure at any cut-off."""
     if view_key(one) != view_key(other):
         return False
-    groups = inputs.tally.groups if inputs.countable else ()
+    groups = inputs.tally.groups if inputs.has_tally else ()
     if (counted := one.words(groups)) is not None:
         magnitude, weights = counted
         turned = {group: -weight for group, weight in weights.items()}

@@ -23,7 +23,7 @@ from evenrank.errors import InputError
 from evenrank.measures.association import Association
 from evenrank.measures.representation import Representation
 from evenrank.measures.results import Measurements
-from evenrank.mitigate.constrain.reranking import Constrained
+from evenrank.mitigate.constrain import Constrained
 from evenrank.mitigate.curve import TradeOff
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.mitigate.mirror import Mirror

@@ -335,9 +335,9 @@ def _longest_entry(table: Any, data: Any, first: Any, last: Any, end: Any, token
             token[i] = table.letters.fold[data[first + i]]
     entry, word = _look_up(table, token, np.int64(0), size)
     stop = position
-    ahead = (
-        np.int64(table.entries[word, 2]) if word != NONE else np.int64(0)
-    )  # tokens a phrase may still have
+    ahead = np.int64(0)  # tokens that a phrase may still have
+    if word != NONE:
+        ahead = np.int64(table.entries[word, 2])
     while ahead > 0 and size < table.longest:
         token[size] = SPACE
         begin = size + 1

@@ -1,137 +1,30 @@
-"""Limits on measures: what they ask of each list, and how the mean over all lists keeps to them.
+"""Rankings of all queries whose means keep to limits.
 
-What a limit asks of a list is in `rows.py`, as rows Σ_i w_i · v(d_i) ≤ b. RaB,
-ARaB, FaiRR and NFaiRR are such sums already. Skew and MB depend on how many of the top t show each group, and
-become bounds on these numbers; where the numbers within the limit do not hang together (Skew counts an absent
-group as half a document), there are several alternatives, each of them linear.
-
-With a limit on the mean, what each query may spend is settled by charges that all queries share. For given
-charges λ every query is solved on its own: usefulness minus λ · size of its bias. The charges that make the
-mean keep to its limits are the duals of a linear program over mixtures of the rankings found so far; each
-query then adds its best ranking under them, until none is better (Dantzig and Wolfe 1960). With one limit
-this finds what bisection on λ would. The bound Σ_q (worth of q's best) + λ · Σ_q limit holds for any λ.
+What each query may spend is settled by charges that all queries share. For given charges λ every query is
+solved on its own: usefulness minus λ · size of its bias. The charges that make the mean keep to its limits
+are the duals of a linear program over mixtures of the rankings found so far; each query then adds its best
+ranking under them, until none is better (Dantzig and Wolfe 1960). With one limit this finds what bisection on
+λ would. The bound Σ_q (objective of q's best) + λ · Σ_q limit holds for any λ.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from itertools import product
+from dataclasses import dataclass, field
 from typing import Any
 
-import ir_measures
 import numpy as np
-from ir_measures.measures import Measure
 
-from evenrank.errors import InputError
-from evenrank.measures.base import is_bias, is_sum
-from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount, view_key
-from evenrank.measures.parse import Condition, parse_condition
-from evenrank.mitigate.constrain.rows import ROUNDING, Alternatives, Row, alternatives_for, line_of, sides
-from evenrank.mitigate.constrain.solving import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
+from evenrank.measures.lists import Floats, Ints, log_discount
+from evenrank.mitigate._solver.lists import GAP, INFEASIBLE, KEPT, MOVED, OPTIMAL, RATE, Solved, reduce
+from evenrank.mitigate._solver.search import best_ranking
+from evenrank.mitigate.limits import ROUNDING, Limit, Row
 from evenrank.stats.rounding import round_significant
 
-ALTERNATIVES = 64
-_BOUNDLESS = 1e300  # in place of infinity, with which the solvers cannot reckon
-
-
-@dataclass(frozen=True, eq=False)
-class Limit:
-    """A condition, applied to the lists of one run."""
-
-    condition: Condition
-    lists: RankedLists
-
-    @property
-    def measure(self) -> Any:
-        return self.condition.measure
-
-    @property
-    def linear(self) -> bool:
-        """Whether the value is a sum over documents, so that means over queries can be limited too."""
-        return is_sum(self.measure)
-
-    def rows(self, query: int) -> Alternatives | None:
-        """What a list has to keep to, one of the alternatives; None where the measure is undefined."""
-        return alternatives_for(self.condition, self.lists, query)
-
-    def sides(self) -> list[float]:
-        """The signs with which the value is bounded from above."""
-        return sides(self.condition)
-
-    def line(self, query: int) -> tuple[Floats, Floats] | None:
-        """Of a linear measure, weights of the ranks and values of the documents; None where undefined."""
-        return line_of(self.measure, self.lists, query)
-
-
-def parse_limits(limit: Any) -> list[Condition]:
-    """Conditions that can be limits; anything else is refused with what can."""
-    given = [limit] if isinstance(limit, str | Condition) else list(limit)
-    if not given:
-        raise InputError("name at least one limit, as in abs(ARaB@10)<=0.1")
-    return [_limited(_finite(parse_condition(each))) for each in given]
-
-
-def _limited(condition: Condition) -> Condition:
-    """The condition as a limit on one list, as its measure takes it; refused where it cannot be one."""
-    measure: Any = condition.measure
-    if not _can_be_limit(measure):
-        known: list[Any] = [m for m in ir_measures.measures.registry.values() if _can_be_limit(m)]
-        names = [m.NAME for m in sorted(known, key=lambda m: (not m.SIGN_NAMES_GROUP, not m.LINEAR))]
-        raise InputError(
-            f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
-        )
-    limit: Condition = measure.limited(condition)
-    return limit
-
-
-def _can_be_limit(measure: Measure) -> bool:
-    able = (hasattr(measure, name) for name in ("count_in_top", "shares_in_top"))
-    return is_bias(measure) and (is_sum(measure) or any(able))
-
-
-def _finite(condition: Condition) -> Condition:
-    """A limit of infinity as one that is too high to bind."""
-    if math.isfinite(condition.bound):
-        return condition
-    if condition.op.startswith(">"):
-        raise InputError(f"{condition}: no ranking can keep to it")
-    return replace(condition, bound=_BOUNDLESS)
-
-
-def apply_limits(
-    conditions: Iterable[Condition], lists_of: Mapping[Hashable, RankedLists | None]
-) -> list[Limit]:
-    """The conditions on the lists of a run, each as the view of its measure sees them."""
-    items: list[Limit] = []
-    for condition in conditions:
-        measure: Any = condition.measure
-        seen = lists_of.get(view_key(measure))
-        if seen is None:
-            raise InputError(f"{condition} needs {measure.VIEW.NEEDED}")
-        measure.check_groups(seen.groups)
-        items.append(Limit(condition, seen))
-    return items
-
-
-def rows_of(limits: Sequence[Limit], query: int) -> Alternatives:
-    """What one list has to keep to: one of the alternatives, every row of it."""
-    applied = [rows for rows in (limit.rows(query) for limit in limits) if rows is not None]
-    if math.prod(map(len, applied)) > ALTERNATIVES:
-        raise InputError("too many groups are limited at once; limit Skew of the ones that matter")
-    return [[row for rows in each for row in rows] for each in product(*applied)]
-
-
-def reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
-    """The same lists with their entries in another order."""
-    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
-
-
 ROUNDS = 30
-DEAR = 1e4  # usefulness that no unit of bias is worth
+BIG_PENALTY = 1e4  # usefulness that no unit of bias is worth
 _FAR = 1e15  # beyond any bias; a sum of larger bounds is infinite to the linear program
 CLOSE = 1e-6  # of the usefulness of all queries: then the charges are settled
 
@@ -190,8 +83,6 @@ class _Query:
 
     def price(self, charges: Floats, steps: int) -> float:
         """Add the best ranking under the charges; returns what no ranking's worth can exceed."""
-        from evenrank.mitigate.constrain.solving import best_ranking  # loads numba
-
         if self.reduced is None or (len(self.sizes) == 1 and not self.sizes[0].any() and self._absolute):
             return self.utility[0]  # nothing to gain: it is the most useful and has no bias
         each, penalty = self.reduced, charges[self.of]
@@ -220,14 +111,14 @@ def solve_mean(
     The budget of a query is shared out among the rounds.
     """
     steps = max(1, int(budget * RATE / ROUNDS))
-    sides = [limit.sides() for limit in limits]
+    sides = [limit.sides for limit in limits]
     queries = [
         _Query(each, min(ranks, len(each)), [limit.line(q) for limit in limits], sides)
         for q, each in enumerate(gain)
     ]
     defined = np.array([[line is not None for line in query.lines] for query in queries]).sum(axis=0)
     bounds = np.array(
-        [limit.condition.bound * (1.0 if limit.condition.absolute else limit.sides()[0]) for limit in limits]
+        [limit.condition.bound * (1.0 if limit.condition.absolute else limit.sides[0]) for limit in limits]
     )
     bounds = np.clip(bounds, -_FAR, _FAR)
     strict = np.array([1.0 if "=" in limit.condition.op else -1.0 for limit in limits])
@@ -288,7 +179,7 @@ def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Flo
     owner = np.repeat(np.arange(len(free)), counts)
     one = csr_array((np.ones(columns), (owner, np.arange(columns))), shape=(len(free), columns + k))
     result = linprog(
-        np.concatenate([-worth, np.full(k, DEAR)]),
+        np.concatenate([-worth, np.full(k, BIG_PENALTY)]),
         A_ub=np.hstack([sizes.T, -np.eye(k)]),
         b_ub=room - used,
         A_eq=one if free else None,
@@ -298,7 +189,7 @@ def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Flo
     shares = np.split(result.x[:columns], np.cumsum(counts)[:-1]) if free else []
     each = iter(shares)
     whole = [next(each) if len(query.rankings) > 1 else np.ones(1) for query in queries]
-    charges = round_significant(np.clip(-result.ineqlin.marginals, 0.0, DEAR), 12)
+    charges = round_significant(np.clip(-result.ineqlin.marginals, 0.0, BIG_PENALTY), 12)
     return whole, charges, base - float(result.fun)
 
 

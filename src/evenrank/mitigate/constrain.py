@@ -15,20 +15,13 @@ import polars as pl
 
 from evenrank.data.runs import falling
 from evenrank.errors import InputError, check_choice
+from evenrank.measures.base import is_sum
 from evenrank.measures.document_groups import listed_groups, normal_groups, read_targets
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, Words, views_of
 from evenrank.measures.parse import Condition
-from evenrank.mitigate.constrain.limits import (
-    Limit,
-    apply_limits,
-    parse_limits,
-    reordered,
-    rows_of,
-    solve_mean,
-)
-from evenrank.mitigate.constrain.solving import (
+from evenrank.mitigate._solver.lists import (
     GAP,
     INFEASIBLE,
     KEPT,
@@ -40,8 +33,9 @@ from evenrank.mitigate.constrain.solving import (
     solve,
     warm_up,
 )
+from evenrank.mitigate._solver.mean import solve_mean
+from evenrank.mitigate.limits import Limit, apply_limits, parse_limits, rows_of
 
-UTILITIES = ("dcg", "order")
 BUDGET = 0.05
 """Seconds of an ordinary core for a query."""
 LIST = "results"
@@ -112,7 +106,7 @@ def constrain(
     (['c', 'a', 'b'], ['optimal'])
     """
     check_choice("mode", mode, ("each", "mean"))
-    check_choice("utility", utility, UTILITIES)
+    check_choice("utility", utility, ("dcg", "order"))
     progress = given.pop("progress", None)
     for name in ("queries", "qrels", "vectors", "pairs", "genders", "ties"):
         if name in given:
@@ -156,7 +150,7 @@ def constrained(
     certificate: dict[str, Any] = {}
     if mode == "mean":
         for each in limits:
-            if not each.linear:
+            if not is_sum(each.measure):
                 raise InputError("limits on groups hold for each query; leave out the mode 'mean'")
         if exact:
             raise InputError("exact is for limits on each query; with the mode 'mean' give a larger budget")
@@ -172,7 +166,13 @@ def constrained(
 
         warm_up()
         rows_of(limits, 0)  # what concerns all queries is computed with the first
-        solved, times = _all(one, len(first), progress)
+        solved, times = [], []
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiled loops let go of the interpreter
+            for done, (result, took) in enumerate(pool.map(one, range(len(first))), 1):
+                solved.append(result)
+                times.append(took)
+                if progress is not None:
+                    progress(done, len(first))
     order = np.arange(frame.height)
     for start, result in zip(first.tolist(), solved, strict=True):
         order[start : start + len(result.order)] = start + result.order
@@ -198,20 +198,6 @@ def applied(conditions: Sequence[Condition], inputs: Inputs, candidates: int) ->
     (run,) = inputs.runs.values()
     views = views_of(inputs, measures, depth=candidates)
     return apply_limits(conditions, {kind: view.lists(run) for kind, view in views.items()})
-
-
-def _all(
-    one: Callable[[int], tuple[Solved, float]], queries: int, progress: Progress | None
-) -> tuple[list[Solved], list[float]]:
-    """Every query, several at a time: the compiled loops let go of the interpreter."""
-    solved, times = [], []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done, (result, took) in enumerate(pool.map(one, range(queries)), 1):
-            solved.append(result)
-            times.append(took)
-            if progress is not None:
-                progress(done, queries)
-    return solved, times
 
 
 def _report(query_ids: pl.Series, solved: Sequence[Solved], times: Sequence[float]) -> pl.DataFrame:
@@ -338,7 +324,7 @@ class Reranked:
     order
         For each rank the number of the result that now stands there, counted from 0 as they were given.
     status
-        `kept`, `optimal`, `gap`, `infeasible` or `unresolved`: see `Solved` in solving.py.
+        `kept`, `optimal`, `gap`, `infeasible` or `unresolved`: as :class:`Constrained` has them.
     loss, gap
         Usefulness given up, and what at most could be saved by a better ranking, as shares of that before.
     before, after
@@ -362,7 +348,7 @@ def rerank(
     targets: Mapping[str, float] | None = None,
     candidates: int = 100,
     exact: bool = False,
-    budget: float = 0.05,
+    budget: float = BUDGET,
     utility: Literal["dcg", "order"] = "dcg",
 ) -> Reranked:
     """The most useful order of one result list within limits on its bias: :func:`constrain` for a search box.
@@ -417,6 +403,11 @@ def rerank(
     whole = result.utility_before or 1.0
     loss, gap = (result.utility_before - result.utility) / whole, (result.ceiling - result.utility) / whole
     return Reranked(by[order].tolist(), result.status, loss, gap, before, after)
+
+
+def reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
+    """The same lists with their entries in another order."""
+    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
 
 
 def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> RankedLists:

@@ -1,4 +1,4 @@
-"""Closing the gap: all rankings whose worth comes near the bound, looked through.
+"""The best ranking of one list, with a certificate: bound, local search, branch and bound.
 
 A ranking's worth is its usefulness, minus a penalty for each unit by which it exceeds a limit; where a limit
 is hard the penalty is infinite. Under the best charges every pair of rank and document has a regret: what
@@ -14,14 +14,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from evenrank.mitigate.constrain.lagrangian import Floats, Ints, Problem, assign, used, usefulness
+from evenrank.mitigate._solver.bound import Floats, Ints, Problem, assign, bound, charged, used, usefulness
 
 NEGLIGIBLE = 1e-9
 """Differences in usefulness that do not count: a ranking this close to the best is the best."""
+ROUNDS = 120  # of column generation; with one limit some ten are needed, with four some forty
+STARTS = 6
+BIG_PENALTY = (
+    1e5  # what stands for an infinite penalty in the bound, in usefulness by limit at their usual sizes
+)
 
 
 @njit(nogil=True, cache=True)
-def worth(problem: Problem, penalty: Floats, order: Ints) -> float:
+def objective(problem: Problem, penalty: Floats, order: Ints) -> float:
     """Usefulness of a ranking, minus the penalties for exceeding limits."""
     total = usefulness(problem.gain, problem.discount, order)
     uses = used(problem.weights, problem.values, order)
@@ -32,7 +37,7 @@ def worth(problem: Problem, penalty: Floats, order: Ints) -> float:
 
 
 @njit(nogil=True, cache=True)
-def climb(problem: Problem, penalty: Floats, charges: Floats, order: Ints, budget: int) -> int:
+def local_search(problem: Problem, penalty: Floats, charges: Floats, order: Ints, budget: int) -> int:
     """Better `order` by single exchanges until none helps. Returns the number of pairs tried.
 
     Exchanges either swap two ranks or bring in a document from below. Where penalties are infinite, finite
@@ -101,7 +106,7 @@ def regrets(profit: Floats) -> tuple[Floats, float, Floats]:
 
 
 @njit(nogil=True, cache=True)
-def within(
+def branch_and_bound(
     delta: float,
     regret: Floats,
     price: Floats,
@@ -200,7 +205,7 @@ def within(
             continue
         order[i] = d
         if i == m - 1:
-            value = worth(problem, penalty, order)
+            value = objective(problem, penalty, order)
             if value > floor + NEGLIGIBLE:
                 floor = value
                 best[:] = order
@@ -211,3 +216,68 @@ def within(
         i += 1
         at[i] = 0
     return floor, work
+
+
+@njit(nogil=True, cache=True)
+def best_ranking(
+    problem: Problem, penalty: Floats, above: Ints, floor: float, budget: int
+) -> tuple[Ints, float, float, float, int]:
+    """The ranking of most worth that is found, provided it has more than `floor`.
+
+    Returns it (empty if none was found), its worth, what no ranking can exceed, by how much even mixtures
+    of rankings exceed hard limits, and the number of pairs tried. Where no ranking was found, the ceiling
+    is `floor` if that is proved.
+    """
+    gain, discount, weights, values, upper = problem
+    m, n, limits = discount.size, gain.size, upper.size
+    order = np.empty(m, np.int64)
+    known = False
+    beaten = floor > -np.inf  # whether there is a worth to beat, and so a distance to search
+    dear = penalty.copy()
+    hard = False
+    for r in range(limits):
+        if penalty[r] == np.inf:
+            hard = True
+            dear[r] = BIG_PENALTY / max(np.abs(weights[r]).max() * np.abs(values[r]).max(), 1e-9)
+    rounds = max(8, min(ROUNDS, budget // (m * m * n)))
+    ceiling, charges, over, pool = bound(gain, discount, weights, values, upper, dear, rounds)
+    work = pool.shape[0] * m * n
+    if hard and over > 1e-9:
+        return order[:0], floor, ceiling, over, work
+    if ceiling <= floor + NEGLIGIBLE:
+        return order[:0], floor, floor, 0.0, work
+    tried = np.empty(m, np.int64)
+    for k in range(max(0, pool.shape[0] - STARTS), pool.shape[0]):
+        tried[:] = pool[k]
+        allowance = max(m * n, (budget - work) // (2 * STARTS))
+        work += local_search(problem, penalty, charges, tried, allowance)
+        value = objective(problem, penalty, tried)
+        if value > floor:
+            floor = value
+            order[:] = tried
+            known = beaten = True
+    regret, value, price = regrets(charged(gain, discount, weights, values, charges))
+    start = value
+    for r in range(limits):
+        start += charges[r] * upper[r]
+    ceiling = start
+    farthest = 2.0 * (np.abs(discount).sum() * np.abs(gain).max() + 1.0)
+    for r in range(limits):
+        reach = np.abs(weights[r]).sum() * np.abs(values[r]).max() + abs(upper[r])
+        farthest += 2.0 * dear[r] * reach if penalty[r] < np.inf else 2.0 * charges[r] * reach
+    delta = (start - floor) / 64.0 if beaten else 1e-3
+    while ceiling > floor + NEGLIGIBLE and work <= budget:
+        reach = min(delta, start - floor) if beaten else delta
+        result, tries = branch_and_bound(
+            reach, regret, price, problem, penalty, charges, above, tried, floor, start, budget - work
+        )
+        work += tries
+        if result > floor:
+            floor = result
+            order[:] = tried
+            known = beaten = True
+        if work <= budget:
+            # Nothing beyond this distance: all rankings have been looked at.
+            ceiling = floor if delta > farthest else max(floor, start - reach)
+        delta *= 2.0
+    return order if known else order[:0], floor, ceiling, 0.0, work
