@@ -14,7 +14,7 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
-from evenrank.data.model_files import write_model
+from evenrank.data.files import write_model
 from evenrank.rankers import catalogue
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates
@@ -54,6 +54,8 @@ class Counting:
         self.model = model
         self.encoded: list[list[str]] = []
 
+    dimension = 2
+
     def facts(self) -> dict[str, Any]:
         return {"model": self.model}
 
@@ -67,7 +69,7 @@ class Counting:
 
 @pytest.fixture
 def encodings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from evenrank.rankers.neural import encodings as module
+    from evenrank.rankers import encodings as module
 
     monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(module, "PART", 2)
@@ -112,7 +114,7 @@ def test_encoding_that_was_killed_goes_on_where_it_was(encodings: Any) -> None:
 
 def test_a_damaged_part_is_encoded_again(encodings: Any, tmp_path: Path) -> None:
     encodings(Counting()).documents(["a", "bb", "ccc"])
-    for path in (tmp_path / "cache").rglob("*.vectors.npy"):
+    for path in (tmp_path / "cache").rglob("*.vectors"):
         path.write_bytes(path.read_bytes()[:40])
     again = Counting()
     assert encodings(again).documents(["a", "bb", "ccc"])[:, 0].tolist() == [1, 2, 3]
@@ -145,7 +147,7 @@ def test_threads_that_open_the_same_parts_get_the_right_vectors(encodings: Any) 
 def test_vectors_of_queries_are_kept_in_memory_only_and_not_without_end(
     encodings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.rankers.neural import encodings as module
+    from evenrank.rankers import encodings as module
 
     monkeypatch.setattr(module, "QUERIES_IN_MEMORY", 5, raising=False)
     listed: list[Path] = []
@@ -156,7 +158,7 @@ def test_vectors_of_queries_are_kept_in_memory_only_and_not_without_end(
     for number in range(1, 21):  # as a server does: a new query, the same documents
         assert shared.queries(["q" * number]).tolist() == [[-number, -1]]
         assert shared.documents(["aaa", "b"])[:, 0].tolist() == [3, 1]
-    assert len(list((tmp_path / "cache").rglob("*.npy"))) == 2, "the two of the documents' part"
+    assert len(list((tmp_path / "cache").rglob("*.vectors"))) == 1, "that of the documents"
     assert len([each for each in listed if each == shared.folder]) <= 2, "not listed anew by each request"
     asked = len(encoder.encoded)
     shared.queries(["q" * 20, "q" * 18])
@@ -189,7 +191,7 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
 
 
 def saved_projection(path: Path) -> str:
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
     from evenrank.rankers.projection import GenderProjection
 
     encoder = Encoder(None)
@@ -249,7 +251,7 @@ def test_dense_search_and_re_ranking_share_their_vectors(
     monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / "cache"))
     er.rerank("bi-encoder", RUN, DOCS, QUERIES)
     index = er.index(DOCS, tmp_path / "idx")
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
 
     asked: list[str] = []
     real = Encoder.documents

@@ -267,7 +267,7 @@ def ranked_runs(
     The index is built once, in the user's cache.
     """
     from evenrank.data.docs import open_docs
-    from evenrank.data.model_files import is_model
+    from evenrank.data.files import is_model
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
     from evenrank.rankers.catalogue import make, needs_index

@@ -28,7 +28,7 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import stats
 from evenrank.data.docs import Docs, open_docs
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.data.read import read_qrels, read_queries, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import Block, listing

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from evenrank.data.docs import SUFFIXES
-from evenrank.data.model_files import is_model, model_kind
+from evenrank.data.files import is_model, model_kind
 from evenrank.data.read import read_queries
 from evenrank.data.schema import listing, show
 from evenrank.errors import InputError, closest_match

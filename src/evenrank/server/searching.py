@@ -12,7 +12,7 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank.auditing.passages import Text, colour
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.errors import InputError
 from evenrank.mitigate.constrain import rerank
 from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, clean, decide, load_classifier

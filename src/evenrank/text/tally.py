@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs, DuplicateCheck
+from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import cache_dir, reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import Block, Table
+from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, shipped
@@ -200,14 +200,14 @@ def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> 
     def work(block: Block) -> tuple[pa.RecordBatch, int]:
         return count_batch(block.read(), matcher), block.size
 
-    duplicates, done = DuplicateCheck(), 0
+    duplicates, done = DuplicateCheck("doc_id"), 0
     for batch, size in map_in_order(work, docs.blocks(), threads=thread_count()):
         done += size
         if progress:
             progress(done, docs.size)
         duplicates.add(batch.column(0))
         yield batch
-    duplicates.finish(docs)
+    duplicates.finish(docs.tables)
 
 
 def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
@@ -373,7 +373,7 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame, if it can be a tally: every document once, whole counts and sums that are not negative."""
     groups, table = _groups(frame.columns), Table(frame)
     ids = table.ids("doc_id")
-    numbers = [table.whole_numbers(name) for name in ("tokens", *groups)]
+    numbers = [table.numbers(name, whole=True) for name in ("tokens", *groups)]
     numbers += [table.numbers(group + _LOGWORDS) for group in groups]
     for column in numbers:
         if (column < 0).any():
