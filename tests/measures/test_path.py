@@ -40,7 +40,7 @@ def test_a_value_takes_few_calls() -> None:
 
 
 @pytest.mark.xfail(
-    strict=True, reason="13 files: tables are read in three, and threads and intervals have one each"
+    strict=True, reason="13 files: tables are read in four, and threads and intervals have one each"
 )
 def test_a_value_takes_few_files() -> None:
     calls = _calls()
