@@ -54,8 +54,6 @@ class Counting:
         self.model = model
         self.encoded: list[list[str]] = []
 
-    dimension = 2
-
     def facts(self) -> dict[str, Any]:
         return {"model": self.model}
 
