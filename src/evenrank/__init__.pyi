@@ -75,10 +75,10 @@ from evenrank.queries.generation.generating import generate as generate
 from evenrank.queries.pooling import pool as pool
 from evenrank.queries.pooling import vote as vote
 from evenrank.queries.rewriting import variants as variants
-from evenrank.rankers.catalogue import search as search
 from evenrank.rankers.index import Index as Index
 from evenrank.rankers.indexing import index as index
 from evenrank.rankers.neural.reranking import rerank as rerank
+from evenrank.rankers.registry import search as search
 from evenrank.spark import tally_batches as tally_batches
 from evenrank.spark import tally_schema as tally_schema
 from evenrank.text.lexicon import Lexicon as Lexicon

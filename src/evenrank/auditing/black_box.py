@@ -237,7 +237,7 @@ def ask_variants(
     where: Any, triples: Any, *, at: int = 10, ranker: str = "bm25", progress: Any = None, **settings: Any
 ) -> pl.DataFrame:
     """The results of an index or a live engine for triples, as :func:`compare_variants` reads them."""
-    from evenrank.rankers.catalogue import is_engine, ranker_for
+    from evenrank.rankers.registry import is_engine, ranker_for
 
     requested = read_triples(triples)
     if requested.is_empty():

@@ -216,8 +216,8 @@ def search_command(
     """
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
-    from evenrank.rankers.catalogue import parse_settings, ranker_for, settings
     from evenrank.rankers.index import Index
+    from evenrank.rankers.registry import parse_settings, ranker_for, settings
 
     if index is not None and engine is not None:
         raise InputError("--index and --engine are both given; choose one")
@@ -263,8 +263,8 @@ def ranked_runs(
     from evenrank.data.files import is_model
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
-    from evenrank.rankers.catalogue import make, needs_index
     from evenrank.rankers.indexing import cached_index
+    from evenrank.rankers.registry import make, needs_index
 
     named: dict[str, str] = {}
     for text in rankers:
