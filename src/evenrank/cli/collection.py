@@ -45,9 +45,6 @@ def tally_command(
     ] = Tokenizer.words,
     fields: Fields = "title,text",
     id_field: options.IdField = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Do not keep or reuse the tally of a large file.")
-    ] = False,
     engine: options.WhichEngine = options.Engine.here,
     master: options.Master = None,
     threads: options.Threads = None,
@@ -63,8 +60,6 @@ def tally_command(
 
     options.check_engine(engine, master)
     if engine is options.Engine.spark:
-        if no_cache:
-            raise InputError("--no-cache is for this machine; Spark keeps no cache")
         if threads is not None:
             raise InputError("--threads is for this machine; Spark's master says how many work: local[2]")
         from evenrank.spark import session, tally_files
@@ -78,9 +73,7 @@ def tally_command(
     source = open_docs(docs[0], fields=split_names(fields), id_field=id_field)
     set_threads(threads)
     with progress_bar("counting", unit="bytes") as progress:
-        built = tally_to_file(
-            source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache
-        )
+        built = tally_to_file(source, output, lexicon, tokenizer=tokenizer.value, progress=progress)
     how = f"lexicon {built['lexicon']['name']}, tokenizer {built['tokenizer']}"
     note(f"{built['documents']:,} documents, {how}: {output}")
 

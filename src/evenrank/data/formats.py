@@ -583,25 +583,13 @@ def read_checked(path: Path, key: bytes) -> tuple[pa.Table, str | None]:
     with files.reading(path), _open(path) as file:
         table = file.read()
         table.validate(full=True)
-        facts = _check_metadata(file, len(table), key, path)
-    return table, facts
-
-
-def check_parquet(path: Path, key: bytes) -> pa.Schema:
-    """Compare a table of ours with all its checksums without holding it; returns its schema."""
-    with files.reading(path), _open(path) as file:
-        rows = sum(len(batch) for batch in file.iter_batches(use_threads=False))
-        _check_metadata(file, rows, key, path)
-        return file.schema_arrow
-
-
-def _check_metadata(file: Any, rows: int, key: bytes, path: Path) -> str | None:
-    stored = file.metadata.metadata or {}
+        stored = file.metadata.metadata or {}
+        schema = file.schema_arrow
     facts = stored[key].decode(errors="replace") if key in stored else None
-    expected = metadata_checksum(file.schema_arrow, rows, facts or "")[CHECKSUM.decode()].encode()
+    expected = metadata_checksum(schema, len(table), facts or "")[CHECKSUM.decode()].encode()
     if stored.get(CHECKSUM, expected) != expected:
         raise InputError("damaged: its names or facts do not fit their checksum; make it again", path=path)
-    return facts
+    return table, facts
 
 
 def parquet_columns(path: Path, *, ids: Sequence[str], fields: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -59,7 +59,8 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
         memory for the rows that are kept and a hash of every row; all rows are checked.
     """
     refuse_after_fork()
-    check_choice("order", order, ("score", "rank"))
+    if order not in ("score", "rank"):
+        check_choice("order", order, ("score", "rank"))
     if depth is not None:
         check_whole("depth", depth)
     if isinstance(x, pl.DataFrame) and _is_remembered(x):
