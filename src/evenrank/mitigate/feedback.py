@@ -290,34 +290,21 @@ class FeedbackSweep(Recorded):
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        compared = [
-            [
-                _compare(before, now)
-                for before, now in zip(self.steps[0].measurements, s.measurements, strict=True)
-            ]
-            for s in self.steps[1:]
-        ]
-        for of_measure in zip(*compared, strict=True):
+        before = self.steps[0].measurements
+        rows: list[list[dict[str, Any]]] = []
+        for step in self.steps:
+            rows.append([])
+            for was, now in zip(before, step.measurements, strict=True):
+                row = {"lambda": step.lambda_, "measure": str(now.measure), "value": now.value}
+                row |= {"low": now.low, "high": now.high, "abs": now.abs}
+                row |= dict.fromkeys(_COMPARED) if step is self.steps[0] else _compare(was, now)
+                row |= {"gendered_terms": step.terms.number, "gendered_weight": step.terms.weight}
+                rows[-1].append(row)
+        for of_measure in zip(*rows, strict=True):
             adjusted = stats.holm([row["p"] for row in of_measure])
             for row, p in zip(of_measure, adjusted, strict=True):
                 row["p_holm"] = p
-        none = dict.fromkeys(_COMPARED)
-        return [
-            {
-                "lambda": step.lambda_,
-                "measure": str(one.measure),
-                "value": one.value,
-                "low": one.low,
-                "high": one.high,
-                "abs": one.abs,
-                **none,
-                **change,
-                "gendered_terms": step.terms.number,
-                "gendered_weight": step.terms.weight,
-            }
-            for step, changes in zip(self.steps, [[{}] * len(self.first), *compared], strict=True)
-            for one, change in zip(step.measurements, changes, strict=True)
-        ]
+        return [row for of_step in rows for row in of_step]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict without the runs."""
@@ -374,7 +361,7 @@ class FeedbackSweep(Recorded):
 
     def remarks(self) -> list[str]:
         lines = [
-            "mean over queries; fall %: (before − after) / before against λ = 0, of mean |·| for RaB and ARaB",
+            "mean over queries; fall %: (before − after) / before against λ = 0, of mean |·| if shown",
             "* significantly different from λ = 0 (paired t, Holm over the λs, 0.05)",
         ]
         signed = [m.measure for m in self.first if _is_signed(m.measure)][:1]

@@ -211,7 +211,7 @@ def feedback_figures(swept: FeedbackSweep) -> list[Figure]:
         high=pl.when(pl.col("abs").is_null()).then("high"),
         significant=pl.col("p_holm").fill_null(1.0) < 0.05,
     )
-    figures = []
+    figures: list[Figure] = []
     for one in swept.first:
         name = str(one.measure)
         values = rows.filter(pl.col("measure") == name)
