@@ -13,7 +13,7 @@ import polars as pl
 import evenrank as er
 from evenrank.data.docs import Dataset
 from evenrank.data.runs import read_run
-from evenrank.mitigate.feedback_sweep import FeedbackSweep
+from evenrank.mitigate.feedback import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.indexing import index as build

@@ -57,11 +57,11 @@ _HOME = {
     "MB": "measures.representation",
     **dict.fromkeys(("VarRaB", "VarARaB", "VarNDRaB"), "measures.variants"),
     "constrain": "mitigate.constrain",
-    "interpolate": "mitigate.mitigations",
-    "penalise": "mitigate.mitigations",
-    "rebalance": "mitigate.rebalancing",
+    "interpolate": "mitigate.rescoring",
+    "penalise": "mitigate.rescoring",
+    "rebalance": "mitigate.rebalance",
     "negatives": "mitigate.negatives",
-    "sweep": "mitigate.tradeoff",
+    "sweep": "mitigate.sweep",
     "swap": "mitigate.swapping",
     "balance": "mitigate.matching",
     "fill": "mitigate.filling",
@@ -78,8 +78,8 @@ _HOME = {
     "fit_projection": "mitigate.projection",
     "pool": "queries.pooling",
     "vote": "queries.pooling",
-    "feedback": "mitigate.feedback_sweep",
-    "gendered_terms": "mitigate.feedback_effects",
+    "feedback": "mitigate.feedback",
+    "gendered_terms": "mitigate.feedback",
 }
 
 # Effectiveness measures, straight from ir_measures, so that one import serves a mixed list.
@@ -143,19 +143,19 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.variants import VarNDRaB as VarNDRaB
     from evenrank.measures.variants import VarRaB as VarRaB
     from evenrank.mitigate.constrain import constrain as constrain
-    from evenrank.mitigate.feedback_effects import gendered_terms as gendered_terms
-    from evenrank.mitigate.feedback_sweep import feedback as feedback
+    from evenrank.mitigate.feedback import feedback as feedback
+    from evenrank.mitigate.feedback import gendered_terms as gendered_terms
     from evenrank.mitigate.filling import fill as fill
     from evenrank.mitigate.judgments import even_judgments as even_judgments
     from evenrank.mitigate.matching import balance as balance
     from evenrank.mitigate.mirror import mirror as mirror
-    from evenrank.mitigate.mitigations import interpolate as interpolate
-    from evenrank.mitigate.mitigations import penalise as penalise
     from evenrank.mitigate.negatives import negatives as negatives
     from evenrank.mitigate.projection import fit_projection as fit_projection
-    from evenrank.mitigate.rebalancing import rebalance as rebalance
+    from evenrank.mitigate.rebalance import rebalance as rebalance
+    from evenrank.mitigate.rescoring import interpolate as interpolate
+    from evenrank.mitigate.rescoring import penalise as penalise
     from evenrank.mitigate.swapping import swap as swap
-    from evenrank.mitigate.tradeoff import sweep as sweep
+    from evenrank.mitigate.sweep import sweep as sweep
     from evenrank.psychology import audit_judgments as audit_judgments
     from evenrank.psychology import audit_rankings as audit_rankings
     from evenrank.queries.classifier import classify as classify

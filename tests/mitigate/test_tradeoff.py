@@ -19,9 +19,9 @@ from evenrank import demo, stats
 from evenrank.data.docs import Dataset, open_docs
 from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run, write_run
-from evenrank.mitigate.curve import TradeOff, one_front
-from evenrank.mitigate.mitigations import Mitigation
-from evenrank.mitigate.tradeoff import sweeps
+from evenrank.mitigate.base import Mitigation
+from evenrank.mitigate.sweep import sweeps
+from evenrank.mitigate.tradeoff import TradeOff, one_front
 
 COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9)
 
@@ -633,7 +633,7 @@ def test_the_command_refuses_in_one_line_before_the_work(
     demo.copy_to(tmp_path)
     monkeypatch.chdir(tmp_path)
     for method in ("Bounds", "Interpolation", "Penalty", "Feedback"):
-        monkeypatch.setattr(f"evenrank.mitigate.mitigations.{method}.apply", refuse)
+        monkeypatch.setattr(f"evenrank.mitigate.rescoring.{method}.apply", refuse)
     given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
     assert main([*given, "--resamples", "10", *more]) == 2
     told = capsys.readouterr().err

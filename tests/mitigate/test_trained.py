@@ -15,7 +15,7 @@ from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run, write_run
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.parse import parse
-from evenrank.mitigate.tradeoff import sweeps
+from evenrank.mitigate.sweep import sweeps
 from evenrank.mitigate.trained import Training
 
 HERE = demo.folder()

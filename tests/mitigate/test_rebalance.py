@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank.cli import main
 from evenrank.measures.parity import adjusted_alpha, minimum_counts
-from evenrank.mitigate.prefixes import GREEDY
-from evenrank.mitigate.rebalancing import REBALANCERS
+from evenrank.mitigate.rebalance import GREEDY, REBALANCERS
 
 NAMES = ("a", "b", "c", "d", "e")
 
