@@ -45,7 +45,8 @@ BIAS = ("ARaB@10", "ARaB(magnitude='boolean')@10", "LIWC@10")
 UTILITY = ("AP", "nDCG@10", "RR@10")
 TIED = 1e-9
 """Changes of a query's value below this are none."""
-COLUMNS = ["query_id", "term", "weight"]
+_SCHEMA = {"query_id": pl.String, "term": pl.String, "weight": pl.Float64}
+COLUMNS = list(_SCHEMA)
 Stem = Callable[[str], str | None]
 
 
@@ -553,6 +554,9 @@ def expanded_queries(x: Any) -> pl.DataFrame:
     ``x`` is a file with these three columns between tabs, a frame that has them, or a dict
     ``{query_id: {term: weight}}``.
     """
+    if isinstance(x, Mapping):
+        rows = [(query, term, float(weight)) for query, terms in x.items() for term, weight in terms.items()]
+        return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
     table = read_table(x, {name: (name,) for name in COLUMNS}, layouts=[COLUMNS])
     return pl.DataFrame([table.ids("query_id"), table.texts("term"), table.numbers("weight")])
 
