@@ -47,8 +47,10 @@ def check_strengths(
     method: str, strengths: Sequence[float], *, least: float = 0, most: float = math.inf
 ) -> None:
     """Refuse strengths that a method cannot have, before anything is done."""
-    if not isinstance(strengths, Iterable) or not len(strengths):
+    if not isinstance(strengths, Iterable):
         raise InputError(f"strengths is {strengths!r}; it must be a list of numbers, from weak to strong")
+    if not len(strengths):
+        raise InputError("name at least one strength")
     if not all(map(is_number, strengths)):
         raise InputError("a strength is not a finite number")
     for each in strengths:

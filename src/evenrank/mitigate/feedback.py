@@ -143,7 +143,7 @@ def feedback(
     method = Feedback(index, requested, ranker, {**settings, **words}, strengths, depth)
     rankers = {strength: method.ranker_at(strength) for strength in strengths}
     name = ranker.removesuffix("+rm3")
-    own = {key: value for key, value in settings.items() if key in known_settings(name)}
+    own = {key: settings[key] for key in known_settings(name) if settings.get(key) is not None}
     plain = make(name, index=index, **own).rank(requested, depth=depth)
     if plain.is_empty():
         raise InputError("nothing was found for any query; are they in the language of the documents?")

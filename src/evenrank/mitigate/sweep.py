@@ -69,6 +69,9 @@ class _Settings:
         if self.tolerance is not None:
             check_number("tolerance", self.tolerance, most=1)
         check_number("alpha", self.alpha, most=1)
+        check_number("confidence", self.confidence, most=1)
+        check_whole("resamples", self.resamples)
+        check_whole("seed", self.seed, least=0)
 
 
 def sweep(
@@ -265,6 +268,12 @@ def _ready(
         return ready, run
     if run is None or inputs.queries is None:
         raise InputError("give the run and the queries that the trained ranker re-ranks")
+    if not any(isinstance(each, Retrained | ConstrainSweep | Rebalancing | Rescoring) for each in ready):
+        others = ", ".join(each.name for each in ready)
+        raise InputError(
+            f"training is for methods that re-rank a run or train a ranker, not for {others}; leave the "
+            "training out"
+        )
     wanted = [each.name for each in ready if isinstance(each, Retrained)]
     training = training.aligned(measure, inputs, wanted)
     training.check(wanted, run, inputs.queries)

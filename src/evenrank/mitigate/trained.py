@@ -66,7 +66,8 @@ class Training:
     n, pool
         Negatives of each query, and how many documents of the first stage they are taken from.
     bias, lexicon, labels
-        What makes a document one-sided, as for :func:`evenrank.negatives`. A sweep takes what it measures.
+        What makes a document one-sided, as for :func:`evenrank.negatives`; tf unless given. A sweep trains by
+        what it measures, and takes none of them.
     seed
         Of all that is drawn.
     settings
@@ -81,7 +82,7 @@ class Training:
     index: Any = None
     n: int = 20
     pool: int = 1000
-    bias: Any = "tf"
+    bias: Any = None
     lexicon: Any = None
     labels: Any = None
     seed: int = 0
@@ -97,6 +98,9 @@ class Training:
         Where the measure says nothing of single documents, methods that have to know are refused; an
         adversary and mirroring do without.
         """
+        if given := [name for name in ("bias", "lexicon", "labels") if getattr(self, name) is not None]:
+            left = " and ".join(given)
+            raise InputError(f"a sweep trains by what it measures; leave {left} out of the training")
         counted = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
         if counted and inputs.tokenizer != "words":
             raise InputError(
@@ -115,7 +119,7 @@ class Training:
         return replace(
             self,
             bias=bias,
-            lexicon=self.lexicon if words is None else words,
+            lexicon=words,
             labels=inputs.given.get("labels") if "labels" in read else None,
         )
 
@@ -174,7 +178,7 @@ class Training:
             bias_lambda=bias_lambda,
             n=self.n,
             seed=self.seed,
-            bias=self.bias,
+            bias="tf" if self.bias is None else self.bias,
             depth=self.pool,
             docs=self.docs,
             lexicon=self.lexicon,
@@ -204,7 +208,11 @@ class Training:
         from evenrank.training.trainer import train_prepared
 
         ready = self.prepared(strength) if method == "negatives" and strength else self._plain
-        more = {"bias": self.bias, "lexicon": self.lexicon, "labels": self.labels}
+        more = {
+            "bias": "tf" if self.bias is None else self.bias,
+            "lexicon": self.lexicon,
+            "labels": self.labels,
+        }
         given = {**self.settings, **(setting(method, strength) if strength else {})}
         deepest = int(run["rank"].max() or 1)  # type: ignore[arg-type]
         with tempfile.TemporaryDirectory() as folder:

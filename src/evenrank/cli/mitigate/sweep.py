@@ -133,7 +133,6 @@ def sweep_command(
             train_queries,
             train_qrels or qrels,
             run=train_run,
-            lexicon=given.lexicon,
             seed=seed,
             settings=parsed_settings(train, settings or []),
         )
