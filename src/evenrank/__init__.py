@@ -63,8 +63,8 @@ _HOME = {
     "negatives": "mitigate.negatives",
     "sweep": "mitigate.sweep",
     "swap": "mitigate.swapping",
-    "balance": "mitigate.matching",
-    "fill": "mitigate.filling",
+    "balance": "mitigate.balance",
+    "fill": "mitigate.balance",
     "even_judgments": "mitigate.judgments",
     "classify": "queries.classifier",
     "variants": "queries.rewriting",
@@ -142,12 +142,12 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.measures.variants import VarARaB as VarARaB
     from evenrank.measures.variants import VarNDRaB as VarNDRaB
     from evenrank.measures.variants import VarRaB as VarRaB
+    from evenrank.mitigate.balance import balance as balance
+    from evenrank.mitigate.balance import fill as fill
     from evenrank.mitigate.constrain import constrain as constrain
     from evenrank.mitigate.feedback import feedback as feedback
     from evenrank.mitigate.feedback import gendered_terms as gendered_terms
-    from evenrank.mitigate.filling import fill as fill
     from evenrank.mitigate.judgments import even_judgments as even_judgments
-    from evenrank.mitigate.matching import balance as balance
     from evenrank.mitigate.mirror import mirror as mirror
     from evenrank.mitigate.negatives import negatives as negatives
     from evenrank.mitigate.projection import fit_projection as fit_projection

@@ -424,7 +424,7 @@ def distributions(value: Any) -> dict[str, Any]:
 
 def association_scores(name: str, queries: Any, qrels: Any) -> pl.DataFrame:
     """The BM25 score of each query with its relevant documents."""
-    from evenrank.mitigate.matching import association_scores
+    from evenrank.mitigate.balance import association_scores
 
     return association_scores(index(name), queries, qrels)
 

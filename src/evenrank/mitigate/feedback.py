@@ -332,30 +332,13 @@ class FeedbackSweep(Recorded):
 
     def grid(self) -> Grid:
         """A row for each λ: values, means of absolute values of measures with a sign, how far they fell."""
-        headings, cells = ["λ"], []
-        for one in self.first:
-            signed, falls = _is_signed(one.measure), preferred_direction(one.measure) != "high"
-            headings += [
-                _short(one.measure),
-                *(["mean |·|"] if signed else []),
-                *(["fall %"] if falls else []),
-            ]
-            cells += [number(one.value, "+.3f" if signed else ".3f")]
-            cells += [*([number(one.abs, ".3f")] if signed else []), *([""] if falls else [])]
-        rows = [[f"{self.ranker} alone", *cells, "", ""]]
+        first = [cell for one in self.first for cell in _cells(one, {})]
+        rows = [[f"{self.ranker} alone", *(text for _, text in first), "", ""]]
         for step in self.steps:
-            rows.append([f"{step.lambda_:g}"])
-            for row, one in zip(self._rows_of(step), step.measurements, strict=True):
-                star = "*" if (row["p_holm"] or 1.0) < 0.05 else ""
-                fall = row["abs_reduction"] if _is_signed(one.measure) else row["reduction"]
-                if _is_signed(one.measure):
-                    rows[-1] += [number(one.value, "+.3f"), number(one.abs, ".3f") + star]
-                else:
-                    rows[-1].append(number(one.value, ".3f") + star)
-                if preferred_direction(one.measure) != "high":
-                    rows[-1].append("" if fall is None else f"{100 * fall:.1f}")
-            rows[-1] += [f"{step.terms.number:,}", f"{step.terms.weight:.2f}"]
-        return Grid([*headings, "gendered terms", "weight"], rows)
+            each = zip(step.measurements, self._rows_of(step), strict=True)
+            cells = [text for one, row in each for _, text in _cells(one, row)]
+            rows.append([f"{step.lambda_:g}", *cells, f"{step.terms.number:,}", f"{step.terms.weight:.2f}"])
+        return Grid(["λ", *(heading for heading, _ in first), "gendered terms", "weight"], rows)
 
     def _rows_of(self, step: Step) -> list[dict[str, Any]]:
         return [row for row in self._rows if row["lambda"] == step.lambda_]
@@ -377,6 +360,23 @@ class FeedbackSweep(Recorded):
 
     def __str__(self) -> str:
         return "\n".join([self.grid().text(), *self.remarks()])
+
+
+def _cells(one: Measurement, row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Heading and text of what is shown of a measure at one λ."""
+    signed = _is_signed(one.measure)
+    star = "*" if row.get("p_holm") is not None and row["p_holm"] < 0.05 else ""
+    if signed:
+        cells = [
+            (_short(one.measure), number(one.value, "+.3f")),
+            ("mean |·|", number(one.abs, ".3f") + star),
+        ]
+    else:
+        cells = [(_short(one.measure), number(one.value, ".3f") + star)]
+    if preferred_direction(one.measure) != "high":
+        fall = row.get("abs_reduction" if signed else "reduction")
+        cells.append(("fall %", "" if fall is None else f"{100 * fall:.1f}"))
+    return cells
 
 
 _COMPARED = ("difference", "p", "p_holm", "reduction", "abs_reduction", "improved", "tied", "hurt")
