@@ -30,7 +30,7 @@ _REPEATS = 5
 _LATER = tuple(
     """
     rankers/neural/ training/ cli/neural.py mitigate/trained.py
-    spark/
+    spark.py
     queries/generation/ queries/rewriting.py cli/generate.py
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py

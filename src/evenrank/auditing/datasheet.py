@@ -21,7 +21,7 @@ from evenrank.show.numbers import DASH, counted, level, number, p_value, upper_f
 def data_sheet(inputs: Inputs, audit: Audit, languages: str | None = None) -> dict[str, Any]:
     """Sizes, languages, what is unknown and what was left out. `languages` is what the auditor states."""
     sheet: dict[str, Any] = {"runs": {name: _run(run) for name, run in inputs.runs.items()}}
-    if inputs.countable:
+    if inputs.has_tally:
         sheet["documents"] = _documents(inputs)
         lexicon = inputs.tally.lexicon
         sheet["languages"] = {

@@ -140,7 +140,7 @@ def audit(
     chosen = inputs.background is not None
     if not chosen:
         inputs = replace(inputs, background=frames[baseline])
-    groups = inputs.tally.groups if inputs.countable else ()
+    groups = inputs.tally.groups if inputs.has_tally else ()
     requested: list[Measure] = (
         listed_measures(measures)
         if measures is not None
@@ -203,7 +203,7 @@ def audit(
             seed=seed,
         ),
     )
-    if inputs.countable and sign_names_group(headline) and headline.LINEAR:
+    if inputs.has_tally and sign_names_group(headline) and headline.LINEAR:
         quick = replace(options, confidence=None)
         explained = measured(inputs, [headline], replace(quick, explain=True))
         rows = [explained[run, headline] for run in frames]
@@ -253,7 +253,7 @@ def _stages(
         "docs": inputs.docs,
         "genders": inputs.genders,
     }
-    if inputs.countable:
+    if inputs.has_tally:
         shared["tally"] = inputs.tally
     return trace(stages, wanted, only=only, confidence=confidence, seed=seed, **shared)
 
@@ -277,7 +277,7 @@ def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str
     if inputs.docs is None:
         return
     headline = headline_measure(measures)
-    if inputs.countable and sign_names_group(headline) and headline.LINEAR:
+    if inputs.has_tally and sign_names_group(headline) and headline.LINEAR:
         headline.VIEW(inputs, [headline]).expect_texts(explain=True)
     if compared["judged"] and inputs.qrels is not None:
         labelled = pl.col("query_id").is_in(list(inputs.genders or ()))

@@ -220,7 +220,6 @@ class Absolute(BiasMeasure):
     It is not made for GSR, whose value is one slope over all queries and not a mean.
     """
 
-    PRETTY_NAME = "Mean of absolute values"
     SHORT_DESC = "Mean over queries of the measure's absolute value."
     PREFERRED = "low"
     MEANING = (

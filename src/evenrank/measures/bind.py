@@ -121,7 +121,7 @@ def bind(
     inputs = Inputs.open(None, tally=tally, **given)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if is_bias(measure)]
-    if inputs.counting(biases) and not inputs.countable:
+    if inputs.reading_tally(biases) and not inputs.has_tally:
         raise InputError("bound measures need a tally, or docs to make one from")
     names: dict[Measure, str] = {}
     for view in views_of(inputs, biases).values():
@@ -139,7 +139,7 @@ def _name(view: View) -> str:
         facts["docs"] = inputs.docs.fingerprint()
     looked_up = None if view.tally is None else view.tally.frame
     tables = [looked_up, inputs.queries, inputs.background, described(facts)]
-    return fingerprint(tables, numbers=True)[:8]
+    return fingerprint(tables)[:8]
 
 
 class EvenrankProvider(Provider):

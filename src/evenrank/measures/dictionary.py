@@ -82,7 +82,6 @@ class DictionaryBias(LinearMeasure):
     """
 
     __name__ = NAME = "LIWC"
-    PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
     PREFERRED: ClassVar[Preferred | None] = "low"
     MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."

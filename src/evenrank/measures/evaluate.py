@@ -248,7 +248,7 @@ def measurements(
         view.check_scores(name, scores)
     labels, query_ids = inputs.genders, scores.query_ids
     only = options.only or ("all" if labels is None or view is None else "neutral")
-    chosen = inputs.asked(query_ids)
+    chosen = inputs.is_requested(query_ids)
     masks: dict[str, NDArray[np.bool_]] = {}
     if labels is not None:
         label = labels_of(query_ids, labels)
@@ -256,18 +256,18 @@ def measurements(
             masks[other] = (label == other).fill_null(False).to_numpy() & chosen
     if only != "all":
         chosen = masks.pop(only, np.zeros(len(query_ids), bool))
-    is_asked = inputs.asked(scores.ranked_queries)
+    requested = inputs.is_requested(scores.ranked_queries)
     table = inputs.queries if inputs.queries is not None else inputs.qrels
     expected = [] if table is None else table["query_id"].to_list()
     unmeasured = left_out(
-        dict.fromkeys([*expected, *scores.ranked_queries.filter(pl.Series(is_asked)).to_list()]),
+        dict.fromkeys([*expected, *scores.ranked_queries.filter(pl.Series(requested)).to_list()]),
         set(query_ids.to_list()),
         labels=labels,
         only=only,
         otherwise="not judged" if view is None else "nothing ranked",
         reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
     )
-    if others := int((~is_asked).sum()):
+    if others := int((~requested).sum()):
         unmeasured[NOT_IN_QUERIES] = others
     results = []
     for measure, result in scores.per_query.items():
@@ -364,7 +364,7 @@ def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | Non
         return None  # the documents below move up
     deepest = 0
     for one in measures:
-        measure: Any = one.inner if isinstance(one, Absolute) else one
+        measure: Any = unwrap_abs(one)
         if is_bias(measure):
             deepest = max(deepest, measure.depth(), measure.background_depth())
         else:

@@ -96,7 +96,7 @@ class Inputs:
         Opened, where they were given; see :func:`evenrank.measure`.
     missing, ties, order
         How runs are read.
-    guessed
+    gender_caution
         What to know of the genders, if they were predicted.
     given
         All that was given, as it was given.
@@ -113,7 +113,7 @@ class Inputs:
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
     genders: Mapping[str, str] | None = None
-    guessed: str = ""
+    gender_caution: str = ""
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
@@ -162,9 +162,9 @@ class Inputs:
             background = read_run(background, order=order, depth=depth if is_large(background) else None)
         queries = None if given.get("queries") is None else read_queries(given["queries"])
         genders: Any = given.get("genders")
-        guessed = ""
+        gender_caution = ""
         if isinstance(genders, str) and genders == PREDICT:
-            genders, guessed = _predicted(queries, classify)
+            genders, gender_caution = _predicted(queries, classify)
         result = cls(
             runs=frames,
             docs=None if docs is None else open_docs(docs).shared(),
@@ -172,7 +172,7 @@ class Inputs:
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
             genders=None if genders is None else dict(read_genders(genders).iter_rows()),
-            guessed=guessed,
+            gender_caution=gender_caution,
             **choices,
             given={**given, "tally": tally},
             top_only=top_only,
@@ -206,12 +206,12 @@ class Inputs:
 
     def cautions(self, measures: Iterable[Measure]) -> list[str]:
         """What a reader of these measures has to know of the inputs."""
-        cautions = [self.guessed] if self.guessed else []
+        cautions = [self.gender_caution] if self.gender_caution else []
         if not self.top_only and any(map(len, self.runs.values())):
             cautions += self._mismatches()
         if (
             self.genders is not None
-            or not self.counting(measures)
+            or not self.reading_tally(measures)
             or not {"female", "male"} & {*self.tally.groups}
         ):
             return cautions
@@ -272,7 +272,7 @@ class Inputs:
         ]
         return pl.concat(tops).unique(maintain_order=True).to_list() if tops else []
 
-    def asked(self, queries: pl.Series) -> NDArray[np.bool_]:
+    def is_requested(self, queries: pl.Series) -> NDArray[np.bool_]:
         """Which of these queries are among those given; all, where none are given."""
         if self.queries is None:
             return np.ones(len(queries), bool)
@@ -284,8 +284,8 @@ class Inputs:
             "docs": self.docs is not None,
             "queries": self.queries is not None,
             "qrels": self.qrels is not None,
-            "tally": self.countable,
-            "groups": self.countable or self.given.get("labels") is not None,
+            "tally": self.has_tally,
+            "groups": self.has_tally or self.given.get("labels") is not None,
         }
         lacking: dict[str, list[str]] = {}  # what is needed, and by which measures
         for measure in measures:
@@ -308,20 +308,20 @@ class Inputs:
                     "one; EEL, EED and EER look at all of them"
                 )
 
-    def counting(self, measures: Iterable[Measure]) -> list[Any]:
+    def reading_tally(self, measures: Iterable[Measure]) -> list[Any]:
         """Those of the measures that look at the tally: for words, or for groups without labels."""
         needed = {"tally"} | ({"groups"} if self.given.get("labels") is None else set())
         return [m for m in measures if is_bias(m) and m.NEEDS & needed]
 
     @property
-    def countable(self) -> bool:
+    def has_tally(self) -> bool:
         """Whether there is a tally, or documents to make one from."""
         return self.given.get("tally") is not None or self.docs is not None
 
     @cached_property
     def tally(self) -> Tally:
         """The tally that was given, or one made from the documents."""
-        if not self.countable:
+        if not self.has_tally:
             raise InputError("bias measures need a tally, or docs to make one from")
         given = self.given
         return get_tally(
@@ -336,13 +336,13 @@ class Inputs:
     @property
     def tokenizer(self) -> str:
         """How text becomes words: as in the tally, if there is one."""
-        built = self.tally.tokenizer if self.countable else None
+        built = self.tally.tokenizer if self.has_tally else None
         return built or self.given.get("tokenizer") or "words"
 
     @cached_property
     def matcher(self) -> Matcher | None:
         """Finds the words the tally was made with; None if it does not say which."""
-        if not self.countable or self.lexicon is None:
+        if not self.has_tally or self.lexicon is None:
             return None
         from evenrank.text.matcher import Matcher
 
@@ -359,7 +359,7 @@ class Inputs:
         labels = self.given.get("labels")
         if labels is not None:
             return labels if isinstance(labels, DocumentGroups) else self.labels.one_attribute()
-        if not self.countable:
+        if not self.has_tally:
             raise InputError("groups of documents need labels, or a tally or docs to infer them from")
         return inferred_groups(self.tally)
 

@@ -68,7 +68,7 @@ class Feedback:
 
     def ranker_at(self, strength: float) -> Any:
         """The ranker with this λ."""
-        from evenrank.rankers.catalogue import make
+        from evenrank.rankers.registry import make
 
         name = f"{self.ranker.removesuffix('+rm3')}+rm3"
         return make(name, index=self.index, **{**self.settings, "bias_lambda": strength})
@@ -125,9 +125,9 @@ def feedback(
         Of the ranker: ``fb_docs``, ``fb_terms``, ``alpha``, ``estimator``, ``magnitude``, ``k1`` and others,
         see :func:`evenrank.rankers.feedback.rm3`.
     """
-    from evenrank.rankers.catalogue import make
-    from evenrank.rankers.catalogue import settings as known_settings
     from evenrank.rankers.index import Index
+    from evenrank.rankers.registry import make
+    from evenrank.rankers.registry import settings as known_settings
 
     index = Index.open(index)
     requested = read_queries(queries)

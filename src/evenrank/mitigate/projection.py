@@ -81,7 +81,7 @@ def fit_projection(
 
 
 def _open_encoder(model: str | os.PathLike[str] | None) -> Any:
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
     from evenrank.rankers.neural.rerankers import COMPARING
     from evenrank.rankers.neural.saved import is_ranker, open_ranker
 

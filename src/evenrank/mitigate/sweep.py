@@ -310,7 +310,7 @@ def _mitigation(
         if how.index is None or inputs.queries is None:
             raise InputError("feedback searches again: give an index and queries")
         magnitude = measure["magnitude"] if "magnitude" in known else "tf"
-        settings = {"magnitude": magnitude, "tally": inputs.tally if inputs.countable else None}
+        settings = {"magnitude": magnitude, "tally": inputs.tally if inputs.has_tally else None}
         return Feedback(how.index, inputs.queries, how.ranker, settings, given)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")

@@ -115,7 +115,7 @@ class Training:
         read = document_measure(bias).VIEW.READS
         if "dictionary" in read and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
-        words = inputs.lexicon if inputs.counting([measure]) else None
+        words = inputs.lexicon if inputs.reading_tally([measure]) else None
         return replace(
             self,
             bias=bias,
@@ -160,8 +160,8 @@ class Training:
         """The first stage of the training queries."""
         if self.run is not None:
             return read_run(self.run)
-        from evenrank.rankers.catalogue import search
         from evenrank.rankers.indexing import cached_index
+        from evenrank.rankers.registry import search
 
         index = cached_index(open_docs(self.docs)) if self.index is None else self.index
         return search(index, self.queries, depth=self.pool)

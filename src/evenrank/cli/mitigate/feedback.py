@@ -70,7 +70,7 @@ def feedback_command(
     """
     from evenrank.cli.rendering import draw, print_found, render_grid
     from evenrank.mitigate.feedback import feedback
-    from evenrank.rankers.catalogue import parse_settings
+    from evenrank.rankers.registry import parse_settings
 
     try:
         strengths = [float(part) for part in split_names(lambdas)]

@@ -263,7 +263,6 @@ class StereotypeReinforcement(BiasMeasure):
     """
 
     __name__ = NAME = "GSR"
-    PRETTY_NAME = "Gender stereotype reinforcement"
     SHORT_DESC = "Slope of the lists' genderedness on the queries'."
     MEANING = (
         "Whether results use the gendered language that their queries suggest: the slope of one on the "

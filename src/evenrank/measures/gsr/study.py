@@ -101,7 +101,7 @@ class Study:
         from evenrank.vectors.texts import hashes
 
         # A document whose id has the hash of a needed one is read for nothing, which does no harm.
-        needed_hashes = np.sort(pl.concat([pl.Series(["x"]), *needed]).hash().to_numpy())
+        needed_hashes = np.sort(pl.concat([pl.Series(["x"]), *needed]).unique().hash().to_numpy())
         ids = [pl.Series(dtype=pl.String)]
         kept_hashes = [np.zeros(0, np.uint64)]
 

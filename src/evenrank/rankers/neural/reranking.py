@@ -199,7 +199,7 @@ def make_reranker(
             raise InputError("checkpoint is no setting; it follows the name, as in llm:CHECKPOINT")
         return language_model_reranker(checkpoint or None, **settings)
     if name in ("bi-encoder", "hybrid"):
-        from evenrank.rankers.dense import Encoder
+        from evenrank.rankers.encoder import Encoder
 
         hints = get_type_hints(Encoder.__init__)
         types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _PROJECTION
@@ -349,7 +349,7 @@ def language_model_ranker(
 def _in_two_stages(
     name: str, index: Index, model: Any, first: str, candidates: int, keep_rest: bool
 ) -> Ranker:
-    from evenrank.rankers.catalogue import make
+    from evenrank.rankers.registry import make
 
     check_whole("candidates", candidates)
     index.docs  # noqa: B018  says at once if there is no text
@@ -439,11 +439,10 @@ class _Dense:
 
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed
-        encoder = saved.reranker.encoder
-        opened = None if projection is None else GenderProjection.open(projection, encoder.facts())
-        self._ranker = DenseRanker(
-            index, encoder, half=False, approximate=False, projection=opened, strength=strength
-        )
+        encodings = saved.reranker.encodings
+        facts = encodings.encoder.facts()
+        opened = None if projection is None else GenderProjection.open(projection, facts)
+        self._ranker = DenseRanker(index, encodings, projection=opened, strength=strength)
 
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
