@@ -122,7 +122,6 @@ def feedback(
         second_stage,
     )
     from evenrank.rankers.index import Index
-    from evenrank.rankers.relevance_models import FeedbackTerms
 
     index = Index.open(index)
     requested = read_queries(queries)
@@ -154,13 +153,12 @@ def feedback(
         "resamples": resamples,
         "seed": seed,
     }
-    vocabulary = FeedbackTerms(index)
     steps: list[Step] = []
     for k, n in product(ks, ns):
         together: list[Step] = []
         for strength in strengths:
             chosen = replace(given, bias_lambda=strength, fb_docs=k, fb_terms=n)
-            weights = expand(vocabulary, first, chosen, bias)
+            weights = expand(index, first, chosen, bias)
             run = second_stage(index, first.query_ids, weights, model, depth=depth)
             expanded = _expanded(first.query_ids, weights)
             result = _measured(run, wanted, sources)

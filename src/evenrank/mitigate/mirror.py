@@ -28,7 +28,7 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import stats
 from evenrank.data.docs import Docs, open_docs
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.data.read import read_qrels, read_queries, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import Block, listing
@@ -37,7 +37,7 @@ from evenrank.measures.base import sign_names_group
 from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
 from evenrank.mitigate.swapping import Swapper, swap, swapper
-from evenrank.rankers import catalogue
+from evenrank.rankers import registry
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.indexing import index
@@ -430,12 +430,12 @@ def _chosen(
         name, bracket, inside = text.partition("(")
         if bracket and not inside.endswith(")"):
             raise InputError(f"ranker {text!r}: write it as NAME(KEY=VALUE,…)")
-        if catalogue.is_engine(name) or not catalogue.needs_index(name):
+        if registry.is_engine(name) or not registry.needs_index(name):
             raise InputError(f"{name} searches no index; choose a ranker that does")
         own = [each for each in inside.removesuffix(")").split(",") if each.strip()]
-        common = {key: value for key, value in settings.items() if key in catalogue.settings(name)}
+        common = {key: value for key, value in settings.items() if key in registry.settings(name)}
         used |= common.keys()
-        result[label] = name, common | catalogue.parse_settings(name, own)
+        result[label] = name, common | registry.parse_settings(name, own)
     if unknown := [key for key in settings if key not in used]:
         raise InputError(f"none of the rankers has the setting {unknown[0]!r}")
     return result
@@ -468,7 +468,7 @@ def _runs(
         else:
             searched = searched or index(docs, folder)
             name, settings = how
-            ranker = catalogue.make(name, index=searched, **settings)
+            ranker = registry.make(name, index=searched, **settings)
             run = ranker.rank(queries, depth=depth or max(searched.documents, 1))
         yield label, run
         progress()

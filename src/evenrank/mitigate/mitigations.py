@@ -325,7 +325,7 @@ class Feedback:
 
     def apply(self, strength: float) -> pl.DataFrame:
         """What the expanded queries find."""
-        from evenrank.rankers.catalogue import search
+        from evenrank.rankers.registry import search
 
         name = f"{self.ranker.removesuffix('+rm3')}+rm3"
         if strength == 0:

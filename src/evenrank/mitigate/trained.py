@@ -210,8 +210,8 @@ class Training:
         """The first stage of the training queries."""
         if self.run is not None:
             return read_run(self.run)
-        from evenrank.rankers.catalogue import search
         from evenrank.rankers.indexing import cached_index
+        from evenrank.rankers.registry import search
 
         index = cached_index(open_docs(self.docs)) if self.index is None else self.index
         return search(index, self.queries, depth=self.pool)

@@ -19,8 +19,8 @@ from evenrank.data.schema import listing, show
 from evenrank.errors import InputError
 from evenrank.queries.generation.closeness import refuse_other_index, relevant_pairs
 from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
-from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
+from evenrank.rankers.registry import search
 
 REPORT = "report.json"
 MAY_BE_STALE = ("triples.jsonl", "added.tsv", "pairs.tsv", "kept.tsv", "query_ids.txt")

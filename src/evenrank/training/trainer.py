@@ -17,7 +17,7 @@ import polars as pl
 import xxhash
 
 import evenrank
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS

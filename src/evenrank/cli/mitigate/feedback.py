@@ -115,7 +115,7 @@ def feedback_command(
         evenrank mitigate feedback --index idx --queries queries.tsv --qrels qrels.txt --lambdas 0,0.5,1
     """
     from evenrank.mitigate.feedback_sweep import feedback
-    from evenrank.rankers.catalogue import parse_settings
+    from evenrank.rankers.registry import parse_settings
 
     ranker = ranker.removesuffix("+rm3")
     settings = parse_settings(ranker, setting or [])

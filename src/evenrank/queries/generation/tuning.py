@@ -19,7 +19,7 @@ import polars as pl
 
 import evenrank
 from evenrank.data.docs import open_docs
-from evenrank.data.files import refuse_beneath_file, writing, writing_folder
+from evenrank.data.files import make_folder, writing, writing_folder
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.errors import InputError, check_whole
 from evenrank.queries.generation.language import (
@@ -77,7 +77,7 @@ def tune_generator(
     """
     require_trainers()
     target = Path(output)
-    refuse_beneath_file(target)
+    make_folder(Path(target).parent)
     if target.exists() and not (target / ASKED).is_file():
         raise InputError("exists and is no generator; choose another name", path=output)
     for name, value in (("epochs", epochs), ("batch", batch), ("words", words), ("longest", longest)):

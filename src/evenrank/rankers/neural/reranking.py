@@ -349,7 +349,7 @@ def language_model_ranker(
 def _in_two_stages(
     name: str, index: Index, model: Any, first: str, candidates: int, keep_rest: bool
 ) -> Ranker:
-    from evenrank.rankers.catalogue import make
+    from evenrank.rankers.registry import make
 
     check_whole("candidates", candidates)
     index.docs  # noqa: B018  says at once if there is no text

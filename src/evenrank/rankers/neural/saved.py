@@ -27,8 +27,7 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from evenrank.data.files import one_line
-from evenrank.data.model_files import HEADER, is_model, packed, read_model, write_model
+from evenrank.data.files import HEADER, is_model, one_line, packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
 from evenrank.rankers.neural.rerankers import (
