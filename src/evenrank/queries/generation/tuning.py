@@ -31,8 +31,8 @@ from evenrank.queries.generation.language import (
 )
 from evenrank.rankers.base import Progress
 from evenrank.rankers.language_models import SMOLLM2, load_language_model, smollm2
-from evenrank.training.fitting import DivergedError
-from evenrank.training.transformers import is_same, last_checkpoint, quiet, require_trainers, write_facts
+from evenrank.training.checkpoint import DivergedError, last_checkpoint, open_checkpoints
+from evenrank.training.transformers import quiet, require_trainers
 
 _IGNORED = -100  # what the loss of transformers skips
 
@@ -109,11 +109,7 @@ def tune_generator(
         if layers is not None:
             _freeze(opened, layers)
         tokens = [_tokens(tokenizer, opened, text.split()[:words], query, longest) for text, query in pairs]
-        goes_on = is_same(checkpoint, facts)
-        if not goes_on:
-            shutil.rmtree(checkpoint, ignore_errors=True)
-        write_facts(checkpoint, facts)
-        last = last_checkpoint(checkpoint) if goes_on else None
+        last = last_checkpoint(checkpoint) if open_checkpoints(checkpoint, facts) else None
         steps = -(-len(tokens) // batch) * epochs
         arguments = transformers.TrainingArguments(
             output_dir=str(checkpoint),
