@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from evenrank.data.docs import SUFFIXES
-from evenrank.data.model_files import is_model, model_kind
+from evenrank.data.model_files import is_model
 from evenrank.data.read import read_queries
 from evenrank.data.schema import listing, show
 from evenrank.errors import InputError, closest_match
@@ -36,6 +36,7 @@ class _Entry(NamedTuple):
     indexed: bool = True  # does it search an index
 
 
+_TWO_STAGE = "evenrank.rankers.neural.reranking:two_stage"
 _RANKERS: dict[str, _Entry] = {
     "bm25": _Entry("evenrank.rankers.lexical:bm25"),
     "qld": _Entry("evenrank.rankers.lexical:qld"),
@@ -45,13 +46,12 @@ _RANKERS: dict[str, _Entry] = {
     "w2v_add": _Entry("evenrank.rankers.word_vectors:w2v_add"),
     "w2v_si": _Entry("evenrank.rankers.word_vectors:w2v_si"),
     "dense": _Entry("evenrank.rankers.dense:dense"),
-    "hybrid": _Entry("evenrank.rankers.neural.reranking:hybrid_ranker"),
-    "cross-encoder": _Entry("evenrank.rankers.neural.reranking:cross_encoder_ranker"),
-    "llm": _Entry("evenrank.rankers.neural.reranking:language_model_ranker"),
+    "hybrid": _Entry(_TWO_STAGE, {"model": "hybrid"}),
+    "cross-encoder": _Entry(_TWO_STAGE, {"model": "cross-encoder"}),
+    "llm": _Entry(_TWO_STAGE, {"model": "llm"}),
     "perfect": _Entry("evenrank.rankers.base:perfect", indexed=False),
     "random": _Entry("evenrank.rankers.base:random", indexed=False),
 }
-_TRAINED = "evenrank.rankers.neural.reranking:trained"
 _ENGINE = _Entry("evenrank.rankers.remote:engine", indexed=False)
 
 
@@ -114,10 +114,7 @@ def _entry(name: str) -> _Entry:
     if is_engine(name):
         return _ENGINE
     if name not in _RANKERS and is_model(name):  # a folder that `evenrank train` wrote
-        from evenrank.rankers.neural.rerankers import COMPARING
-
-        none = {} if model_kind(name) in COMPARING else {"projection": None, "strength": 1.0}
-        return _Entry(_TRAINED, {"model": str(name), **none})
+        return _Entry(_TWO_STAGE, {"model": str(name)})
     if not isinstance(name, str) or name not in _RANKERS:
         near = _near(name, _RANKERS) if isinstance(name, str) else ""
         raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(_RANKERS)}{near}")
@@ -140,16 +137,21 @@ def _factory(entry: _Entry) -> Callable[..., Ranker]:
 
 
 def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
-    """Type and default of each setting: the factory's arguments behind the first."""
+    """Return type and default of each setting: the factory's arguments behind the first."""
     entry = _entry(name)
     factory = _factory(entry)
     hints = typing.get_type_hints(factory)
     parameters = list(inspect.signature(factory).parameters.values())[1:]
-    return {
+    result = {
         each.name: (hints.get(each.name, str), each.default)
         for each in parameters
         if each.kind is not inspect.Parameter.VAR_KEYWORD and each.name not in entry.fixed
     }
+    if entry.target == _TWO_STAGE:
+        from evenrank.rankers.neural.reranking import setting_types
+
+        result |= {key: (kind, None) for key, kind in setting_types(entry.fixed["model"]).items()}
+    return result
 
 
 def search(
